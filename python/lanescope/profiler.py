@@ -72,9 +72,9 @@ class profile(Driving, Results):
             and counted, with ``last`` the oldest go (lanescope only, like the next one).
         disk_reserve: what the recording leaves free on its disk, ``"10G"`` or bytes. None: 5 % of the disk, 1 GB at least,
             but no more than half of what is free at the start.
-        budget: what recording operators may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. What costs more is left out
-            (shapes, then stacks, then short operators, then all for a while), and the trace and a warning say what and when. None: no limit,
-            and the cost is not measured (lanescope only).
+        budget: what recording may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. What costs more is left out
+            (shapes, then stacks, then short operators, then all for a while; allocations for good), and the trace and a warning say
+            what and when. None: no limit, and the cost is not measured (lanescope only).
         hardware: sample the GPU's hardware counters (SMs and tensor cores active, memory, PCIe, NVLink), clocks, power and
             temperature in a process of its own; True, or the interval: ``"100us"`` (default), ``"1ms"``. What cannot be
             sampled gives a warning. Not with ``last`` (lanescope only).

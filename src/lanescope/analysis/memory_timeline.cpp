@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/analysis/thinning.h"
+
 namespace lanescope::analysis {
 namespace {
 
@@ -179,12 +181,15 @@ std::int64_t MemoryDevice::allocated_before(std::int64_t time_ns) const {
 
 MemoryTimeline compute_memory_timeline(const Trace& trace) {
   MemoryTimeline timeline;
+  const auto end_ns = find_memory_end(trace);
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Record>> by_device;
   const InstantColumns& instants = trace.instants();
   for (std::uint32_t i = 0; i < instants.size(); ++i) {
     if (trace.text(instants.name[i]) != "[memory]") continue;
     const ArgsView args = trace.args(instants.args[i]);
     if (!args.integer(ArgKey::kMemoryBytes)) continue;
+    // Some threads wrote a little longer than others.
+    if (end_ns && instants.time_ns[i] > *end_ns) continue;
     by_device[{args.integer(ArgKey::kDeviceType).value_or(0),
                args.integer(ArgKey::kDeviceId).value_or(-1)}]
         .push_back({i, 0});
@@ -247,6 +252,8 @@ std::vector<MemoryStep> compute_memory_steps(const Trace& trace, const MemoryDev
       steps.back().end_ns = step.start_ns;
     steps.push_back(step);
   }
+  if (const auto end_ns = find_memory_end(trace))
+    std::erase_if(steps, [&](const MemoryStep& step) { return step.end_ns > *end_ns; });
   auto sample = device.samples.begin();
   for (MemoryStep& step : steps) {
     while (sample != device.samples.end() && sample->time_ns < step.start_ns) ++sample;

@@ -114,6 +114,23 @@ TEST(MemoryTimelineTest, AnAddressGivenTwiceEndsTheFirstBlock) {
   EXPECT_EQ(memory_held(device, 1).earlier_bytes, 0);
 }
 
+// As draw(), but the budget ended the records at 305 ns: levels 1400, 1600, 1200. A record at 320 is
+// of a thread that had not stopped yet, and the step from 0 to 1000 has no known end.
+TEST(MemoryTimelineTest, WhatComesAfterABudgetEndedTheRecordsIsUnknown) {
+  Sketch sketch;
+  draw(sketch).metadata("lanescope_thinned",
+                        R"([{"from_ns": 305, "to_ns": null, "what": "allocations"}])");
+  const Trace trace = sketch.trace();
+  const auto timeline = compute_memory_timeline(trace);
+  const MemoryDevice& device = timeline.devices.at(0);
+  EXPECT_EQ(device.samples.size(), 3u);
+  EXPECT_EQ(device.samples[device.peak].allocated, 1600);
+  const auto kept = never_freed(device, 0, 1000);
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].bytes, 200);
+  EXPECT_TRUE(compute_memory_steps(trace, device).empty());
+}
+
 TEST(MemoryTimelineTest, AbsurdSizesDoNotOverflow) {
   Sketch sketch;
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;

@@ -57,7 +57,14 @@ std::optional<Thinning> find_thinning(const Trace& trace) {
   Thinning found;
   for (const JsonValue& period : list->items) {
     const JsonValue* const level = period.find("level");
-    const std::int64_t ns = window.overlap_ns(period.find("from_ns"), period.find("to_ns"));
+    const JsonValue* const from = period.find("from_ns");
+    const JsonValue* const what = period.find("what");
+    const std::int64_t ns = window.overlap_ns(from, period.find("to_ns"));
+    if (!level && what && what->text == "allocations" && ns > 0) {
+      found.memory_end_ns = saturating_length(trace.base_time_ns(), *from->integer);
+      found.with_memory_ns =
+          std::max<std::int64_t>(saturating_length(window.from_ns, *from->integer), 0);
+    }
     if (!level || ns == 0) continue;
     // Each level also leaves out what the levels before it leave out.
     const std::int64_t left_out = level->integer.value_or(0);
@@ -77,10 +84,16 @@ std::optional<Thinning> find_thinning(const Trace& trace) {
       found.pause_count += static_cast<std::uint64_t>(std::max<std::int64_t>(*count->integer, 0));
   }
   if (found.without_inputs_ns + found.without_stacks_ns + found.without_short_operators_ns +
-          found.operators_in_parts_ns ==
-      0)
+              found.operators_in_parts_ns ==
+          0 &&
+      !found.memory_end_ns)
     return std::nullopt;
   return found;
+}
+
+std::optional<std::int64_t> find_memory_end(const Trace& trace) {
+  const auto thinning = find_thinning(trace);
+  return thinning ? thinning->memory_end_ns : std::nullopt;
 }
 
 std::optional<RecordingCost> find_recording_cost(const Trace& trace) {
@@ -95,8 +108,7 @@ std::optional<RecordingCost> find_recording_cost(const Trace& trace) {
     const JsonValue* const value = cost->find(key);
     return value ? std::max<std::int64_t>(value->integer.value_or(0), 0) : 0;
   };
-  const auto always_ns =
-      static_cast<double>(ns("memory_ns")) + static_cast<double>(ns("gpu_calls_ns"));
+  const auto always_ns = static_cast<double>(ns("gpu_calls_ns"));
   const std::int64_t window_ns = ns("window_ns");
   return RecordingCost{budget->number, share->number,
                        window_ns > 0 ? always_ns / static_cast<double>(window_ns) : 0,

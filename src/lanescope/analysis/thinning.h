@@ -18,18 +18,24 @@ struct Thinning {
   std::int64_t paused_ns = 0;              // without operators, at least
   std::int64_t ranges_paused_ns = 0;       // of which: without ranges of the program, too
   std::uint64_t pause_count = 0;           // in the periods, inside the window or not
+  // Allocations and frees are recorded until then, and none after it: ns since
+  // Trace::base_time_ns(). Nothing: to the end of the window.
+  std::optional<std::int64_t> memory_end_ns = {};
+  std::int64_t with_memory_ns = 0;  // with memory_end_ns: the part of the window before it
 };
 
 struct RecordingCost {
   double budget_ratio = 0, share_ratio = 0;
-  // Of the same time: allocations and calls of the GPU's API, which a budget counts and never leaves
-  // out.
+  // Of the same time: calls of the GPU's API, which a budget counts and never leaves out.
   double always_recorded_ratio = 0;
   std::uint64_t left_out_operators = 0;  // short ones, in all of the recording
 };
 
 // Nothing: the recording is complete, or the entry cannot be understood. O(entry).
 std::optional<Thinning> find_thinning(const Trace& trace);
+// Thinning::memory_end_ns: later levels of memory are unknown. Nothing: the records go to the end, or
+// there are none. O(entry).
+std::optional<std::int64_t> find_memory_end(const Trace& trace);
 // Nothing: recorded without a budget. O(1).
 std::optional<RecordingCost> find_recording_cost(const Trace& trace);
 

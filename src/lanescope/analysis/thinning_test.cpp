@@ -64,6 +64,21 @@ TEST(ThinningTest, ALongListOfPausesIsCutAndTheirSumIsKept) {
   EXPECT_EQ(found->paused_ns, 600);
 }
 
+TEST(ThinningTest, AllocationsEndAndDoNotComeBack) {
+  const auto found =
+      find_thinning(thinned(R"([{"from_ns": 250, "to_ns": null, "what": "allocations"}])"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->memory_end_ns, 250);
+  EXPECT_EQ(found->with_memory_ns, 250);
+  // Before the window: none of it has them. After it: all of it.
+  const auto before =
+      find_thinning(thinned(R"([{"from_ns": -250, "to_ns": null, "what": "allocations"}])"));
+  ASSERT_TRUE(before);
+  EXPECT_EQ(before->with_memory_ns, 0);
+  EXPECT_FALSE(
+      find_thinning(thinned(R"([{"from_ns": 1000, "to_ns": null, "what": "allocations"}])")));
+}
+
 TEST(ThinningTest, ShapesThatNobodyAskedForAreNotMissing) {
   Sketch sketch;
   sketch.op("aten::add", 0, 1000)
@@ -87,14 +102,14 @@ TEST(RecordingCostTest, IsWhatTheRecorderWrote) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->budget_ratio, 0.01);
   EXPECT_EQ(found->share_ratio, 0.0087);
-  EXPECT_EQ(found->always_recorded_ratio, 0.005);
+  EXPECT_EQ(found->always_recorded_ratio, 0.001);
   EXPECT_EQ(found->left_out_operators, 12345u);
   EXPECT_FALSE(find_recording_cost(thinned("[]")));
 }
 
 TEST(RecordingCostTest, DamagedTimesCountAsNone) {
-  for (const char* rest : {"", R"(, "window_ns": 0, "memory_ns": 5)",
-                           R"(, "window_ns": -5, "memory_ns": 5)", R"(, "memory_ns": "5")"}) {
+  for (const char* rest : {"", R"(, "window_ns": 0, "gpu_calls_ns": 5)",
+                           R"(, "window_ns": -5, "gpu_calls_ns": 5)", R"(, "gpu_calls_ns": "5")"}) {
     Sketch sketch;
     sketch.op("aten::add", 0, 1000)
         .metadata("lanescope_cost",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lanescope/explain/memory_end.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain {
@@ -80,6 +81,7 @@ bool needs_launches(std::string_view key) {
 
 Measured peak(const Facts& facts, ArgKey key) {
   const Trace& trace = *facts.trace;
+  if (!has_memory_to_the_end(facts)) return Unmeasured{kMemoryToTheEnd};
   std::optional<std::int64_t> most;
   for (std::uint32_t i = 0; i < trace.instants().size(); ++i) {
     if (!is_device_memory(facts, i)) continue;

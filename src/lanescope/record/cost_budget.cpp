@@ -53,6 +53,9 @@ void CostBudget::account(std::int64_t now_ns, CostSum sum) {
   owed_ns_ += static_cast<double>(cost) - ratio_ * static_cast<double>(time);
   owed_ns_ =
       std::clamp(owed_ns_, -one_second * (kMostSaved / kSecond), one_second * (kMaxOwed / kSecond));
+  owed_for_memory_ns_ = std::max(owed_for_memory_ns_ + static_cast<double>(spent.memory_ns) -
+                                     ratio_ * static_cast<double>(time),
+                                 -one_second * (kMostSaved / kSecond));
   last_ = {now_ns, sum};
 }
 
@@ -148,6 +151,13 @@ bool CostBudget::has_too_many_ranges(const Rate& rate) const {
   return is_too_much(rate) && rate.ranges_share > rate.share / 2;
 }
 
+// A pause of operators could not pay for them.
+bool CostBudget::has_too_many_allocations() const {
+  return has_memory_ && !memory_end_ns_ &&
+         owed_for_memory_ns_ >
+             std::max(ratio_ * static_cast<double>(kLeastAhead), static_cast<double>(kLeastDebt));
+}
+
 // What is saved up before a part is recorded. At the start it is little: a recording may end at
 // any time.
 double CostBudget::burst_ns() const {
@@ -230,6 +240,14 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   const auto found = rate();
   samples_.push_back({window_ns_, spent_});
   Change change{thinning_, thinning_, found ? found->share : 0};
+  if (has_too_many_allocations()) {
+    memory_end_ns_ = wall_ns;
+    memory_share_ = share_of(spent_.memory_ns);
+    change.ends_memory = true;
+    restart_samples();
+    ++version_;
+    return change;
+  }
   if (paused_) return update_in_pause(found, change, wall_ns);
   if (!found) return std::nullopt;
   if (found->ns_per_call > 0)
@@ -286,6 +304,10 @@ std::string CostBudget::thinned_json() const {
     }
     json += "}";
   }
+  if (memory_end_ns_)
+    json += fmt::format(
+        R"({}{{"from_ns": {}, "to_ns": null, "what": "allocations", "share_ratio": {:.4f}}})",
+        json.size() == 1 ? "" : ", ", *memory_end_ns_, memory_share_);
   return json + "]";
 }
 

@@ -10,13 +10,13 @@
 // recorded in parts: none until the debt is paid and some budget is saved, then until that is
 // spent. If ranges of the program alone are too much, they are recorded in parts, too. A detail
 // comes back when, by its last measured cost per call, it would fit with a margin for one second,
-// later ten. docs/decisions/cost_budget.md. Cost of update(): under 1 us. No clock, no thread, no
+// later ten. If allocations alone are too much, their records end for good. docs/decisions/cost_budget.md. Cost of update(): under 1 us. No clock, no thread, no
 // lock in here.
 //
 // The promise: the cost since the start is never more than the budget of that time plus
 // debt_limit_ns() plus what one time between two updates costs; kLeastAhead more when a program's own
-// ranges become too much in a pause of its operators. Not covered: allocations and calls of the
-// GPU's API, which are never left out.
+// ranges become too much in a pause of its operators, and kLeastAhead or kLeastDebt more when its
+// allocations do. Not covered: calls of the GPU's API, which are never left out.
 //
 // Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns a call. 4 ms after the start
 // 1 ms was spent beyond the budget, and the shapes go; 3 ms later operators under 20 us (two calls
@@ -104,11 +104,12 @@ class CostBudget {
     Thinning before = Thinning::kNothing, after = Thinning::kNothing;  // equal: only a pause
     double share_ratio = 0;
     bool is_next_level = false;  // though `before` is greater: it was only a pause before `after`
+    bool ends_memory = false;    // only that: the level stays
   };
 
-  // `has_inputs`, `has_stacks`: details that are recorded and could be left out.
-  CostBudget(double ratio, bool has_inputs, bool has_stacks)
-      : ratio_(ratio), has_inputs_(has_inputs), has_stacks_(has_stacks) {}
+  // `has_inputs`, `has_stacks`, `has_memory`: what is recorded and could be left out.
+  CostBudget(double ratio, bool has_inputs, bool has_stacks, bool has_memory = false)
+      : ratio_(ratio), has_inputs_(has_inputs), has_stacks_(has_stacks), has_memory_(has_memory) {}
 
   // A window opens or closes; the time between windows does not count. `now_ns` is a steady clock,
   // `wall_ns` nanoseconds since 1970.
@@ -125,6 +126,9 @@ class CostBudget {
   bool is_paused() const { return paused_; }
   std::int64_t short_ns() const { return short_ns_; }  // with kShortOperators: see Period
   const std::vector<Period>& periods() const { return periods_; }
+  // Since when allocations and frees are left out, as `wall_ns`. Until then all of them are there.
+  std::optional<std::int64_t> memory_end_ns() const { return memory_end_ns_; }
+  bool has_left_out_anything() const { return !periods_.empty() || memory_end_ns_; }
   const CostSum& spent() const { return spent_; }        // in open windows
   std::int64_t window_ns() const { return window_ns_; }  // total time of open windows
   double share() const { return share_of(spent_.total_ns()); }
@@ -154,6 +158,7 @@ class CostBudget {
   bool is_too_much(const Rate& rate) const;
   bool is_in_debt(const Rate& rate) const;
   bool has_too_many_ranges(const Rate& rate) const;
+  bool has_too_many_allocations() const;
   double debt_unit_ns() const;
   double burst_ns() const;
   std::optional<Change> update_in_pause(const std::optional<Rate>& rate, Change change,
@@ -165,7 +170,7 @@ class CostBudget {
   void pause(bool on, std::int64_t wall_ns);
 
   const double ratio_;
-  const bool has_inputs_, has_stacks_;
+  const bool has_inputs_, has_stacks_, has_memory_;
   Thinning thinning_ = Thinning::kNothing;
   bool paused_ = false;
   bool closed_in_pause_ = false;  // the next window begins with a pause
@@ -181,6 +186,9 @@ class CostBudget {
   std::int64_t calm_time_ns_ = kLeastCalm;
   std::array<double, kThinnings> ns_per_call_{};  // as last measured; 0: not yet
   double owed_ns_ = 0;                            // spent beyond the budget; below 0: saved
+  double owed_for_memory_ns_ = 0;  // the same, as if allocations had all of the budget
+  std::optional<std::int64_t> memory_end_ns_;
+  double memory_share_ = 0;  // at its end
   CostSum spent_;
   std::int64_t window_ns_ = 0;
   struct {

@@ -17,13 +17,14 @@ struct Program {
   double inputs_ns = 100, stack_ns = 100, plain_ns = 100, calls_per_s = 0;
   double short_share = 0;  // of the plain cost: that of short operators
   std::int64_t now_ns = 0, paused_ns = 0;
-  double ranges_ns_per_s = 0, memory_ns_per_s = 0;  // goes on in a pause
+  double ranges_ns_per_s = 0, memory_ns_per_s = 0, gpu_calls_ns_per_s = 0;  // goes on in a pause
   CostSum sum;
   int level_changes = 0;
   std::int64_t step_ms = 1;
 
-  explicit Program(double ratio, bool has_inputs = true, bool has_stacks = true)
-      : budget(ratio, has_inputs, has_stacks) {
+  explicit Program(double ratio, bool has_inputs = true, bool has_stacks = true,
+                   bool has_memory = false)
+      : budget(ratio, has_inputs, has_stacks, has_memory) {
     budget.open(0, kWall, sum);
   }
   double ns_per_call() const {
@@ -44,7 +45,9 @@ struct Program {
       }
       if (!budget.is_paused() || budget.thinning() != Thinning::kRangesInParts)
         sum.ranges_ns += static_cast<std::int64_t>(ranges_ns_per_s * seconds);
-      sum.memory_ns += static_cast<std::int64_t>(memory_ns_per_s * seconds);
+      if (!budget.memory_end_ns())
+        sum.memory_ns += static_cast<std::int64_t>(memory_ns_per_s * seconds);
+      sum.gpu_calls_ns += static_cast<std::int64_t>(gpu_calls_ns_per_s * seconds);
       const auto change = budget.update(now_ns, kWall + now_ns, sum);
       if (change && change->before != change->after) ++level_changes;
     }
@@ -399,12 +402,57 @@ TEST(CostBudgetTest, RangesThatTakeLessThanHalfOfTheBudgetStay) {
 
 TEST(CostBudgetTest, WhatCannotGoIsCountedAndOnlyOperatorsPause) {
   Program program(0.01, false, false);
-  program.memory_ns_per_s = 0.02e9;
+  program.gpu_calls_ns_per_s = 0.02e9;
   program.calls_per_s = 100'000;
   program.run(60'000);
   EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
   EXPECT_NEAR(program.budget.share(), 0.02, 0.001);
-  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("memory_ns": 1200000000, )"));
+  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("gpu_calls_ns": 1200000000, )"));
+}
+
+// 3 % of the time: 2 % beyond the budget, so its 2 ms (the budget of 0.2 s) are spent after 100 ms.
+TEST(CostBudgetTest, AllocationsThatAloneAreTooMuchEndForGood) {
+  Program program(0.01, false, false, true);
+  program.memory_ns_per_s = 0.03e9;
+  program.calls_per_s = 5'000;  // 0.05 %
+  program.run(100);
+  EXPECT_FALSE(program.budget.memory_end_ns());
+  program.run(1);
+  EXPECT_EQ(program.budget.memory_end_ns(), kWall + 101 * kMs);
+  EXPECT_TRUE(program.budget.has_left_out_anything());
+  EXPECT_THAT(program.budget.thinned_json(),
+              HasSubstr(R"({"from_ns": 1700000000101000000, "to_ns": null, "what": "allocations", )"
+                        R"("share_ratio": 0.0300})"));
+  program.run(60'000);
+  EXPECT_EQ(program.budget.memory_end_ns(), kWall + 101 * kMs);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);  // operators fit without them
+  EXPECT_LT(program.budget.share(), 0.002);
+}
+
+TEST(CostBudgetTest, AllocationsThatFitStayAndOperatorsGo) {
+  Program program(0.01, false, false, true);
+  program.memory_ns_per_s = 0.008e9;
+  program.calls_per_s = 1'000'000;
+  program.run(60'000);
+  EXPECT_FALSE(program.budget.memory_end_ns());
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  EXPECT_LE(program.budget.share(), 0.0101);
+}
+
+// Operators and allocations at once: the cost is never more than the budget, its debt at the
+// start, that of the allocations, and what the time between two looks costs.
+TEST(CostBudgetTest, WithManyAllocationsTheBudgetIsKeptAtEveryMoment) {
+  Program program(0.01, false, false, true);
+  program.memory_ns_per_s = 0.1e9;
+  program.calls_per_s = 1'000'000;
+  for (int ms = 0; ms < 3'000; ++ms) {
+    program.run(1);
+    const auto cost = static_cast<double>(program.sum.total_ns());
+    ASSERT_LE(cost, 0.01 * static_cast<double>(program.now_ns) + program.budget.debt_limit_ns() +
+                        2e6 + 3 * 0.2e6)
+        << ms;
+  }
+  EXPECT_TRUE(program.budget.memory_end_ns());
 }
 
 TEST(CostBudgetTest, TheListIsJson) {

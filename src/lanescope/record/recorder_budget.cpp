@@ -58,10 +58,11 @@ void ActiveRecorder::make_budget(const RecorderOptions& options) {
   }
   budget_.emplace(options.budget_ratio,
                   (options.options & (LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS)) != 0,
-                  (options.options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES)) != 0);
+                  (options.options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES)) != 0,
+                  (options.options & LANESCOPE_RECORD_MEMORY) != 0);
 }
 
-// What the budget could not prevent, such as many allocations.
+// What the budget could not prevent, such as many calls of the GPU's API.
 void ActiveRecorder::note_budget_exceeded(Session& session) {
   constexpr double kMargin = 1.25;
   if (!budget_ || session.budget_ratio == 0 || budget_->share() < kMargin * budget_->ratio() ||
@@ -81,6 +82,7 @@ std::uint32_t ActiveRecorder::thinned(std::uint32_t options) const {
   if (!budget_is_open_) return options;
   if (budget_->thinning() >= Thinning::kInputs) options &= ~kInputDetails;
   if (budget_->thinning() >= Thinning::kStacks) options &= ~kStackDetails;
+  if (budget_->memory_end_ns()) options &= ~std::uint32_t{LANESCOPE_RECORD_MEMORY};
   if (budget_->is_paused()) options |= LANESCOPE_RECORD_PAUSED;
   if (budget_->is_paused() && budget_->thinning() == Thinning::kRangesInParts)
     options |= LANESCOPE_RECORD_PAUSED_RANGES;
@@ -139,7 +141,7 @@ void ActiveRecorder::judge_cost() {
   const auto change = budget_->update(now, now + budget_wall_offset_ns_, sum_cost());
   if (change) {
     change_sources();
-    if (change->before != change->after) note_thinning(*change);
+    if (change->before != change->after || change->ends_memory) note_thinning(*change);
   }
   const std::int64_t interval =
       std::max(kWriteInterval, (now - budget_began_ns_) / kWritesPerDuration);
@@ -150,7 +152,13 @@ void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
   const double seconds = static_cast<double>(budget_clock_ns(CLOCK_MONOTONIC) - budget_began_ns_) /
                          CostBudget::kSecond;
   std::string line;
-  if (change.after < change.before && !change.is_next_level) {
+  if (change.ends_memory) {
+    line = fmt::format(
+        "from {:.1f} s on without allocations: recording them cost {} of the time, the whole "
+        "budget "
+        "is {}; memory numbers are those of the time before",
+        seconds, percent(budget_->share_of(budget_->spent().memory_ns)), percent(budget_->ratio()));
+  } else if (change.after < change.before && !change.is_next_level) {
     line =
         fmt::format("from {:.1f} s on with {} again: recording cost only {} of the time", seconds,
                     change.before == Thinning::kRangesInParts ? "operators and ranges all the time"
@@ -172,7 +180,7 @@ void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
 }
 
 void ActiveRecorder::write_budget() {
-  if (!budget_->periods().empty())
+  if (budget_->has_left_out_anything())
     sources_.write_metadata("lanescope_thinned", budget_->thinned_json());
   sources_.write_metadata("lanescope_cost", budget_->cost_json());
   budget_version_ = budget_->version();

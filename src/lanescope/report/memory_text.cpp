@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -46,9 +48,14 @@ std::int64_t bytes_of(const std::vector<MemoryShare>& shares) {
 class MemoryText {
  public:
   MemoryText(const Trace& trace, const MemoryTimeline& timeline, std::size_t rows)
-      : trace_(trace), timeline_(timeline), rows_(rows) {}
+      : trace_(trace),
+        timeline_(timeline),
+        rows_(rows),
+        end_ns_(analysis::find_memory_end(trace)) {}
 
   std::string run() {
+    if (timeline_.devices.empty() && end_ns_)
+      return "The trace has no memory records: the recording's budget had ended them before.\n";
     if (timeline_.devices.empty())
       return "The trace has no memory records; record with profile_memory=True.\n";
     for (const bool accelerators : {true, false})
@@ -72,6 +79,9 @@ class MemoryText {
                       format_size(peak.allocated), format_size(device.samples.back().allocated));
     if (device.has_reserved)
       out_ += fmt::format("; reserved {} at most", format_size(device.peak_reserved));
+    if (end_ns_)
+      out_ += fmt::format("; recorded for the first {} only, to keep the budget",
+                          format_time_ns(*end_ns_ - trace_.window_start_ns()));
     out_ += '\n';
     if (is_small_cpu_use(device)) return;
     write_levels(device);
@@ -173,17 +183,19 @@ class MemoryText {
     if (!device.has_blocks) return;
     const auto shares = never_freed(device, std::numeric_limits<std::int64_t>::min(), kEver);
     if (shares.empty()) {
-      out_ += "\n  everything that was allocated in the recording was freed in it\n";
+      out_ += end_ns_ ? "\n  everything that was allocated in this time was freed in it\n"
+                      : "\n  everything that was allocated in the recording was freed in it\n";
       return;
     }
-    out_ += fmt::format("\n  allocated in the recording and not freed in it: {}\n",
-                        format_size(bytes_of(shares)));
+    out_ += fmt::format("\n  allocated in {0} and not freed in it: {1}\n",
+                        end_ns_ ? "this time" : "the recording", format_size(bytes_of(shares)));
     write_shares(shares);
   }
 
   const Trace& trace_;
   const MemoryTimeline& timeline_;
   std::size_t rows_;
+  std::optional<std::int64_t> end_ns_;  // where a budget ended the records
   std::string out_;
 };
 
@@ -231,6 +243,7 @@ std::string memory_text(const Trace& trace, const MemoryTimeline& timeline, std:
 }
 
 std::string memory_json(const Trace& trace, const MemoryTimeline& timeline) {
+  const auto end_ns = analysis::find_memory_end(trace);
   JsonWriter json("memory");
   json.begin_array("owners");
   for (const MemoryOwner& owner : timeline.owners)
@@ -251,6 +264,10 @@ std::string memory_json(const Trace& trace, const MemoryTimeline& timeline) {
         .integer("peak_bytes", peak.allocated)
         .integer("peak_time_ns", peak.time_ns)
         .integer("end_bytes", device.samples.back().allocated);
+    if (end_ns)
+      json.integer("recorded_until_ns", *end_ns);
+    else
+      json.null("recorded_until_ns");
     if (device.has_reserved)
       json.integer("peak_reserved_bytes", device.peak_reserved);
     else

@@ -9,14 +9,19 @@ namespace lanescope::report {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Sketch;
 
+// `memory_end_ns`: where the recording's budget ended the records; 0: nowhere.
 // Two steps of 1 ms. 1 MB was there; each step takes 2 MB in aten::linear and 1 MB in aten::relu,
 // frees the first and keeps the second: 1, 3, 4, 2 | 4, 5, 3 MB.
-Trace drawn() {
+Trace drawn(std::int64_t memory_end_ns = 0) {
   constexpr std::int64_t kMB = 1 << 20;
   Sketch sketch;
   std::int64_t level = kMB;
+  if (memory_end_ns > 0)
+    sketch.metadata("lanescope_thinned", R"([{"from_ns": )" + std::to_string(memory_end_ns) +
+                                             R"(, "to_ns": null, "what": "allocations"}])");
   for (int i = 0; i < 2; ++i) {
     const std::int64_t at = i * 1'000'000;
     sketch.annotation("ProfilerStep#" + std::to_string(i + 7), at, 1'000'000)
@@ -47,6 +52,21 @@ TEST(MemoryTextTest, SaysLevelsPeakStepsAndWhatWasKept) {
                         "         8      2.00 MiB      5.00 MiB      3.00 MiB         1.00 MiB\n"));
   EXPECT_THAT(text, HasSubstr("allocated in the recording and not freed in it: 2.00 MiB\n"
                               "    2.00 MiB  aten::relu in 2 blocks\n"));
+}
+
+// Until 1.5 ms: 1, 3, 4, 2 | 4, 5. The free at 1.9 ms is not known, nor how step 8 ends.
+TEST(MemoryTextTest, WhatABudgetEndedIsSaidToBeKnownForTheFirstPartOnly) {
+  const Trace trace = drawn(1'500'000);
+  const auto timeline = analysis::compute_memory_timeline(trace);
+  const std::string text = memory_text(trace, timeline, 12);
+  EXPECT_THAT(text, HasSubstr("5.00 MiB at the end; reserved 8.00 MiB at most; recorded for the "
+                              "first 1.500ms only, to keep the budget\n"));
+  EXPECT_THAT(text, HasSubstr("         7      1.00 MiB      4.00 MiB      2.00 MiB"));
+  EXPECT_THAT(text, Not(HasSubstr("         8      ")));
+  EXPECT_THAT(text, HasSubstr("allocated in this time and not freed in it: 4.00 MiB\n"));
+  EXPECT_THAT(memory_json(trace, timeline), HasSubstr(R"("recorded_until_ns": 1500000,)"));
+  EXPECT_THAT(memory_json(drawn(), analysis::compute_memory_timeline(drawn())),
+              HasSubstr(R"("recorded_until_ns": null,)"));
 }
 
 TEST(MemoryTextTest, ShortListsSayWhatTheyLeaveOut) {

@@ -13,6 +13,10 @@ std::string thinning_text(const analysis::Thinning& thinning) {
     add(fmt::format("no input shapes for {}", format_time_ns(thinning.without_inputs_ns)));
   if (thinning.without_stacks_ns > 0)
     add(fmt::format("no stacks for {}", format_time_ns(thinning.without_stacks_ns)));
+  if (thinning.memory_end_ns)
+    add(thinning.with_memory_ns > 0 ? fmt::format("no allocations after the first {}",
+                                                  format_time_ns(thinning.with_memory_ns))
+                                    : "no allocations");
   const bool lacks_short = thinning.without_short_operators_ns > 0;
   const bool has_pauses = thinning.operators_in_parts_ns > 0;
   if (lacks_short)
@@ -37,9 +41,8 @@ std::string recording_cost_text(const analysis::RecordingCost& cost) {
   std::string text = fmt::format("recording took {:.2g} % of the time; its budget was {:.4g} %",
                                  cost.share_ratio * 100, cost.budget_ratio * 100);
   if (cost.always_recorded_ratio > cost.budget_ratio)
-    text += fmt::format(
-        "; allocations and calls of the GPU's API, which a budget never leaves out, took {:.2g} %",
-        cost.always_recorded_ratio * 100);
+    text += fmt::format("; calls of the GPU's API, which a budget never leaves out, took {:.2g} %",
+                        cost.always_recorded_ratio * 100);
   return text;
 }
 

@@ -21,13 +21,19 @@ TEST(ThinningTextTest, SaysWhatIsMissingAndWhatThatMeans) {
             "are lower bounds, and time without operators may be such a pause");
 }
 
+TEST(ThinningTextTest, SaysHowLongAllocationsWereRecorded) {
+  EXPECT_EQ(thinning_text({.memory_end_ns = 900, .with_memory_ns = 412'000'000}),
+            "no allocations after the first 412.000ms");
+  EXPECT_EQ(thinning_text({.memory_end_ns = -5}), "no allocations");
+}
+
 TEST(ThinningTextTest, SaysTheCostAndWhatABudgetCannotLimit) {
   EXPECT_EQ(recording_cost_text({.budget_ratio = 0.01, .share_ratio = 0.0087}),
             "recording took 0.87 % of the time; its budget was 1 %");
   EXPECT_EQ(recording_cost_text(
                 {.budget_ratio = 0.001, .share_ratio = 0.014, .always_recorded_ratio = 0.0137}),
-            "recording took 1.4 % of the time; its budget was 0.1 %; allocations and calls of the "
-            "GPU's API, which a budget never leaves out, took 1.4 %");
+            "recording took 1.4 % of the time; its budget was 0.1 %; calls of the GPU's API, "
+            "which a budget never leaves out, took 1.4 %");
 }
 
 }  // namespace

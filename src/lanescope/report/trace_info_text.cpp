@@ -277,8 +277,12 @@ void write_json_budget(JsonWriter& json, const TraceInfo& info) {
       .integer("operators_in_parts_ns", info.thinning->operators_in_parts_ns)
       .integer("paused_ns", info.thinning->paused_ns)
       .integer("ranges_paused_ns", info.thinning->ranges_paused_ns)
-      .integer("pause_count", info.thinning->pause_count)
-      .end_object();
+      .integer("pause_count", info.thinning->pause_count);
+  if (info.thinning->memory_end_ns)
+    json.integer("with_memory_ns", info.thinning->with_memory_ns);
+  else
+    json.null("with_memory_ns");
+  json.end_object();
 }
 
 void write_json_issues(JsonWriter& json, const TraceInfo& info) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "lanescope/explain/memory_end.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -39,9 +40,12 @@ Measurement<MemoryGrowth> measure_memory_growth(const Facts& facts) {
   }
   const std::int64_t growth = analysis::median_of_steps(growths);
   const std::int64_t never_freed = analysis::median_of_steps(kept);
-  if (growing * 10 < steps.size() * 8 || growth < kLeastBytes) return Quiet{};
   // A buffer that each step replaces by a larger one grows, too, but nothing is lost.
-  if (device->has_blocks && never_freed * 2 < growth) return Quiet{};
+  const bool is_lost = !device->has_blocks || never_freed * 2 >= growth;
+  if (growing * 10 < steps.size() * 8 || growth < kLeastBytes || !is_lost) {
+    if (!has_memory_to_the_end(facts)) return NotChecked{kMemoryToTheEnd};
+    return Quiet{};
+  }
   return MemoryGrowth{std::move(steps), growing, growth};
 }
 

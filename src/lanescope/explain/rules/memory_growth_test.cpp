@@ -54,6 +54,20 @@ TEST(MemoryGrowthTest, IsQuietAboutABufferThatGrows) {
   EXPECT_FALSE(find_by_rule(program.trace(), "memory-growth"));
 }
 
+// A budget ended the records after five of eight steps: no growth until then says nothing about the
+// rest, but growth until then is growth.
+TEST(MemoryGrowthTest, IsNotCheckedWhenTheRecordsEndBeforeTheTrace) {
+  const char* until = R"([{"from_ns": 5000000, "to_ns": null, "what": "allocations"}])";
+  AllocatorSketch flat = with_kept(8, 0);
+  flat.sketch().metadata("lanescope_thinned", until);
+  EXPECT_EQ(state_of_rule(flat.trace(), "memory-growth"), RuleRun::State::kNotChecked);
+  AllocatorSketch growing = with_kept(8, 2 * kMB);
+  growing.sketch().metadata("lanescope_thinned", until);
+  const auto finding = find_by_rule(growing.trace(), "memory-growth");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[2].integer, 4);
+}
+
 TEST(MemoryGrowthTest, IsNotCheckedWithoutRecordsOrSteps) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 100);

@@ -1,6 +1,7 @@
 // The allocator holds nearly all of the GPU's memory, or ran out of it.
 #include <algorithm>
 
+#include "lanescope/explain/memory_end.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -55,6 +56,8 @@ Measurement<MemoryLimit> measure_memory_limit(const Facts& facts) {
   if (failures == 0 && used == 0)
     return NotChecked{"the allocator's totals (profile_memory=True with a newer torch)"};
   const bool is_near = most > 0 && share_of(used, most) > 0.9;
+  if (failures == 0 && !is_near && !has_memory_to_the_end(facts))
+    return NotChecked{kMemoryToTheEnd};
   if (failures == 0 && !is_near) return Quiet{};
   const bool is_from_before =
       failures == 0 && device->has_totals && share_of(held_at_start(*device), used) >= kBeforeRatio;

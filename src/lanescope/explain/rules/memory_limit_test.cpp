@@ -44,6 +44,14 @@ TEST(MemoryLimitTest, IsQuietBelowAndNotCheckedWithoutTheSize) {
   EXPECT_EQ(state_of_rule(unknown.trace(), "memory-limit"), RuleRun::State::kNotChecked);
 }
 
+TEST(MemoryLimitTest, IsNotCheckedBelowWhenTheRecordsEndBeforeTheTrace) {
+  AllocatorSketch program(3 * kGB, 3600 * kMB);
+  program.device_has(4 * kGB).op("aten::mm", 0, 100).change(50, 100 * kMB, 1);
+  program.sketch().metadata("lanescope_thinned",
+                            R"([{"from_ns": 60000, "to_ns": null, "what": "allocations"}])");
+  EXPECT_EQ(state_of_rule(program.trace(), "memory-limit"), RuleRun::State::kNotChecked);
+}
+
 TEST(MemoryLimitTest, SpeaksWhenMemoryRanOut) {
   Sketch sketch;
   TraceBuilder& builder = sketch.op("aten::mm", 0, 100).builder();
