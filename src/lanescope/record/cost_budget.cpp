@@ -147,7 +147,7 @@ bool CostBudget::is_in_debt(const Rate& rate) const {
 
 // In a pause of operators.
 bool CostBudget::has_too_many_ranges(const Rate& rate) const {
-  if (rate.span_ns >= kLongSpan && rate.ranges_share > kMostRanges * ratio_) return true;
+  if (rate.span_ns >= kRangesSpan && rate.ranges_share > kMostRanges * ratio_) return true;
   return is_too_much(rate) && rate.ranges_share > rate.share / 2;
 }
 

@@ -71,9 +71,10 @@ class CostBudget {
   static constexpr double kFirstDebt = 1;      // above so many units the next level begins, ...
   static constexpr double kDebtOfLevel = 0.5;  // ... if the level itself added so many
   static constexpr double kMostDebt = 2.5;     // and above so many, operators pause
-  // Ranges that in a pause of operators take more than this part of the budget for a second pause,
-  // too: else nothing would be left for operators.
+  // Ranges that in a pause of operators take more than this part of the budget for this long pause,
+  // too: else nothing would be left for operators. Long enough for one interrupted call to be less.
   static constexpr double kMostRanges = 0.5;
+  static constexpr std::int64_t kRangesSpan = kSecond / 5;
   static constexpr double kMargin = 0.6;  // record more again below this part of the budget, ...
   // ... that low for this long. Twice as long after each time.
   static constexpr std::int64_t kLeastCalm = kSecond, kMostCalm = 10 * kSecond;

@@ -381,9 +381,9 @@ TEST(CostBudgetTest, RangesPauseWhenTheyLeaveNothingForOperators) {
   Program program(0.01, false, false);
   program.calls_per_s = 1'000'000;  // 30 %
   program.ranges_ns_per_s = 0.009e9;
-  program.run(1'009);
+  program.run(209);
   EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
-  program.run(10);  // a second after the pause began, in the first 12 ms
+  program.run(10);  // 0.2 s after the pause began, in the first 12 ms
   EXPECT_EQ(program.budget.thinning(), Thinning::kRangesInParts);
   program.run(60'000);
   EXPECT_EQ(program.budget.thinning(), Thinning::kRangesInParts);

@@ -58,7 +58,7 @@ std::uint64_t shortest_batch(const Work& work) {
 // What torch needs around an empty callback, half of it for begin and half for end; and for a
 // node of a backward pass, as above, half of it for each of its two calls. Nothing if others have
 // callbacks: then torch does that work anyway.
-inline void measure_callbacks(TorchCost* found) {
+inline void measure_callbacks(std::uint64_t unseen_of_paused_node, TorchCost* found) {
   if (at::hasCallbacks()) return;
   constexpr std::uint64_t kCalls = 200;
   const auto operators = [] {
@@ -89,7 +89,8 @@ inline void measure_callbacks(TorchCost* found) {
   found->scale.unseen[kLanescopeRanges] += around_call;
   found->of_node += half_of_one(with_nodes, bare_nodes);
   const auto for_ranges = at::addGlobalCallback(empty.scopes({at::RecordScope::USER_SCOPE}));
-  found->of_paused_node = 2 * half_of_one(shortest_batch(nodes), bare_nodes);
+  found->of_paused_node =
+      2 * half_of_one(shortest_batch(nodes), bare_nodes) + unseen_of_paused_node;
   at::removeCallback(for_ranges);
 }
 
@@ -110,7 +111,7 @@ inline void measure_torch_cost(record::OperatorLengths* lengths) {
   torch_cost.of_node = in_ticks(record::kUnseenNodeNs);
   torch_cost.of_inputs = in_ticks(record::kUnseenInputsNs);
   torch_cost.scale = lanescope_cost_scale;  // set before a source starts to measure
-  measure_callbacks(&torch_cost);
+  measure_callbacks(in_ticks(record::kUnseenPausedNodeNs), &torch_cost);
 }
 
 }  // namespace lanescope::record_torch
