@@ -249,6 +249,32 @@ def test_the_users_own_sitecustomize_runs(run_recorded, tmp_path):
     assert done.stdout == "seen True\n", done.stderr
 
 
+SHOW = """
+import os, sys, __main__
+spec = getattr(__main__, "__spec__", None)
+print(sys.argv[1:], __name__, getattr(spec, "name", None), os.path.basename(sys.path[0]), sys.flags.optimize)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments, stdin",
+    [(["script.py", "--lr", "3"], ""), (["-O", "-m", "package", "x"], ""), (["-c", SHOW, "x"], ""), (["-", "x"], SHOW)],
+    ids=["script", "module", "text", "stdin"],
+)
+def test_a_program_sees_what_it_sees_alone(tmp_path, arguments, stdin):
+    (tmp_path / "script.py").write_text(SHOW)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    (tmp_path / "package" / "__main__.py").write_text(SHOW)
+    alone = [sys.executable, *arguments]
+    recorded = [sys.executable, "-m", "lanescope.record", "-o", "out", "--", *alone]
+    seen = [
+        subprocess.run(command, cwd=tmp_path, input=stdin, capture_output=True, text=True, timeout=120, check=True).stdout
+        for command in (alone, recorded)
+    ]
+    assert seen[0] == seen[1] and "__main__" in seen[0]
+
+
 def test_a_script_without_torch_runs_and_is_told(run_recorded):
     done, out = run_recorded("print('hello')")
     assert (done.returncode, done.stdout) == (0, "hello\n")
