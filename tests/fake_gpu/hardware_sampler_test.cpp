@@ -99,6 +99,7 @@ class HardwareSamplerTest : public ::testing::Test {
   void SetUp() override {
     unsetenv("FAKE_PM_REFUSE");
     unsetenv("FAKE_PM_OVERFLOW_AT");
+    unsetenv("FAKE_PM_METRICS");
     setenv("LANESCOPE_NVML_LIBRARY", std::getenv("LANESCOPE_CUPTI_LIBRARY"), 1);
   }
 };
@@ -142,6 +143,20 @@ TEST_F(HardwareSamplerTest, SamplesAreWholeInOrderAndDescribed) {
   EXPECT_EQ(slow, (std::vector<float>{1755, 2619, 312.5, 61, 1, 0}));
   EXPECT_EQ(device.losses.overflows, 0u);
   EXPECT_EQ(device.losses.gaps, 0u);
+}
+
+// An eighth of a sector a nanosecond: 4 bytes.
+TEST_F(HardwareSamplerTest, SectorsOfL2AreBytes) {
+  setenv("FAKE_PM_METRICS", "7", 1);
+  Sampler sampler;
+  sampler.wait_for(5);
+  sampler.end();
+  const counters::CounterFile file = sampler.file();
+  ASSERT_EQ(file.devices.size(), 1u);
+  ASSERT_EQ(file.devices[0].samples.width, 7u);
+  EXPECT_THAT(file.devices[0].description,
+              HasSubstr(R"("name": "L2", "unit": "bytes", "metric": "lts__t_sectors_srcunit_tex)"));
+  EXPECT_EQ(file.devices[0].samples.values[6], 4'000'000);
 }
 
 TEST_F(HardwareSamplerTest, AnOverflowIsCountedAndSamplingGoesOn) {

@@ -21,7 +21,9 @@ struct Wanted {
   const char* name;
   const char* unit;
   std::initializer_list<const char*> metrics;
+  double scale = 1;  // from the metric to the unit
 };
+constexpr double kSectorBytes = 32;
 // In order of importance: what does not fit into one pass with those before it is left out.
 const Wanted kWanted[] = {
     {"SM active",
@@ -38,7 +40,8 @@ const Wanted kWanted[] = {
     {"PCIe read", "bytes", {"pcie__read_bytes.sum", "PCI.TriageCompute.pcie__read_bytes.sum"}},
     {"PCIe write", "bytes", {"pcie__write_bytes.sum", "PCI.TriageCompute.pcie__write_bytes.sum"}},
     {"NVLink receive", "bytes", {"nvlrx__bytes.sum", "NVLRX.TriageCompute.nvlrx__bytes.sum"}},
-    {"NVLink send", "bytes", {"nvltx__bytes.sum", "NVLTX.TriageCompute.nvltx__bytes.sum"}}};
+    {"NVLink send", "bytes", {"nvltx__bytes.sum", "NVLTX.TriageCompute.nvltx__bytes.sum"}},
+    {"L2", "bytes", {"lts__t_sectors_srcunit_tex.sum"}, kSectorBytes}};
 
 #define LANESCOPE_PARAMS(type, name) \
   type name = {};                    \
@@ -102,7 +105,7 @@ std::string PmSampler::choose_metrics() {
     for (const char* metric : wanted.metrics) {
       metrics_.push_back(metric);
       if (passes() == 1) {
-        series_.push_back({wanted.name, wanted.unit, metric});
+        series_.push_back({wanted.name, wanted.unit, metric, wanted.scale});
         break;
       }
       metrics_.pop_back();
@@ -213,8 +216,10 @@ bool PmSampler::poll(const std::function<void(const PmSample&)>& take) {
       values.numMetrics = metrics_.size();
       values.pMetricValues = values_.data();
       if (cupti_.cuptiPmSamplingCounterDataGetSampleInfo(&sample) == CUPTI_SUCCESS &&
-          cupti_.cuptiProfilerHostEvaluateToGpuValues(&values) == CUPTI_SUCCESS)
+          cupti_.cuptiProfilerHostEvaluateToGpuValues(&values) == CUPTI_SUCCESS) {
+        for (std::size_t k = 0; k < series_.size(); ++k) values_[k] *= series_[k].scale;
         take({sample.startTimestamp, sample.endTimestamp, values_.data()});
+      }
     }
     if (info.numCompletedSamples != 0) clear_image();
     if (decoded != CUPTI_SUCCESS || decode.overflow) {

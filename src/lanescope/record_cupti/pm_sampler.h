@@ -17,6 +17,7 @@ struct PmSeries {
   const char* name;
   const char* unit;    // "%", or "bytes" of the sample
   std::string metric;  // CUPTI's
+  double scale = 1;    // from the metric to the unit
 };
 
 struct PmSample {
