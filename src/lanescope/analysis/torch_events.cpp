@@ -1,6 +1,6 @@
 // Problem: a table that equals torch's to the last digit needs the same event list: its ties, its
 // doubles, its links. Idea: one array of events in torch's order, built by merging the tracks (each
-// already sorted); links by sorted ids; the tree by one pass with a stack per thread. Fields that a
+// already sorted), then the stages of torch_event_stages.h. Fields that a
 // Kineto file lacks (logical thread numbers, linked activities) follow from others, as noted at
 // each place. Rule numbers are those of docs/definitions/key_averages.md.
 #include "lanescope/analysis/torch_events.h"
@@ -14,11 +14,11 @@
 #include <iterator>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <string_view>
 #include <unordered_map>
 
 #include "lanescope/analysis/launch_links.h"
+#include "lanescope/analysis/torch_event_stages.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -48,14 +48,6 @@ std::string shown_name(std::string_view name) {
   return text.starts_with("ProfilerStep#") ? "ProfilerStep*" : text;
 }
 
-// DeviceType numbers of torch: c10/core/DeviceType.h.
-bool is_cpu_memory(std::int64_t device_type) {
-  return device_type == 0 || device_type == 2 || device_type == 5;
-}
-bool is_device_memory(std::int64_t device_type) {
-  return device_type == 1 || device_type == 6 || device_type == 12 || device_type == 20;
-}
-
 bool starts_kernels(const Trace& trace) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
     if (trace.api_call(SliceId{i}).does(api_effect::kStartsKernels)) return true;
@@ -77,14 +69,6 @@ std::string device_of(const Trace& trace, TableStyle style) {
   const bool is_left_out = style == TableStyle::kTorch && starts_kernels(trace);
   return has_calls && !is_left_out ? "cuda" : "";
 }
-
-struct MemoryRecord {
-  std::int64_t time_ns;
-  std::int64_t cpu_bytes, device_bytes;
-  TrackId track;
-  std::uint32_t name;
-  std::int32_t row_count;  // number of CPU rows, of any thread, around it
-};
 
 constexpr std::string_view kLanescopeKey = "lanescope_version";
 
@@ -110,13 +94,14 @@ class Builder {
     find_tick();
     if (!is_torch()) find_left_out();
     collect_slices();
-    add_memory();
+    add_memory(
+        trace_, [this](StringId id) { return name_index(id); }, out_);
     if (is_torch())
-      link_by_external_id();
+      link_by_external_id(trace_, out_);
     else
-      link_by_launch();
-    build_tree();
-    merge_same_names();
+      link_by_launch(trace_, links_, out_);
+    build_tree(trace_, out_);
+    merge_same_names(out_);
     return std::move(out_);
   }
 
@@ -370,290 +355,6 @@ class Builder {
       keys.swap(merged);
       run_ends = std::move(ends);
     }
-  }
-
-  // Rule 2: a CPU row gets the bytes of every record inside it, on any thread (kTorch) or on
-  // its thread (kLanescope).
-  void add_memory() {
-    const InstantColumns& instants = trace_.instants();
-    const StringId memory = trace_.strings().find("[memory]"),
-                   oom = trace_.strings().find("[OutOfMemory]");
-    if (memory == kNone<StringId> && oom == kNone<StringId>) return;
-    std::vector<MemoryRecord> records, out_of_memory, leftover;
-    for (std::uint32_t i = 0; i < instants.size(); ++i) {
-      if (instants.name[i] != memory && instants.name[i] != oom) continue;
-      const ArgsView args = trace_.args(instants.args[i]);
-      const std::int64_t type = args.integer(ArgKey::kDeviceType).value_or(0);
-      // No machine has as much, and the sum of a file's damaged sizes still fits 64 bits.
-      constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;
-      const std::int64_t bytes =
-          std::clamp(args.integer(ArgKey::kMemoryBytes).value_or(0), -kMostBytes, kMostBytes);
-      (instants.name[i] == oom ? out_of_memory : records)
-          .push_back({instants.time_ns[i], is_cpu_memory(type) ? bytes : 0,
-                      is_device_memory(type) ? bytes : 0, instants.track[i],
-                      name_index(instants.name[i]), 0});
-    }
-    if (records.empty() && out_of_memory.empty()) return;
-    std::vector<std::uint32_t> all(out_.events.size());
-    std::iota(all.begin(), all.end(), 0u);
-    own_memory(records, all, leftover);
-    if (!is_torch()) own_memory_by_thread(records, leftover);
-    leftover.insert(leftover.end(), out_of_memory.begin(), out_of_memory.end());
-    add_memory_rows(leftover);
-  }
-
-  void own_memory_by_thread(const std::vector<MemoryRecord>& records,
-                            std::vector<MemoryRecord>& leftover) {
-    std::vector<std::vector<MemoryRecord>> thread_records(trace_.tracks().size());
-    std::vector<std::vector<std::uint32_t>> thread_events(trace_.tracks().size());
-    for (const MemoryRecord& record : records) thread_records[raw(record.track)].push_back(record);
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i)
-      thread_events[out_.events[i].thread].push_back(i);
-    leftover.clear();
-    for (std::size_t t = 0; t < thread_records.size(); ++t)
-      if (!thread_records[t].empty())
-        own_memory(thread_records[t], thread_events[t], leftover);
-      else
-        for (const std::uint32_t i : thread_events[t])
-          out_.events[i].cpu_memory_bytes = out_.events[i].device_memory_bytes = 0;
-  }
-
-  // Gives each of `rows` the bytes inside it (both ends included); records outside of all
-  // go to `leftover`.
-  void own_memory(std::vector<MemoryRecord>& records, const std::vector<std::uint32_t>& rows,
-                  std::vector<MemoryRecord>& leftover) {
-    std::vector<std::int64_t> cpu(records.size() + 1, 0), device(records.size() + 1, 0);
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      cpu[i + 1] = cpu[i] + records[i].cpu_bytes;
-      device[i + 1] = device[i] + records[i].device_bytes;
-    }
-    std::vector<std::int32_t> cover(records.size() + 1, 0);
-    for (const std::uint32_t row : rows) {
-      TorchEvent& event = out_.events[row];
-      if (event.on_device) continue;
-      const auto first = static_cast<std::size_t>(
-          std::lower_bound(
-              records.begin(), records.end(), event.start_ns,
-              [](const MemoryRecord& record, std::int64_t time) { return record.time_ns < time; }) -
-          records.begin());
-      const auto last = static_cast<std::size_t>(
-          std::upper_bound(
-              records.begin(), records.end(), event.end_ns,
-              [](std::int64_t time, const MemoryRecord& record) { return time < record.time_ns; }) -
-          records.begin());
-      event.cpu_memory_bytes = event.device_memory_bytes = 0;
-      if (first >= last) continue;
-      event.cpu_memory_bytes = cpu[last] - cpu[first];
-      event.device_memory_bytes = device[last] - device[first];
-      ++cover[first];
-      --cover[last];
-    }
-    std::int32_t depth = 0;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      depth += cover[i];
-      if (depth == 0) leftover.push_back(records[i]);
-      if (depth < records[i].row_count) ++out_.notes.other_thread_memory_count;
-      records[i].row_count = depth;
-    }
-  }
-
-  // Records without an operator become rows without duration, after a slice with the same start and
-  // end, because torch appends them.
-  void add_memory_rows(const std::vector<MemoryRecord>& records) {
-    if (records.empty()) return;
-    std::vector<TorchEvent> rows;
-    const std::int64_t window = trace_.window_start_ns();
-    for (const MemoryRecord& record : records) {
-      TorchEvent event;
-      event.name = record.name;
-      event.start_ns = event.end_ns = record.time_ns;
-      event.start_us = event.end_us = static_cast<double>(record.time_ns - window) / 1000.0;
-      event.thread = raw(record.track);
-      event.cpu_memory_bytes = record.cpu_bytes;
-      event.device_memory_bytes = record.device_bytes;
-      rows.push_back(event);
-    }
-    const auto less = [](const TorchEvent& a, const TorchEvent& b) {
-      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
-    };
-    std::stable_sort(rows.begin(), rows.end(), less);
-    std::vector<TorchEvent> merged;
-    merged.reserve(out_.events.size() + rows.size());
-    std::merge(out_.events.begin(), out_.events.end(), rows.begin(), rows.end(),
-               std::back_inserter(merged), less);
-    out_.events.swap(merged);
-  }
-
-  // Rule 3. In a file, a linked row has its operator's External id. In torch, an unlinked API call
-  // has its correlation id, and an overhead row the id of the operator open at its start; torch
-  // looks up both like an operator's id.
-  void link_by_external_id() {
-    struct Linked {
-      std::int64_t id;
-      std::uint32_t event;
-      bool operator<(const Linked& other) const {
-        return id != other.id ? id < other.id : event < other.event;
-      }
-    };
-    std::vector<Linked> linked;
-    std::vector<std::int64_t> ids(out_.events.size(),
-                                  0);  // the id to look up; 0: none
-    std::vector<std::uint32_t> open;   // front-end rows of the main thread around `event`
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
-      TorchEvent& event = out_.events[i];
-      if (event.slice == kNone<SliceId>) continue;
-      const CategoryKind kind = trace_.kind(event.slice);
-      const ArgsView args = trace_.slice_args(event.slice);
-      const std::int64_t external = args.integer(ArgKey::kExternalId).value_or(0);
-      if (is_front_end(kind)) {
-        ids[i] = external;
-        if (event.thread == raw(out_.main_track)) open.push_back(i);
-      } else if (event.is_overhead) {
-        if (out_.is_own) continue;  // not a link; a bug in torch.profiler's traces
-        while (!open.empty() && out_.events[open.back()].end_ns <= event.start_ns) open.pop_back();
-        if (!open.empty()) ids[i] = ids[open.back()];
-      } else if (external > 0 && kind != CategoryKind::kGpuUserAnnotation) {
-        linked.push_back({external, i});
-      } else if (is_api_call(kind)) {
-        ids[i] = args.integer(ArgKey::kCorrelation).value_or(0);
-        if (out_.main_track != kNone<TrackId>) event.thread = raw(out_.main_track);
-      }
-    }
-    if (!std::is_sorted(linked.begin(), linked.end())) std::sort(linked.begin(), linked.end());
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
-      TorchEvent& event = out_.events[i];
-      if (ids[i] <= 0 || event.on_device || event.is_async) continue;
-      auto at = std::lower_bound(linked.begin(), linked.end(), Linked{ids[i], 0});
-      event.kernels_first = static_cast<std::uint32_t>(out_.kernels.size());
-      for (; at != linked.end() && at->id == ids[i]; ++at) {
-        if (out_.events[at->event].on_device)
-          out_.kernels.push_back(at->event);
-        else
-          out_.events[at->event].thread = event.thread;
-      }
-      event.kernels_count = static_cast<std::uint32_t>(out_.kernels.size()) - event.kernels_first;
-    }
-  }
-
-  // The corrected link: device work belongs to the operator around its launch.
-  void link_by_launch() {
-    std::vector<std::uint32_t> event_of(trace_.slices().size(), TorchEvent::kNoEvent),
-        count(out_.events.size() + 1, 0);
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i)
-      if (out_.events[i].slice != kNone<SliceId>) event_of[raw(out_.events[i].slice)] = i;
-    const auto owner = [&](const TorchEvent& event) {
-      if (event.slice == kNone<SliceId> || !is_device_work(trace_.kind(event.slice)))
-        return TorchEvent::kNoEvent;
-      SliceId op = links_.op_of[raw(event.slice)];
-      if (op == kNone<SliceId>) op = links_.launch_of[raw(event.slice)];
-      return op == kNone<SliceId> ? TorchEvent::kNoEvent : event_of[raw(op)];
-    };
-    for (const TorchEvent& event : out_.events)
-      if (const std::uint32_t of = owner(event); of != TorchEvent::kNoEvent) ++count[of];
-    std::uint32_t total = 0;
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
-      out_.events[i].kernels_first = total;
-      total += count[i];
-    }
-    out_.kernels.resize(total);
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
-      const std::uint32_t of = owner(out_.events[i]);
-      if (of == TorchEvent::kNoEvent) continue;
-      TorchEvent& op = out_.events[of];
-      out_.kernels[op.kernels_first + op.kernels_count++] = i;
-    }
-    count_overhead_claims();
-  }
-
-  // Counts kernels that torch would count twice: overhead rows take the kernels of the
-  // operator around them.
-  void count_overhead_claims() {
-    if (out_.is_own) return;  // torch made no table of this trace
-    std::vector<std::uint32_t> open;
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
-      const TorchEvent& event = out_.events[i];
-      if (event.slice == kNone<SliceId> || event.thread != raw(out_.main_track)) continue;
-      if (is_front_end(trace_.kind(event.slice))) open.push_back(i);
-      if (!event.is_overhead) continue;
-      while (!open.empty() && out_.events[open.back()].end_ns <= event.start_ns) open.pop_back();
-      if (open.empty()) continue;
-      const TorchEvent& op = out_.events[open.back()];
-      for (std::uint32_t k = op.kernels_first; k < op.kernels_first + op.kernels_count; ++k) {
-        const TorchEvent& kernel = out_.events[out_.kernels[k]];
-        ++out_.notes.overhead_claim_count;
-        out_.notes.overhead_claim_ns += kernel.end_ns - kernel.start_ns;
-      }
-    }
-  }
-
-  // Rule 4.
-  void build_tree() {
-    std::vector<std::vector<std::uint32_t>> open(trace_.tracks().size());
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
-      TorchEvent& event = out_.events[i];
-      if (event.on_device || event.is_async) continue;
-      std::vector<std::uint32_t>& stack = open[event.thread];
-      while (!stack.empty()) {
-        TorchEvent& parent = out_.events[stack.back()];
-        if (event.start_ns >= parent.end_ns || event.end_ns > parent.end_ns) {
-          stack.pop_back();
-          continue;
-        }
-        event.parent = stack.back();
-        (parent.first_child == TorchEvent::kNoEvent ? parent.first_child
-                                                    : out_.events[parent.last_child].next_sibling) =
-            i;
-        parent.last_child = i;
-        ++parent.child_count;
-        break;
-      }
-      stack.push_back(i);
-    }
-  }
-
-  // Rule 5: an only child with its parent's name is one call seen twice. In torch, the child's
-  // kernels replace the parent's; kLanescope keeps both. Repeats until there is none.
-  void merge_same_names() {
-    std::vector<std::uint32_t> candidates;
-    for (std::uint32_t i = 0; i < out_.events.size(); ++i) candidates.push_back(i);
-    bool removed_any = true;
-    while (removed_any) {
-      removed_any = false;
-      std::vector<std::uint32_t> rest;
-      for (const std::uint32_t i : candidates) {
-        TorchEvent& event = out_.events[i];
-        if (event.parent == TorchEvent::kNoEvent) continue;
-        TorchEvent& parent = out_.events[event.parent];
-        if (parent.name != event.name) continue;
-        rest.push_back(i);
-        if (parent.child_count != 1) continue;
-        merge_into_parent(event, parent);
-        rest.pop_back();
-        removed_any = true;
-      }
-      candidates.swap(rest);
-    }
-  }
-
-  void merge_into_parent(TorchEvent& event, TorchEvent& parent) {
-    parent.first_child = event.first_child;
-    parent.last_child = event.last_child;
-    parent.child_count = event.child_count;
-    for (std::uint32_t child = event.first_child; child != TorchEvent::kNoEvent;
-         child = out_.events[child].next_sibling)
-      out_.events[child].parent = event.parent;
-    if (is_torch() || parent.kernels_count == 0) {
-      parent.kernels_first = event.kernels_first;
-      parent.kernels_count = event.kernels_count;
-    } else if (event.kernels_count > 0) {
-      const auto first = static_cast<std::uint32_t>(out_.kernels.size());
-      for (const TorchEvent* from : {&parent, &event})
-        for (std::uint32_t k = 0; k < from->kernels_count; ++k)
-          out_.kernels.push_back(out_.kernels[from->kernels_first + k]);
-      parent.kernels_count += event.kernels_count;
-      parent.kernels_first = first;
-    }
-    event.is_removed = true;
   }
 
   const Trace& trace_;
