@@ -92,3 +92,4 @@ class EventSums(TimeTexts, Row):
     cuda_time = device_time_total
     cuda_time_total = device_time_total
     self_cuda_time_total = self_device_time_total
+    self_cuda_memory_usage = self_device_memory_usage

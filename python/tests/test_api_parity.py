@@ -143,6 +143,7 @@ def test_rows_have_the_fields_of_torchs_rows():
     for name in ("cuda_time", "cuda_time_total", "self_cuda_time_total", "cpu_time_str", "device_time_str"):
         assert hasattr(lanescope.FunctionEventAvg, name)
     event_names = [n for n in inspect.signature(FunctionEvent.__init__).parameters]
+    assert hasattr(FunctionEvent, "self_cuda_memory_usage") and hasattr(lanescope.FunctionEvent, "self_cuda_memory_usage")
     fields = {"id", "name", "thread", "fwd_thread", "input_shapes", "is_async", "sequence_nr", "device_type"}
     assert fields <= set(event_names)
     assert [n for n in fields if not hasattr(lanescope.FunctionEvent, n)] == []
