@@ -85,6 +85,7 @@ class SpoolFile {
 
  private:
   SpoolFile() = default;
+  static std::uint64_t place_of(std::uint32_t number);  // of a chunk, in bytes
   void refuse(std::string why) LANESCOPE_REQUIRES(mutex_);
   bool take_place(std::uint32_t* number, bool* used_before) LANESCOPE_REQUIRES(mutex_);
   spool::ChunkHeader* map_at(std::uint32_t number, bool used_before) LANESCOPE_EXCLUDES(mutex_);
