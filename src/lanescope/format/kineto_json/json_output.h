@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "lanescope/base/result.h"
@@ -78,6 +79,20 @@ class JsonOutput {
   std::string buffer_;
   std::uint64_t flushed_ = 0;
   Result<void> status_;
+};
+
+// The list of events being written; a Trace in pieces has one for all of them.
+struct EventsOutput {
+  EventsOutput(codec::ByteSink& sink, bool comes_in_pieces)
+      : text(sink), in_pieces(comes_in_pieces) {}
+  void end_event() {
+    text.add("},\n");
+    ++events;
+  }
+  JsonOutput text;
+  std::uint64_t events = 0;
+  bool in_pieces;
+  std::unordered_set<std::string> labels;  // written by earlier pieces
 };
 
 }  // namespace lanescope::format

@@ -6,18 +6,16 @@
 #include <iterator>
 #include <span>
 #include <string>
-#include <unordered_map>
 
-#include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
-#include "lanescope/codec/record_options.h"
-#include "lanescope/format/lost_entry.h"
 #include "lanescope/format/spool/activity_rows.h"
-#include "lanescope/format/spool/clock_anchors.h"
+#include "lanescope/format/spool/memory_rows.h"
 #include "lanescope/format/spool/record_walk.h"
 #include "lanescope/format/spool/sample_rows.h"
 #include "lanescope/format/spool/spool_details.h"
+#include "lanescope/format/spool/spool_metadata.h"
 #include "lanescope/format/spool/tensor_identities.h"
+#include "lanescope/format/spool/thread_tracks.h"
 #include "lanescope/format/spool/window_spans.h"
 #include "lanescope/model/profiler_steps.h"
 #include "lanescope/model/trace_builder.h"
@@ -31,12 +29,6 @@ using spool::RangeRecord;
 using spool::Record;
 using spool::RecordKind;
 using spool::TensorRecord;
-
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  codec::append_escaped_json(out, text);
-  return out + '"';
-}
 
 bool has_sequence(const RangeRecord& range) {
   return (range.flags & spool::kHasSequence) && range.sequence_number >= 0;
@@ -58,15 +50,15 @@ class RowReader {
   Result<Trace> read(ImportStats stats) {
     builder_.stats() = std::move(stats);
     builder_.set_base_time_ns(scan_.base_ns);
-    devices_ = parse_gpu_devices(device_properties());
-    if (piece_.from == 0) add_metadata();
+    devices_ = parse_gpu_devices(spool_device_properties(index_, options_));
+    if (piece_.from == 0) add_spool_metadata(scan_, options_, builder_);
     add_names();
     add_carried_ranges();
     add_ranges();
-    add_memory();
+    add_memory_rows(memory_, plan_ ? plan_->ev_idx_end : walk_.numbers().ev_idx, builder_);
     add_samples();
     carry_.forward_backward.add_flows(builder_, std::move(links_),
-                                      [this](std::uint32_t thread) { return track_of(thread); });
+                                      [this](std::uint32_t thread) { return tracks_.of(thread); });
     add_activities();
     add_counter_rows({.builder = builder_,
                       .piece = piece_,
@@ -91,7 +83,7 @@ class RowReader {
              std::span<const TensorRecord> tensors, const RangeTimes& times,
              std::int64_t external_id, std::int64_t ev_idx) {
     if (!piece_.holds(range.begin_tsc)) return;
-    const TrackId track = track_of(place.thread);
+    const TrackId track = tracks_.of(place.thread);
     ArgsBuilder& args = builder_.args();
     args.begin();
     args.add_int(key_.external_id, ArgKey::kExternalId, external_id);
@@ -123,7 +115,7 @@ class RowReader {
              std::span<const TensorRecord> tensors, const RangeTimes& times,
              const FrameNumbers& numbers) {
     if (!piece_.holds(frame.begin_tsc)) return;
-    const TrackId track = track_of(place.thread);
+    const TrackId track = tracks_.of(place.thread);
     ArgsBuilder& args = builder_.args();
     args.begin();
     if (numbers.parent_id == 0)
@@ -143,7 +135,7 @@ class RowReader {
   void instant(const spool::InstantRecord& instant, std::uint32_t thread, std::int64_t time_ns,
                std::int64_t ev_idx) {
     if (!piece_.holds(instant.begin_tsc)) return;
-    const TrackId track = track_of(thread);
+    const TrackId track = tracks_.of(thread);
     builder_.args().begin();
     if (instant.detail != 0) details_.add_args(instant.detail);
     builder_.args().add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx);
@@ -154,7 +146,7 @@ class RowReader {
   void memory(const MemoryRecord& memory, std::uint32_t thread, std::int64_t time_ns,
               std::int64_t number) {
     if (piece_.holds(memory.begin_tsc))
-      memory_.push_back({time_ns, number, track_of(thread), memory});
+      memory_.push_back({time_ns, number, tracks_.of(thread), memory});
   }
 
   void sample(const spool::SampleRecord& sample) {
@@ -165,12 +157,6 @@ class RowReader {
   }
 
  private:
-  struct MemoryEvent {
-    std::int64_t time_ns, number;
-    TrackId track;
-    MemoryRecord memory;
-  };
-
   bool has_activities() const { return !index_.activity_chunks.empty(); }
 
   void add_ranges() {
@@ -199,7 +185,7 @@ class RowReader {
       if (open.range.detail != 0) details_.add_args(open.range.detail);
       if (open.call_numbers) add_collective(*open.call_numbers);
       const ArgsId args = builder_.args().end();
-      keep_range(open.range, open.place.thread, track_of(open.place.thread),
+      keep_range(open.range, open.place.thread, tracks_.of(open.place.thread),
                  {*start_ns, *end_ns, 0}, open.external_id, args);
       ranges_.back().in_piece = false;
     }
@@ -211,65 +197,11 @@ class RowReader {
     return scan_.time_ns(std::min(scan_.end_of(open.range, open.place).value_or(stop), stop));
   }
 
-  std::string_view device_properties() const {
-    std::string_view json = "[]";
-    for (const SpoolMetadata& entry : index_.metadata)
-      if (entry.key == "deviceProperties" && is_requested(entry) &&
-          codec::is_strict_json(entry.json))
-        json = entry.json;
-    for (const auto& [key, value] : options_.metadata)
-      if (key == "deviceProperties") json = value;
-    return json;
-  }
-  bool is_requested(const SpoolMetadata& entry) const {
-    return !options_.session || entry.session == 0 || entry.session == *options_.session;
-  }
-
-  void add_metadata() {
-    builder_.add_metadata("schemaVersion", "1");
-    for (const spool::RecordOption& option : spool::kRecordOptions)
-      if (option.in_trace && (scan_.windows.options() & option.bit) != 0)
-        builder_.add_metadata(option.name, "1");
-    if (!index_.host_name.empty())
-      builder_.add_metadata("host_name", json_string(index_.host_name));
-    std::vector<std::pair<std::string_view, std::string_view>> entries{{"deviceProperties", "[]"}};
-    std::unordered_map<std::string_view, std::size_t> place_of_key{{"deviceProperties", 0}};
-    const auto set = [&](std::string_view key,
-                         std::string_view json) {  // the last of equal keys wins
-      const auto [known, is_new] = place_of_key.try_emplace(key, entries.size());
-      if (is_new)
-        entries.emplace_back(key, json);
-      else
-        entries[known->second].second = json;
-    };
-    for (const SpoolMetadata& entry : index_.metadata) {
-      if (!is_requested(entry)) continue;
-      if (!codec::is_strict_json(entry.json))
-        builder_.stats().count(ImportIssue::kMetadataLost);
-      else
-        set(entry.key, entry.json);
-    }
-    for (const auto& [key, json] : options_.metadata) set(key, codec::without_blanks_around(json));
-    for (const auto& [key, json] : entries)
-      if (!take_lost_entry(key, json, &builder_.stats())) builder_.add_metadata(key, json);
-    std::string notes;
-    for (const auto& [session, line] : index_.notes)
-      if (!options_.session || session == *options_.session)
-        notes += (notes.empty() ? "" : ", ") + json_string(line);
-    if (!notes.empty()) builder_.add_metadata("lanescope_notes", "[" + notes + "]");
-    if (const std::string anchors = clock_anchors_json(*scan_.clock, index_.ticks_per_second);
-        !anchors.empty())
-      builder_.add_metadata("lanescope_clock_anchors", anchors);
-    builder_.add_metadata("lanescope_version", json_string(LANESCOPE_VERSION));
-    builder_.add_metadata("displayTimeUnit", "\"ms\"");
-    builder_.add_metadata("baseTimeNanoseconds", std::to_string(scan_.base_ns));
-  }
-
   void add_names() {
-    pid_.number = static_cast<std::int64_t>(index_.pid);
-    builder_.set_process_name(pid_, builder_.intern(index_.process_name));
-    builder_.set_process_labels(pid_, builder_.intern("CPU"));
-    builder_.set_process_sort_index(pid_, pid_.number);
+    const Scalar& pid = tracks_.pid();
+    builder_.set_process_name(pid, builder_.intern(index_.process_name));
+    builder_.set_process_labels(pid, builder_.intern("CPU"));
+    builder_.set_process_sort_index(pid, pid.number);
     cpu_op_ = builder_.category("cpu_op");
     annotation_ = builder_.category("user_annotation");
     instant_ = builder_.category("cpu_instant_event");
@@ -283,24 +215,6 @@ class RowReader {
     key_.python_parent = builder_.intern("Python parent id");
     key_.python_module = builder_.intern("Python module id");
     key_.tensors = builder_.intern(kTensorIdentities);
-  }
-
-  // A thread's track and name appear with its first event.
-  TrackId track_of(std::uint32_t thread) {
-    if (thread >= tracks_.size()) {
-      if (thread > index_.threads.size() + 1'000'000) thread = 0;  // damage
-      tracks_.resize(std::max<std::size_t>(thread + 1, index_.threads.size()), kNone<TrackId>);
-    }
-    if (tracks_[thread] != kNone<TrackId>) return tracks_[thread];
-    const SpoolThread* info = thread < index_.threads.size() ? &index_.threads[thread] : nullptr;
-    Scalar tid;
-    tid.number = info ? info->os_tid : static_cast<std::int64_t>(thread);
-    const TrackId track = builder_.thread_track(pid_, tid);
-    if (info)
-      builder_.set_track_name(
-          track, builder_.intern(fmt::format("thread {} ({})", info->os_tid, info->name)));
-    builder_.set_track_sort_index(track, tid.number);
-    return tracks_[thread] = track;
   }
 
   StringId name_of(std::uint32_t id) {
@@ -373,7 +287,7 @@ class RowReader {
          .ranges = ranges_,
          .step_of = steps_,
          .time_ns = [this](std::uint64_t tick) { return scan_.time_ns(tick); },
-         .thread_track = [this](std::uint32_t os_tid) { return track_of_os_thread(os_tid); }},
+         .thread_track = [this](std::uint32_t os_tid) { return tracks_.of_os_thread(os_tid); }},
         activities, &builder_.stats());
     const std::int64_t end_ns =
         piece_.is_last() ? 0 : scan_.time_ns(piece_.to).value_or(std::int64_t{0});
@@ -398,58 +312,11 @@ class RowReader {
         carry_.calls.outer_calls.push_back(spool::as_record(call.record));
   }
 
-  // A thread that recorded no range has no slot.
-  TrackId track_of_os_thread(std::uint32_t os_tid) {
-    if (thread_by_os_tid_.empty() && !index_.threads.empty())
-      for (std::uint32_t i = 0; i < index_.threads.size(); ++i)
-        thread_by_os_tid_[index_.threads[i].os_tid] = i;
-    if (const auto slot = thread_by_os_tid_.find(os_tid); slot != thread_by_os_tid_.end())
-      return track_of(slot->second);
-    const auto [known, is_new] = other_tracks_.try_emplace(os_tid);
-    if (is_new) {
-      Scalar tid;
-      tid.number = os_tid;
-      known->second = builder_.thread_track(pid_, tid);
-      builder_.set_track_name(known->second, builder_.intern(fmt::format("thread {}", os_tid)));
-      builder_.set_track_sort_index(known->second, tid.number);
-    }
-    return known->second;
-  }
-
-  void add_memory() {
-    const StringId memory = builder_.intern("[memory]"),
-                   out_of_memory = builder_.intern("[OutOfMemory]");
-    const StringId finished = builder_.intern("finished");
-    const std::int64_t first = plan_ ? plan_->ev_idx_end : walk_.numbers().ev_idx;
-    ArgsBuilder& args = builder_.args();
-    const auto add = [&](const char* key, std::int64_t value) {
-      args.add_int(builder_.intern(key), arg_key(key), value);
-    };
-    for (const MemoryEvent& event : memory_) {
-      const MemoryRecord& record = event.memory;
-      const bool is_out_of_memory = record.kind == RecordKind::kOutOfMemory;
-      args.begin();
-      add("Total Reserved", static_cast<std::int64_t>(record.total_reserved()));
-      add("Total Allocated", static_cast<std::int64_t>(record.total_allocated));
-      add("Bytes", record.bytes);
-      add("Device Id", record.device_index);
-      add("Device Type", record.device_type);
-      if (!is_out_of_memory) {
-        args.add_uint(builder_.intern("Addr"), ArgKey::kAddr, record.address);
-        args.add(finished, arg_key("finished"), ArgType::kFalse);
-      }
-      add("Ev Idx", first + event.number);
-      const ArgsId id = args.end();
-      builder_.add_instant(event.track, instant_, is_out_of_memory ? out_of_memory : memory,
-                           event.time_ns, 't', id);
-    }
-  }
-
   void add_samples() {
     if (samples_.empty()) return;
     add_sample_rows({.builder = builder_,
                      .index = index_,
-                     .pid = pid_,
+                     .pid = tracks_.pid(),
                      .name_of = [this](std::uint32_t text) { return name_of(text); },
                      .time_ns = [this](std::uint64_t tick) { return scan_.time_ns(tick); }},
                     std::move(samples_));
@@ -476,14 +343,13 @@ class RowReader {
   RecordWalk<RowReader> walk_;
   TraceBuilder builder_;
   ChunkBuffer buffer_;
-  Scalar pid_;
   CategoryId cpu_op_{}, annotation_{}, instant_{};
   std::optional<CategoryId> frame_;  // only if the trace has frames
   struct {
     StringId external_id{}, record_function_id{}, sequence{}, fwd_thread{}, ev_idx{}, python_id{},
         python_parent{}, python_module{}, tensors{};
   } key_;
-  std::vector<TrackId> tracks_;
+  ThreadTracks tracks_{index_, builder_};
   std::vector<StringId> name_ids_;
   SpoolDetails details_{builder_, index_};
   std::vector<MemoryEvent> memory_;
@@ -494,8 +360,6 @@ class RowReader {
   std::vector<std::optional<std::int64_t>> steps_;
   std::vector<RowCarry::OpenRange> open_ranges_;  // like ranges_, unless this is the last piece
   std::vector<GpuDevice> devices_;
-  std::unordered_map<std::uint32_t, std::uint32_t> thread_by_os_tid_;
-  std::unordered_map<std::uint32_t, TrackId> other_tracks_;
 };
 
 }  // namespace

@@ -1,0 +1,74 @@
+// Where an event is, and its category, as the text that every event of a track repeats:
+// ,"pid":...,"tid":... and ,"cat":"...".
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/codec/json_text.h"
+#include "lanescope/format/kineto_json/sub_tracks.h"
+#include "lanescope/format/kineto_json/write_values.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::format {
+
+// Borrows the Trace and the values. Any thread, once made.
+class EventPlaces {
+ public:
+  // `moves_overlaps`: WriteOptions.
+  EventPlaces(const Trace& trace, const JsonValues& values, bool moves_overlaps)
+      : trace_(trace), values_(values) {
+    for (const Category& category : trace.categories()) {
+      std::string& fragment = categories_.emplace_back();
+      if (category.text == kNone<StringId>) continue;
+      fragment = ",\"cat\":\"";
+      codec::append_escaped_json(fragment, trace.text(category.text));
+      fragment += '"';
+    }
+    for (const Track& track : trace.tracks()) tracks_.push_back(track_fragment(track));
+    if (moves_overlaps) add_sub_tracks();
+  }
+
+  const std::string& category(CategoryId id) const { return categories_[raw(id)]; }
+  const std::string& of(TrackId id) const { return tracks_[raw(id)]; }
+  // Slices that overlap others have rows of their own; nothing: the slice stays on its track.
+  const SubTracks* sub_tracks() const { return sub_tracks_ ? &*sub_tracks_ : nullptr; }
+  const std::string& of_row(std::size_t row) const { return sub_places_[row]; }
+  std::optional<std::uint32_t> row_of(std::uint32_t slice) const {
+    return sub_tracks_ ? sub_tracks_->row_of(slice) : std::nullopt;
+  }
+  std::optional<std::uint32_t> row_at(TrackId track, std::int64_t ns) const {
+    return sub_tracks_ ? sub_tracks_->row_at(trace_, track, ns) : std::nullopt;
+  }
+
+ private:
+  std::string track_fragment(const Track& track) const {
+    std::string fragment = ",\"pid\":";
+    values_.append_scalar(fragment, trace_.process(track.process).pid);
+    if (track.kind == TrackKind::kThread || track.kind == TrackKind::kStream) {
+      fragment += ",\"tid\":";
+      values_.append_scalar(fragment, track.tid);
+    } else if (track.kind == TrackKind::kAsync) {
+      fragment += ",\"tid\":0,\"id\":";
+      values_.append_scalar(fragment, track.tid);
+    }
+    return fragment;
+  }
+  void add_sub_tracks() {
+    sub_tracks_.emplace(trace_);
+    for (const SubTracks::Row& row : sub_tracks_->rows()) {
+      Track track = trace_.track(row.track);
+      track.tid = {false, row.tid, kNone<StringId>};
+      sub_places_.push_back(track_fragment(track));
+    }
+  }
+
+  const Trace& trace_;
+  const JsonValues& values_;
+  std::vector<std::string> categories_, tracks_;
+  std::optional<SubTracks> sub_tracks_;
+  std::vector<std::string> sub_places_;  // of its rows
+};
+
+}  // namespace lanescope::format
