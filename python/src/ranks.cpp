@@ -23,7 +23,9 @@ Result<RanksAnswer> answer_about_ranks(const std::vector<std::string>& paths, st
   ranks::ReadRanksOptions options;
   options.workers = workers;
   options.read_trace = [](const std::string& path) {
-    return format::open_indexed(path, {}, format::IndexUse::kRead);
+    format::ReadOptions reading;
+    reading.threads = 1;  // every worker reads a file of its own
+    return format::open_indexed(path, reading, format::IndexUse::kRead);
   };
   LANESCOPE_TRY(const ranks::Job job, ranks::build_job(ranks::read_rank_files(files, options)));
   const ranks::JobVerdict verdict = ranks::judge_job(job);

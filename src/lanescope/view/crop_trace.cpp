@@ -40,7 +40,7 @@ class Cropper {
       if (is_inside(counters.time_ns[i]))
         builder_.add_counter(copier_.track(counters.track[i]), counters.time_ns[i],
                              counters.value[i]);
-    for (const Flow& flow : trace_.flows()) add_flow(flow);
+    add_flows();
     CroppedTrace cropped;
     cropped.crossing = crossing_;
     LANESCOPE_TRY(const Trace part, std::move(builder_).finish());
@@ -100,8 +100,19 @@ class Cropper {
     }
   }
 
+  // TraceBuilder leaves them in order of their starts.
+  void add_flows() {
+    const auto flows = trace_.flows();
+    const auto starts_before = [](const Flow& flow, std::int64_t time_ns) {
+      return flow.from_ns < time_ns;
+    };
+    const auto first = std::lower_bound(flows.begin(), flows.end(), start_ns_, starts_before);
+    const auto last = std::lower_bound(first, flows.end(), end_ns_, starts_before);
+    for (auto flow = first; flow != last; ++flow)
+      if (is_inside(flow->to_ns)) add_flow(*flow);
+  }
+
   void add_flow(const Flow& flow) {
-    if (!is_inside(flow.from_ns) || !is_inside(flow.to_ns)) return;
     Flow own = flow;
     own.id = copier_.copy(flow.id);
     own.name = copier_.copy(flow.name);
