@@ -393,7 +393,8 @@ def test_a_missing_dump_and_wrong_files_get_a_line(run, tmp_path):
     (code / "nccl_trace_rank_0").write_bytes(b"\x80\x02cposix\nsystem\nX\x04\x00\x00\x00true\x85R.")
     line = run("ranks", "hang", str(code)).complaint()
     assert "runs no code of a pickle" in line and "_dump_fr_trace_json" in line
-    assert "found none in" in run("ranks", "hang", str(SOURCE / "docs")).complaint()
+    (tmp_path / "empty").mkdir()
+    assert "found none in" in run("ranks", "hang", str(tmp_path / "empty")).complaint()
     assert "found nothing at" in run("ranks", "hang", str(tmp_path / "nowhere")).complaint()
     assert run("ranks", "hang").code == 2
 
@@ -435,3 +436,29 @@ def test_stages_that_wait_for_each_other_are_a_verdict(run, name, late_ns, late_
 def test_a_pipeline_with_many_micro_batches_gets_no_verdict(run):
     verdict = job_of(run, TWO_GPUS / "pipeline_many")["verdict"]
     assert verdict["kind"] == "unknown" and "too small for one" in verdict["text"]
+
+
+# What killed processes leave: the calls of the CPU, without what ended. Rank 1 lacks rank 0's last call.
+def killed_rank(folder, rank, calls, end_us, start=True):
+    names = (["init"] if start else []) + ["allreduce"] * calls
+    events = [{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": 1000 * i, "dur": 10,
+               "args": {"Collective name": name, "dtype": "Float", "In msg nelems": 8, "Out msg nelems": 8, "Group size": 2,
+                        "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]"}}
+              for i, name in enumerate(names)]
+    events.append({"ph": "X", "cat": "cpu_op", "name": "aten::ones", "pid": 1, "tid": 1, "ts": end_us - 1, "dur": 1})
+    (folder / f"rank{rank}.json").write_text(json.dumps({"traceEvents": events}))
+
+
+def test_recordings_of_killed_ranks_show_who_stopped(run, tmp_path):
+    killed_rank(tmp_path, 0, 5, 4_005_000)
+    killed_rank(tmp_path, 1, 4, 4_004_000)
+    found = json.loads(run("ranks", "hang", str(tmp_path), "--json").out)
+    assert [(finding["kind"], finding["ranks"], finding["sequence"]) for finding in found["findings"]] == [("not-called", [1], 5)]
+    assert found["findings"][0]["text"] == (
+        "collective 5 of group 0 (default_pg): rank 1 has not called allreduce of 8 Float, the last call of rank 0, 4.0 s before "
+        "the recording ends. The last call of rank 1 is collective 4 (allreduce of 8 Float), 4.0 s before its end")
+    # A CPU that ran ahead, and a recording that begins in the middle.
+    killed_rank(tmp_path, 0, 5, 500_000)
+    assert json.loads(run("ranks", "hang", str(tmp_path), "--json").out)["findings"] == []
+    killed_rank(tmp_path, 1, 4, 4_004_000, start=False)
+    assert "which calls belong together is unknown" in " ".join(run("ranks", "hang", str(tmp_path)).out.split())

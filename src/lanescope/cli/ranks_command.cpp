@@ -190,7 +190,7 @@ void add_ranks_command(CommandLine& line) {
   table JOB                 every rank in a line
   diff JOB_A JOB_B          what changed from A to B: parts of the step, ranks, collectives
   check JOB --budget FILE   does every rank keep its limits? Exit code 1 if not
-  hang DUMPS                why does a job hang? From PyTorch's flight-recorder dumps, such as nccl_trace_rank_0
+  hang DUMPS                why does a job hang? From PyTorch's flight-recorder dumps or killed recordings
 
 Examples:
   lanescope ranks traces/                                     every rank's trace in a folder

@@ -6,6 +6,8 @@
 
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/hang.h"
 #include "lanescope/ranks/job_budget.h"
 #include "lanescope/ranks/job_compare.h"
@@ -99,7 +101,9 @@ int print_ranks_check(const ranks::Job& job, const std::string& path,
 }
 int print_ranks_hang(const std::vector<std::string>& paths, const RanksReport& report,
                      Output& output) {
-  auto files = ranks::read_dump_files(paths);
+  auto files = ranks::read_dump_files(paths, format::format_endings(), [](const std::string& path) {
+    return format::open_indexed(path, {}, format::IndexUse::kRead);
+  });
   if (files) {
     const auto found = ranks::find_hang(*std::move(files));
     if (found)

@@ -33,7 +33,7 @@ int print_ranks_diff(const ranks::Job& a, const ranks::Job& b, const std::string
 int print_ranks_check(const ranks::Job& job, const std::string& path,
                       const ranks::JobBudget& budget, const std::string& budget_path,
                       const RanksReport& report, Output& output);
-// `paths` are flight-recorder dumps, not traces.
+// `paths` are flight-recorder dumps, or killed recordings.
 int print_ranks_hang(const std::vector<std::string>& paths, const RanksReport& report,
                      Output& output);
 

@@ -35,9 +35,17 @@ Result<FlightDump> read_file(const std::string& path) {
   return read_flight_dump(bytes, path);
 }
 
+Result<FlightDump> read_recording(
+    const std::string& path, const std::function<Result<Trace>(const std::string&)>& read_trace) {
+  LANESCOPE_TRY(const Trace trace, read_trace(path));
+  return dump_of_trace(trace, path);
+}
+
 }  // namespace
 
-Result<std::vector<DumpFile>> read_dump_files(const std::vector<std::string>& paths) {
+Result<std::vector<DumpFile>> read_dump_files(
+    const std::vector<std::string>& paths, std::span<const std::string_view> endings,
+    const std::function<Result<Trace>(const std::string& path)>& read_trace) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     std::error_code failed;
@@ -56,6 +64,8 @@ Result<std::vector<DumpFile>> read_dump_files(const std::vector<std::string>& pa
   }
   std::sort(files.begin(), files.end());
   files.erase(std::unique(files.begin(), files.end()), files.end());
+  if (files.empty())  // no dumps: recordings
+    if (auto traces = find_rank_files(paths, endings)) files = *std::move(traces);
   if (files.empty())
     return Error{
         Errc::kInvalidArgument,
@@ -64,7 +74,8 @@ Result<std::vector<DumpFile>> read_dump_files(const std::vector<std::string>& pa
                     paths.empty() ? "" : paths.front())};
   std::vector<DumpFile> out;
   for (std::string& file : files) {
-    Result<FlightDump> dump = read_file(file);
+    Result<FlightDump> dump =
+        looks_like_dump(head_of(file)) ? read_file(file) : read_recording(file, read_trace);
     out.push_back({std::move(file), std::move(dump)});
   }
   return out;

@@ -20,6 +20,8 @@
 namespace lanescope::ranks {
 namespace {
 
+constexpr std::int64_t kLeastRecordedWaitNs = 1'000'000'000;
+
 using NamedGroup = std::pair<std::string, std::string>;  // name, description
 
 // Sizes that may differ from rank to rank are left out.
@@ -174,6 +176,8 @@ class HangFinder {
     }
     if (by_sign.size() > 1) return add_mismatch(name, group, sequence, by_sign);
     if (waiting.empty() || by_sign.empty()) return false;
+    if (report_.dumps[dump_of_rank_.at(waiting.front())].is_recording)
+      return !without.empty() && add_left_behind(name, group, sequence, without, waiting);
     if (!without.empty()) return add_not_called(name, group, sequence, without, waiting);
     return add_not_ended(name, group, sequence, waiting, all);
   }
@@ -252,6 +256,37 @@ class HangFinder {
         rank_word(waiting), waiting.size() == 1 ? "waits" : "wait", from_text(open),
         open.timed_out ? " (timed out)" : "", instead_text(without.front()));
     if (without.size() > 1) text += "; the table below has the other ranks";
+    add(HangKind::kNotCalled, without, name, sequence, std::move(text));
+    return true;
+  }
+
+  // How long before the end of a recording one of its calls began.
+  std::int64_t since_ns(std::int64_t rank, const FlightCall& call) const {
+    return report_.dumps[dump_of_rank_.at(rank)].end_ns - call.created_ns;
+  }
+
+  // Recordings: a rank's last call may have ended. A rank that calls nothing more for a second waits; less
+  // is a CPU that ran ahead when the job was killed.
+  bool add_left_behind(const NamedGroup& name, const Group& group, std::int64_t sequence,
+                       const std::vector<std::int64_t>& without,
+                       const std::vector<std::int64_t>& waiting) {
+    const FlightCall& open = call_of(group, waiting.front(), sequence);
+    const std::int64_t waited = since_ns(waiting.front(), open);
+    if (waited < kLeastRecordedWaitNs) return false;
+    std::string text = fmt::format(
+        "collective {} of group {}: {} {} not called {}, the last call of {}, {:.1f} s before the "
+        "recording ends. ",
+        sequence, group_text(name), rank_word(without), without.size() == 1 ? "has" : "have",
+        open.text(), rank_word(waiting), static_cast<double>(waited) / 1e9);
+    const HangRank& state = report_.ranks[dump_of_rank_.at(without.front())];
+    if (!state.open) {
+      text += fmt::format("Rank {} has called none", state.rank);
+    } else {
+      const FlightCall& last = report_.dumps[dump_of_rank_.at(state.rank)].calls[*state.open];
+      text += fmt::format("The last call of rank {} is collective {} ({}), {:.1f} s before its end",
+                          state.rank, last.sequence, last.text(),
+                          static_cast<double>(since_ns(state.rank, last)) / 1e9);
+    }
     add(HangKind::kNotCalled, without, name, sequence, std::move(text));
     return true;
   }

@@ -2,8 +2,11 @@
 // on, the first one that not all have called, and what each rank waits in.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/ranks/flight_dump.h"
@@ -52,7 +55,10 @@ struct DumpFile {
 // kInvalidArgument: no dump could be read; the message names the first reason. O(calls log calls).
 Result<HangReport> find_hang(std::vector<DumpFile> files);
 
-// Folders (their files that look like dumps), files and patterns; at most 100,000 files.
-Result<std::vector<DumpFile>> read_dump_files(const std::vector<std::string>& paths);
+// Folders (their files that look like dumps), files and patterns; at most 100,000 files. Where there is no
+// dump, traces and recordings with one of `endings`, which `read_trace` reads one after the other.
+Result<std::vector<DumpFile>> read_dump_files(
+    const std::vector<std::string>& paths, std::span<const std::string_view> endings,
+    const std::function<Result<Trace>(const std::string& path)>& read_trace);
 
 }  // namespace lanescope::ranks

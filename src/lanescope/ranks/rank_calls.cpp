@@ -174,6 +174,26 @@ void find_cpu_calls(const Facts& facts, RankCalls& found) {
 
 }  // namespace
 
+CalledCollectives find_called_collectives(const Trace& trace) {
+  CalledCollectives found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId slice{i};
+    if (trace.kind(slice) != CategoryKind::kCpuOp || trace.name(slice) != "record_param_comms")
+      continue;
+    const ArgsView args = trace.slice_args(slice);
+    if (!args.has(ArgKey::kCollectiveName)) continue;
+    FoundCall call = call_at(trace, slice, trace.start_ns(slice));
+    read_metadata(trace, args, call);
+    if (call.kind.name == "init" || call.kind.name == "broadcastUniqueNCCLID")
+      found.from_start |= found.calls.empty();
+    else if (shape_of(call.kind) != CallShape::kUnknown)
+      found.calls.push_back(std::move(call));
+  }
+  std::stable_sort(found.calls.begin(), found.calls.end(),
+                   [](const FoundCall& a, const FoundCall& b) { return a.start_ns < b.start_ns; });
+  return found;
+}
+
 RankCalls find_rank_calls(const Facts& facts) {
   RankCalls found;
   if (facts.main_device)

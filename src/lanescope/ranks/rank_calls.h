@@ -29,6 +29,15 @@ struct RankCalls {
   analysis::IntervalUnion compute, communication, compute_or_communication;
 };
 
+// What the CPU called, in order, whether its kernel is in the file or not: torch's record_param_comms. Start and
+// end are those of the call. `from_start`: the making of the communicator is in the recording, so the
+// first collective is, too.
+struct CalledCollectives {
+  std::vector<FoundCall> calls;
+  bool from_start = false;
+};
+CalledCollectives find_called_collectives(const Trace& trace);
+
 // docs/definitions/ranks.md#collectives. O(n log n). Any thread.
 RankCalls find_rank_calls(const explain::Facts& facts);
 

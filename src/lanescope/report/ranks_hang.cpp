@@ -48,7 +48,17 @@ const char* state_word(CallState state) {
 
 std::string summary(const HangReport& report) {
   std::set<std::string> versions;
-  for (const FlightDump& dump : report.dumps) versions.insert(one_line(dump.version));
+  bool recordings = false;
+  for (const FlightDump& dump : report.dumps) {
+    versions.insert(one_line(dump.version));
+    recordings |= dump.is_recording;
+  }
+  if (recordings)
+    return fmt::format(
+        "Recordings of {} rank{}: {} calls in {} process group{}. Which of the last "
+        "calls have ended is unknown.",
+        report.dumps.size(), report.dumps.size() == 1 ? "" : "s", format_count(report.calls),
+        report.groups, report.groups == 1 ? "" : "s");
   return fmt::format(
       "Flight-recorder dumps of {} rank{} (version {}): {} call{} in {} process "
       "group{}.",
@@ -74,8 +84,13 @@ const char* title(HangKind kind) {
 }
 
 std::string call_text(const FlightDump& dump, const FlightCall& call) {
-  std::string text = fmt::format("{} {} of group {}, {}", call.sequence, call.text(),
-                                 dump.groups[call.group].name, state_text(call));
+  std::string text =
+      fmt::format("{} {} of group {}", call.sequence, call.text(), dump.groups[call.group].name);
+  if (dump.is_recording)
+    text += fmt::format(", its last call, {:.1f} s before the recording ends",
+                        static_cast<double>(dump.end_ns - call.created_ns) / 1e9);
+  else
+    text += fmt::format(", {}", state_text(call));
   if (!call.place.empty()) text += ", " + call.place;
   return text;
 }
@@ -118,14 +133,17 @@ std::string ranks_hang_text(const HangReport& report) {
         fmt::format("! and {} more files are left out\n", report.remarks.size() - kMostHangRemarks);
   text += "\n";
   if (report.findings.empty())
-    text += wrapped("",
-                    "No sign of a hang: all ranks that have a dump call the same collectives, and "
-                    "every call has ended.");
+    text += wrapped(
+        "", report.dumps.front().is_recording
+                ? "No sign of a hang: all ranks call the same collectives, and none is a "
+                  "call behind another that has called nothing more for a second."
+                : "No sign of a hang: all ranks that have a dump call the same collectives, "
+                  "and every call has ended.");
   for (std::size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i)
     text += wrapped("", title(report.findings[i].kind) + report.findings[i].text + ".");
   if (report.findings.size() > kMostFindings)
     text += fmt::format("and {} more; --json has all\n", report.findings.size() - kMostFindings);
-  text += "\n   rank  where it was when its dump was written\n";
+  text += "\n   rank  where it was at the end\n";
   for (std::size_t i = 0; i < report.ranks.size() && i < kMostRankLines; ++i)
     text += rank_text(report, i);
   if (report.ranks.size() > kMostRankLines)
@@ -151,6 +169,7 @@ std::string ranks_hang_json(const HangReport& report) {
     const HangRank& rank = report.ranks[i];
     json.begin_object().integer("rank", rank.rank).text("file", rank.file);
     json.text("version", report.dumps[i].version).boolean("whole", report.dumps[i].is_whole);
+    json.boolean("recording", report.dumps[i].is_recording);
     json.integer("calls", rank.calls);
     write_call(json, "open", report.dumps[i], rank.open);
     write_call(json, "ended", report.dumps[i], rank.ended);
