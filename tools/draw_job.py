@@ -15,10 +15,10 @@ import gzip
 import json
 import pathlib
 import random
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 FAULTS = ("none", "straggler-cpu", "straggler-gpu", "straggler-input", "rotating", "uneven", "one-bucket", "tiny-buckets",
-          "truncated", "duplicate", "missing", "other-job", "other-model", "mismatch", "lost-records", "not-a-trace")
+          "unequal-steps", "slow-link", "truncated", "duplicate", "missing", "other-job", "other-model", "mismatch", "lost-records", "not-a-trace")
 
 
 class Rank:
@@ -61,27 +61,28 @@ class Job:
         self.drifts = [0.0] + [self.random.uniform(-args.drift_ppm, args.drift_ppm) * 1e-6 for _ in self.ranks[1:]]
         # How much later than the first one each rank leaves an all-reduce, as a share of its transfer: rings have an order.
         self.leaving = [self.random.uniform(0, args.leaving) for _ in self.ranks]
-        self.sequence = 0
+        self.sequences: Dict[str, int] = {}  # by group
         self.late = args.late_rank % args.ranks
 
-    def all_reduce(self, elements: int, transfer_us: float) -> None:
-        arrivals = []
-        for rank in self.ranks:
+    def all_reduce(self, elements: int, transfer_us: float, group: str = "0", members: Optional[List[Rank]] = None) -> None:
+        arrivals, sequence = [], self.sequences.setdefault(group, 0)
+        ranks = members or self.ranks
+        for rank in ranks:
             start = max(rank.launch("c10d::allreduce_"), rank.comm, rank.gpu)
             arrivals.append((rank, start, rank.correlation))
         last = max(start for _, start, _ in arrivals)
         for rank, start, correlation in arrivals:
             end = last + transfer_us * (1 + self.leaving[rank.number]) + self.random.uniform(0, 0.01) * transfer_us
-            size = elements * (2 if self.a.fault == "mismatch" and rank.number == self.late and self.sequence % 5 == 3 else 1)
-            args = {"Collective name": "allreduce", "In msg nelems": size, "Out msg nelems": size, "Group size": len(self.ranks),
-                    "dtype": "Float", "Process Group Name": "0", "Process Group Description": "default_pg",
-                    "Process Group Ranks": str(list(range(len(self.ranks)))) if len(self.ranks) <= 30 else "[0, 1, ... ]"}
+            size = elements * (2 if self.a.fault == "mismatch" and rank.number == self.late and sequence % 5 == 3 else 1)
+            args = {"Collective name": "allreduce", "In msg nelems": size, "Out msg nelems": size, "Group size": len(ranks),
+                    "dtype": "Float", "Process Group Name": group, "Process Group Description": "pair" if members else "default_pg",
+                    "Process Group Ranks": str([rank.number for rank in ranks]) if len(ranks) <= 30 else "[0, 1, ... ]"}
             if self.a.sequence_numbers:
-                args["Seq"] = self.sequence
+                args["Seq"] = sequence
             rank.slice("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", start, end - start, 20, 0, device=0, stream=20,
                        correlation=correlation, grid=[24, 1, 1], block=[544, 1, 1], **args)
             rank.comm = end
-        self.sequence += 1
+        self.sequences[group] += 1
 
     def work_of(self, rank: Rank, step: int) -> float:
         """How much longer its kernels are than the others'."""
@@ -119,6 +120,11 @@ class Job:
             if (i + 1) % (a.kernels // buckets) == 0:
                 share = 1.0 + 0.5 * ((i // max(1, a.kernels // buckets)) % 2)
                 self.all_reduce(1000 if tiny else int(1_000_000 * share), 40 if tiny else a.transfer_us * share * a.buckets / buckets)
+        if a.fault == "slow-link":  # neighbours in pairs; the pair of the late rank has half of the bandwidth
+            for first in range(0, len(self.ranks) - 1, 2):
+                pair = self.ranks[first : first + 2]
+                slow = 2 if self.ranks[self.late] in pair else 1
+                self.all_reduce(2_000_000, a.transfer_us * slow, f"{first // 2 + 1}", pair)
         for rank, start in zip(self.ranks, starts):
             rank.kernel("optimizer", 30, after=rank.comm)
             rank.slice("cpu_op", "aten::item", rank.cpu, max(5.0, rank.gpu - rank.cpu + 5), 100)
@@ -150,6 +156,9 @@ class Job:
             for event in events:
                 if "In msg nelems" in event.get("args", {}):
                     event["args"]["In msg nelems"] = event["args"]["Out msg nelems"] = 12345 + event["args"]["In msg nelems"]
+        if fault == "unequal-steps":  # it ends three steps before the others
+            last = sorted(event["ts"] for event in events if event["name"].startswith("ProfilerStep"))[-3]
+            trace["traceEvents"] = [event for event in events if event["ph"] == "M" or event["ts"] < last]
         if fault == "lost-records":
             nccl = [event for event in events if event["name"].startswith("nccl")]
             lost = {id(event) for event in nccl[7:9]}

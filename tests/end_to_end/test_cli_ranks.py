@@ -462,3 +462,14 @@ def test_recordings_of_killed_ranks_show_who_stopped(run, tmp_path):
     assert json.loads(run("ranks", "hang", str(tmp_path), "--json").out)["findings"] == []
     killed_rank(tmp_path, 1, 4, 4_004_000, start=False)
     assert "which calls belong together is unknown" in " ".join(run("ranks", "hang", str(tmp_path)).out.split())
+
+
+@pytest.mark.parametrize("fault,note,text", [("unequal-steps", "unequal-steps", "Rank 1 ends with step 14, most ranks end with step 17"),
+                                             ("slow-link", "slow-link", "The network between ranks 0 and 1 is slow")])
+def test_unequal_steps_and_a_slow_link_are_noted(run, tmp_path, fault, note, text):
+    folder, _ = drawn(tmp_path, "--fault", fault, "--ranks", "8", "--steps", "8")
+    verdict = job_of(run, folder)["verdict"]
+    found = [each["text"] for each in verdict["notes"] if each["kind"] == note]
+    assert len(found) == 1 and text in found[0], verdict
+    healthy, _ = drawn(tmp_path / "healthy", "--ranks", "8", "--steps", "8")
+    assert note not in [each["kind"] for each in job_of(run, healthy)["verdict"]["notes"]]
