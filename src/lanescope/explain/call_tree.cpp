@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 #include <tuple>
 
+#include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/user_code.h"
 #include "lanescope/names/kernel_name.h"
@@ -202,6 +204,8 @@ void CallTree::fold(Sequence& sequence, std::size_t first, std::size_t end) {
     if (repeat.parent != Repeat::kNoRepeat) loop.parent = base + repeat.parent;
     for (std::uint32_t i = 0; i < repeat.round_size(); ++i)
       loop.cell.push_back(sequence.units[first + repeat.first + i]);
+    loop.sizes = size_change(trace_, std::span(sequence.units).subspan(first + repeat.first),
+                             repeat.rounds, repeat.round_size());
     loops_.push_back(std::move(loop));
     // Inner repeats come first and keep their units.
     for (std::uint32_t i = repeat.first; i < repeat.end; ++i)
@@ -311,6 +315,11 @@ std::uint32_t CallTree::loop_node(std::uint32_t index, std::uint32_t parent) {
   node.rounds += loop.rounds;
   ++node.loops;
   node.cell_size = loop.cell.size();
+  if (node.sizes.op.empty()) node.sizes = loop.sizes;
+  node.has_large_products =
+      node.has_large_products || std::any_of(loop.cell.begin(), loop.cell.end(), [&](SliceId unit) {
+        return is_large_product(trace_, unit);
+      });
   if (node.cell.empty()) node.cell = std::move(cell);
   return loop.node;
 }

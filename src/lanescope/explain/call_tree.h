@@ -33,6 +33,8 @@ struct CallNode {
   // kLoop
   std::uint64_t rounds = 0, loops = 0, cell_size = 0;
   std::vector<std::string> cell;
+  SizeChange sizes;
+  bool has_large_products = false;
 };
 
 class CallTree {
@@ -65,6 +67,7 @@ class CallTree {
     std::vector<SliceId> cell;  // units of the first round
     std::uint32_t node = 0;     // 0: not made yet
     std::size_t depth = 0;      // containers outside of it
+    SizeChange sizes;
   };
 
   void find_outermost();

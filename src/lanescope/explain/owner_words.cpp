@@ -5,6 +5,7 @@
 
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_advice.h"
 #include "lanescope/explain/sentences.h"
@@ -274,11 +275,22 @@ Sentence other_kind_text(const Owner& owner, Mechanism first) {
   return {};
 }
 
+// "<built-in method save of X object at 0x7f>" as "built-in save", "a/b.py(3): f" as "a/b.py:3 f".
+std::string short_frame(std::string_view frame) {
+  constexpr std::string_view kMethod = "<built-in method ", kFunction = "<built-in function ";
+  if (!frame.starts_with(kMethod) && !frame.starts_with(kFunction)) return short_line(frame);
+  frame.remove_prefix(frame.starts_with(kMethod) ? kMethod.size() : kFunction.size());
+  return "built-in " + std::string(frame.substr(0, frame.find_first_of(" >")));
+}
+
 Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
   if (owner.kind != OwnerKind::kCode && owner.kind != OwnerKind::kLine)
     return say(facts, "Python or other code around its {} [call|calls]",
                {count(a_step(facts, owner.work.calls))});
-  Sentence text = say("Python or other code without events");
+  Sentence text = owner.frame.empty()
+                      ? say("Python or other code without events")
+                      : say("code, {} of it in {}", {ratio(owner.frame_ns, owner.total_ns),
+                                                     name(short_frame(owner.frame))});
   if (!owner.other_event.empty())
     append(text, say("; meanwhile thread {} was in {} for {} of it",
                      {name(owner.other_thread), name(owner.other_event),
@@ -335,7 +347,13 @@ bool has_stacks(const Trace& trace) {
 
 // May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
 bool could_be_batched(const Facts& facts, const Owner& owner) {
-  if (owner.kind != OwnerKind::kLoop || owner.loops == 0 || owner.cell_size > 24) return false;
+  if (owner.kind != OwnerKind::kLoop || owner.loops == 0 || owner.cell_size > 24 ||
+      owner.has_large_products || !facts.steps.marked)
+    return false;
+  // Compiled code and other regions of their own do not join.
+  if (!std::all_of(owner.cell.begin(), owner.cell.end(),
+                   [](const std::string& each) { return each.starts_with("aten::"); }))
+    return false;
   if (std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& each) {
         return each.find("Backward") != std::string::npos;
       }))
@@ -460,6 +478,7 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
     append(text, say(facts, "; the CPU waits for the GPU {} [time|times] in it",
                      {count(a_step(facts, owner.work.waits))}));
   append(text, spread_text(owner));
+  append(text, more_of_rounds(facts, owner));
   append(text, known_text(facts, owner));
   if (step_count(facts) >= 3 && owner.most_in_a_step_ns * 5 > owner.total_ns * 3)
     append(text, say("; {} of it in one step", {ratio(owner.most_in_a_step_ns, owner.total_ns)}));
@@ -498,8 +517,12 @@ std::string record_more(const Facts& facts, const Owner& owner) {
   }
 }
 
-Sentence advice_text(const Facts& facts, const Owner& owner) {
+namespace {
+
+// Of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
+Sentence remedy_text(const Facts& facts, const Owner& owner) {
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
+  if (Sentence remedy = remedy_of_rounds(facts, owner); !remedy.pattern.empty()) return remedy;
   if (could_be_batched(facts, owner)) {
     const std::uint64_t calls = a_step(facts, owner.work.calls);
     return say(
@@ -507,6 +530,17 @@ Sentence advice_text(const Facts& facts, const Owner& owner) {
         "If no round needs the one before it: batch all rounds, {} [call|calls] instead of {}",
         {count(calls / (owner.rounds / owner.loops)), count(calls)});
   }
+  return {};
+}
+
+}  // namespace
+
+bool has_remedy(const Facts& facts, const Owner& owner) {
+  return !remedy_text(facts, owner).pattern.empty();
+}
+
+Sentence advice_text(const Facts& facts, const Owner& owner) {
+  if (Sentence remedy = remedy_text(facts, owner); !remedy.pattern.empty()) return remedy;
   std::string more = record_more(facts, owner);
   if (more.empty()) return {};
   return say("To learn more: {}", {text(std::move(more))});

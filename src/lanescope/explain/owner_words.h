@@ -35,6 +35,8 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner);
 Sentence owner_sentence(const Facts& facts, const Owner& owner);
 // What is known of the owner's operator, or of one right inside it; null: nothing.
 const rules::OperatorAdvice* known_operator(const Facts& facts, const Owner& owner);
+// Does its evidence suggest a change of the program, not only what to record?
+bool has_remedy(const Facts& facts, const Owner& owner);
 // What its evidence suggests: the table's advice for its operator, one call for the rounds of a
 // loop, or what to record. Empty: nothing.
 Sentence advice_text(const Facts& facts, const Owner& owner);

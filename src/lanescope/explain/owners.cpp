@@ -153,6 +153,8 @@ class OwnerFinder {
     if (facts_.main_device) {
       add_gpu_work();
       add_rates();
+    } else {
+      add_uneven_calls();
     }
     return std::move(result_);
   }
@@ -176,6 +178,8 @@ class OwnerFinder {
         owner.loops = each.loops;
         owner.cell = each.cell;
         owner.cell_size = each.cell_size;
+        owner.sizes = each.sizes;
+        owner.has_large_products = each.has_large_products;
       }
       if (up == index || each.kind == OwnerKind::kLoop) continue;
       if (owner.around.empty()) owner.around_kind = each.kind;
@@ -232,7 +236,10 @@ class OwnerFinder {
       by_step[{index, at}] += time;
       if (tree_.is_code(i)) {
         owner.code_ns += time;
-        if (owner.kind == OwnerKind::kCode) see_other_threads(index, piece);
+        if (owner.kind == OwnerKind::kCode) {
+          see_other_threads(index, piece);
+          see_frames(index, piece);
+        }
       }
       if (piece.slice != kNone<SliceId> && time > longest[index]) {
         longest[index] = time;
@@ -247,6 +254,12 @@ class OwnerFinder {
       owner.other_thread = track.tid.is_text ? std::string(facts_.trace->text(track.tid.text))
                                              : std::to_string(track.tid.number);
       owner.other_event = std::get<2>(key);
+    }
+    for (const auto& [key, time] : frames_) {
+      Owner& owner = result_.owners[key.first];
+      if (time <= owner.frame_ns || time * 2 < owner.total_ns) continue;
+      owner.frame_ns = time;
+      owner.frame = facts_.trace->text(StringId{key.second});
     }
     for (const auto& [key, time] : by_step) {
       std::int64_t& most = result_.owners[key.first].most_in_a_step_ns;
@@ -272,6 +285,36 @@ class OwnerFinder {
                            if (slice != kNone<SliceId>)
                              elsewhere_[{owner, t, std::string(trace.name(slice))}] += to - from;
                          });
+    }
+  }
+
+  // Own time of the Python frames that began in a piece of code, on its thread.
+  void see_frames(std::uint32_t owner, const PathPiece& piece) {
+    const Trace& trace = *facts_.trace;
+    if (!tree_.has_stacks()) return;
+    const TrackId own = piece.slice == kNone<SliceId> || is_device_work(trace.kind(piece.slice))
+                            ? path_.thread
+                            : trace.slices().track[raw(piece.slice)];
+    if (own == kNone<TrackId>) return;
+    if (!frames_of_.contains(raw(own)))
+      for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+        if (trace.slices().track[i] == own &&
+            trace.kind(SliceId{i}) == CategoryKind::kPythonFunction)
+          frames_of_[raw(own)].push_back(SliceId{i});
+    const std::vector<SliceId>& frames = frames_of_[raw(own)];
+    std::vector<SliceId> open;
+    const auto clipped = [&](SliceId frame) {
+      return std::min(trace.end_ns(frame), piece.end_ns) - trace.start_ns(frame);
+    };
+    for (auto at = std::lower_bound(
+             frames.begin(), frames.end(), piece.start_ns,
+             [&](SliceId frame, std::int64_t time) { return trace.start_ns(frame) < time; });
+         at != frames.end() && trace.start_ns(*at) < piece.end_ns; ++at) {
+      while (!open.empty() && trace.end_ns(open.back()) <= trace.start_ns(*at)) open.pop_back();
+      frames_[{owner, raw(trace.slices().name[raw(*at)])}] += clipped(*at);
+      if (!open.empty())
+        frames_[{owner, raw(trace.slices().name[raw(open.back())])}] -= clipped(*at);
+      open.push_back(*at);
     }
   }
 
@@ -337,6 +380,20 @@ class OwnerFinder {
         ++owner->work.waits;
       }
     }
+  }
+
+  // Equal calls take equal time where the core is theirs.
+  void add_uneven_calls() {
+    const Trace& trace = *facts_.trace;
+    std::map<std::tuple<Owner*, std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> equal;
+    for (const SliceId unit : tree_.units()) {
+      const auto dims = trace.slice_args(unit).text(ArgKey::kInputDims);
+      if (Owner* owner = owner_of(unit); owner && dims)
+        equal[{owner, raw(trace.slices().name[raw(unit)]), raw(*dims)}].push_back(
+            trace.dur_ns(unit));
+    }
+    for (const auto& [key, times] : equal)
+      std::get<0>(key)->work.uneven_ns += spread_of(times).excess_ns;
   }
 
   void add_gpu_work() {
@@ -410,7 +467,9 @@ class OwnerFinder {
   CallTree tree_;
   std::map<std::uint32_t, std::uint32_t> chosen_;  // node -> owner
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::int64_t>
-      elsewhere_;  // owner, track, event
+      elsewhere_;                                                           // owner, track, event
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> frames_;  // owner, name
+  std::map<std::uint32_t, std::vector<SliceId>> frames_of_;                 // by track, by start
   Owners result_;
 };
 

@@ -59,6 +59,16 @@ struct OwnerWork {
   std::int64_t rated_ns = 0;
   double rated_floor_ns = 0;
   std::int64_t rated_by_memory_ns = 0;  // part of rated_ns that memory limits
+  // Without a GPU: of calls with equal names and shapes, what exceeds twice their median, summed.
+  std::int64_t uneven_ns = 0;
+};
+
+// How the sizes of a loop's rounds differ: in one dimension of one input, of the call of a round with
+// most time among those whose shapes change.
+struct SizeChange {
+  std::string op;  // empty: the same shapes in every round, or no shapes
+  std::int64_t least = 0, most = 0;
+  bool grows = false;  // by the same number from each round to the next
 };
 
 struct OwnerPart {  // one operator of a loop or of a range
@@ -81,6 +91,9 @@ struct Owner {
   // kCode: what another thread of the process did for most of that time; empty: no other worked.
   std::string other_thread, other_event;
   std::int64_t other_ns = 0;
+  // With stacks, of code: the Python frame that most of it is in, if it began in that time.
+  std::string frame;
+  std::int64_t frame_ns = 0;
   bool is_rest = false;  // others, named before it, were taken out of it
   OwnerWork work;
   std::vector<std::string>
@@ -91,6 +104,8 @@ struct Owner {
   std::uint64_t loops = 0;        // how often the loop ran
   std::vector<std::string> cell;  // names of one round, in order, equal neighbours once
   std::uint64_t cell_size = 0;    // calls of one round
+  SizeChange sizes;
+  bool has_large_products = false;  // rounds with a product of many rows, as a model's layers are
   std::int64_t of(simulate::PathKind kind_of_time) const {
     return time_ns[static_cast<std::size_t>(kind_of_time)];
   }

@@ -122,18 +122,21 @@ bool has_too_little_data(const Facts& facts) {
          (facts.main_device && explain::rules::is_thin(facts));
 }
 
-// What the evidence suggests for the largest of the owners on the screen that is known to cost more
-// than it must, else for the largest; empty: nothing.
+// The largest of so many owners that a change is known for; null: none.
+const explain::Owner* owner_with_remedy(const Facts& facts, std::size_t shown) {
+  const explain::Owners* owners = explain::step_owners(facts);
+  if (!owners || has_too_little_data(facts)) return nullptr;
+  for (std::size_t i = 0; i < owners->owners.size() && i < shown; ++i)
+    if (explain::has_remedy(facts, owners->owners[i])) return &owners->owners[i];
+  return nullptr;
+}
+
+// What the evidence suggests for that owner, else what to record for the largest; empty: nothing.
 std::string owner_advice(const Facts& facts) {
   const explain::Owners* owners = explain::step_owners(facts);
   if (!owners || owners->owners.empty() || has_too_little_data(facts)) return {};
-  const auto begin = owners->owners.begin();
-  const auto end =
-      begin + static_cast<std::ptrdiff_t>(std::min<std::size_t>(3, owners->owners.size()));
-  const auto known = std::find_if(begin, end, [&](const explain::Owner& owner) {
-    return explain::known_operator(facts, owner) != nullptr;
-  });
-  return rounded_sentence(explain::advice_text(facts, known == end ? *begin : *known));
+  const explain::Owner* known = owner_with_remedy(facts, 3);
+  return rounded_sentence(explain::advice_text(facts, known ? *known : owners->owners.front()));
 }
 
 class Screen {
@@ -229,6 +232,7 @@ class Screen {
   // Who holds the time, whatever the findings say of it.
   void write_owners() {
     std::string lines;
+    std::size_t shown_owners = 0;
     // A title, the rest on up to two lines, and blank lines.
     constexpr std::size_t kKept = 5;
     const auto shown = line_count(out_);
@@ -239,11 +243,17 @@ class Screen {
       if (height > room) break;
       room -= height;
       lines += line;
+      ++shown_owners;
     }
     if (lines.empty()) return;
     out_ += fmt::format("\n{}\n",
                         bold(facts_.steps.marked ? "Who holds the step" : "Who holds the time"));
     out_ += lines;
+    const explain::Owner* owner = owner_with_remedy(facts_, shown_owners);
+    if (!owner) return;
+    const std::string advice = rounded_sentence(explain::advice_text(facts_, *owner));
+    const std::string text = wrapped("  ", advice, width_);
+    if (out_.find(advice) == std::string::npos && line_count(text) <= room) out_ += text;
   }
 
   // A long name begins further left rather than leave the screen.

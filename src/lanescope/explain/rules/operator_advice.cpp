@@ -96,6 +96,26 @@ bool reads_spread_rows(const TensorArguments& inputs) {
          table->strides->back() >= 32 / table->type->size_bytes;
 }
 
+// Reduces along a dimension whose neighbours are 32 bytes apart or more, while those of another lie side
+// by side: [self, dim, ...].
+bool reduces_across_rows(const TensorArguments& inputs) {
+  const auto tensor = inputs.tensor(0);
+  const auto dim = inputs.value(1);
+  if (!tensor || tensor->rank() < 2 || !tensor->strides || !dim || !dim->integer) return false;
+  const auto rank = static_cast<std::int64_t>(tensor->rank());
+  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+  if (at < 0 || at >= rank || tensor->dims[static_cast<std::size_t>(at)] < 16) return false;
+  return (*tensor->strides)[static_cast<std::size_t>(at)] >= 32 / tensor->type->size_bytes;
+}
+
+constexpr char kAcrossRows[] = "reads along a dimension whose elements lie far apart in memory";
+constexpr char kThatDimensionLast[] =
+    "Keep that dimension last: transpose the tensor once, outside of the step";
+constexpr char kThatDimensionLastMore[] =
+    "each element is in another cache line or sector; store the tensor with the dimension last "
+    "that "
+    "the operator goes along, or choose the other dimension where the model allows it";
+
 constexpr std::array kAdvice = {
     OperatorAdvice{
         "aten::_linalg_eigh", "", "", 1, kFactorises,
@@ -109,6 +129,8 @@ constexpr std::array kAdvice = {
                    "components torch.svd_lowrank",
                    kLinalg},
     OperatorAdvice{"aten::_pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned},
+    OperatorAdvice{"aten::_softmax", "", "", 1, kAcrossRows, kThatDimensionLast,
+                   kThatDimensionLastMore, kIndexing, reduces_across_rows},
     OperatorAdvice{"aten::_unique2", "", "", 1, "sorts all elements and waits for their number",
                    "Use torch.bincount or a table of known size where values are small integers",
                    "where values are small integers, torch.bincount(minlength=n) or scatter into a "
@@ -123,6 +145,8 @@ constexpr std::array kAdvice = {
                    "its time and its result grow with the product of both numbers of rows: take "
                    "candidates or a sample on one side; a large result can be made in pieces",
                    kCdist},
+    OperatorAdvice{"aten::cumsum", "", "", 1, kAcrossRows, kThatDimensionLast,
+                   kThatDimensionLastMore, kIndexing, reduces_across_rows},
     OperatorAdvice{
         "aten::embedding_dense_backward", "", "", 1,
         "fills a gradient as large as the whole table, for the rows that were looked up",

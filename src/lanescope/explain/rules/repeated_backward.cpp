@@ -27,6 +27,7 @@ struct RepeatedBackward {
   std::uint64_t nodes = 0, repeated = 0, runs = 0;  // runs: of the repeated nodes
   std::int64_t busy_ns = 0, idle_ns = 0;            // of the runs after each node's first
   SliceId longest = kNone<SliceId>;                 // of those runs
+  bool is_differentiated = false;                   // nodes of nodes run, too: create_graph=True
   std::int64_t cost_ns() const { return busy_ns + idle_ns; }
 };
 
@@ -34,18 +35,20 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   std::map<Node, std::vector<SliceId>> runs;
+  RepeatedBackward found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluate) ||
         trace.name(id).find("AccumulateGrad") != std::string_view::npos ||
         !inside(cpu_windows, trace.start_ns(id)))
       continue;
+    found.is_differentiated = found.is_differentiated ||
+                              trace.name(id).find("BackwardBackward") != std::string_view::npos;
     const auto sequence = trace.slice_args(id).integer(ArgKey::kSequenceNumber);
     if (!sequence || *sequence < 0) continue;
     const auto thread = trace.slice_args(id).integer(ArgKey::kFwdThreadId).value_or(0);
     runs[{*sequence, thread, raw(trace.slices().name[i])}].push_back(id);
   }
-  RepeatedBackward found;
   std::vector<SliceId> again;
   for (auto& [node, all] : runs) {
     ++found.nodes;
@@ -114,6 +117,18 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
       facts, "The backward pass runs {} times over the same operators",
       {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
   finding.action = say("Add the losses and call backward once: (loss_a + loss_b).backward()");
+  if (!found.is_differentiated) return finding;
+  // One call cannot do it: the second pass needs the first one's graph.
+  finding.try_next = {
+      "a penalty on gradients may be taken every few steps, or on fewer rows, where training "
+      "allows it",
+      "where no gradient of a gradient is needed, leave create_graph=True out"};
+  finding.brief = say(
+      "A backward pass is differentiated (create_graph=True): its operators run {} "
+      "times",
+      {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
+  finding.action =
+      say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
   return finding;
 }
 

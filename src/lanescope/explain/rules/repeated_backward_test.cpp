@@ -41,6 +41,30 @@ TEST(RepeatedBackwardTest, IsQuietAboutOneSweep) {
   EXPECT_FALSE(find_by_rule(backward(1), "repeated-backward"));
 }
 
+// A penalty on gradients: adding the losses up would not help.
+TEST(RepeatedBackwardTest, KnowsABackwardPassThatIsDifferentiated) {
+  ProgramSketch program;
+  int step = 0;
+  program.steps(6, [&](ProgramSketch& p) {
+    ++step;
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    for (int sweep = 0; sweep < 2; ++sweep) {
+      for (int node = 0; node < 5; ++node) {
+        p.begin_op("autograd::engine::evaluate_function: ReluBackward0",
+                   {.sequence = step * 1000 + node, .fwd_thread = 1});
+        p.kernel("relu", 40).end();
+      }
+      p.begin_op("autograd::engine::evaluate_function: ThresholdBackwardBackward0",
+                 {.sequence = step * 1000 + 500 + sweep, .fwd_thread = 1});
+      p.kernel("where", 10).end();
+    }
+  });
+  const auto finding = find_by_rule(program.trace(), "repeated-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->brief.pattern.find("create_graph"), std::string::npos);
+  EXPECT_EQ(finding->action.pattern.find("Add the losses"), std::string::npos);
+}
+
 // Micro-batches make new nodes each time.
 TEST(RepeatedBackwardTest, IsQuietAboutNewNodes) {
   EXPECT_FALSE(find_by_rule(backward(3, false), "repeated-backward"));

@@ -41,7 +41,7 @@ std::optional<Sizes> result_shape(std::string_view op, const TensorArguments& in
 // Does it give all elements on, one by one? Then what is read of its result is what counts.
 bool passes_on(std::string_view op) {
   return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous" ||
-         op == "aten::clone" || op == "aten::detach";
+         op == "aten::clone" || op == "aten::detach" || op == "aten::copy_";
 }
 
 std::int64_t wrapped(std::int64_t at, std::int64_t size) {

@@ -1,0 +1,20 @@
+// What a loop's rounds, equal in names, say by their shapes.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "lanescope/explain/owners.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::explain {
+
+// Of `rounds` rounds of `round_size` calls each, one behind the other. Nothing for fewer than eight
+// rounds, without recorded shapes, where shapes differ in more than one dimension or by less than
+// a fifth without growing evenly, and in the backward pass. O(calls), and the texts of one call of each round.
+SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::uint32_t rounds,
+                       std::uint32_t round_size);
+
+// A product, norm or convolution of eight rows or more: a layer of a model rather than one sample.
+bool is_large_product(const Trace& trace, SliceId call);
+
+}  // namespace lanescope::explain

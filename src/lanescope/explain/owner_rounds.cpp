@@ -1,0 +1,94 @@
+#include "lanescope/explain/owner_rounds.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/sentences.h"
+
+namespace lanescope::explain {
+namespace {
+
+bool has_in_round(const Owner& owner, std::string_view part) {
+  const auto holds = [&](const std::string& label) { return label.find(part) != label.npos; };
+  return holds(owner.name) || std::any_of(owner.cell.begin(), owner.cell.end(), holds) ||
+         std::any_of(owner.parts.begin(), owner.parts.end(),
+                     [&](const OwnerPart& each) { return holds(each.name); });
+}
+
+// Nodes of autograd such as ThresholdBackwardBackward0.
+bool differentiates_twice(const Owner& owner) { return has_in_round(owner, "BackwardBackward"); }
+
+// Rounds with a forward and a backward pass each.
+bool is_micro_batches(const Owner& owner) {
+  return owner.kind == OwnerKind::kLoop && has_in_round(owner, "AccumulateGrad") &&
+         has_in_round(owner, "aten::");
+}
+
+// Of the loop, or of an operator that is told apart from the loop around it.
+bool changes_size(const Owner& owner) {
+  if (owner.sizes.op.empty()) return false;
+  return owner.kind == OwnerKind::kLoop ||
+         (owner.kind == OwnerKind::kOperator && owner.sizes.op == owner.name);
+}
+
+// One small operator for each parameter.
+bool is_optimizer_loop(const Owner& owner) {
+  constexpr std::uint64_t kFewestRounds = 8, kMostCalls = 24;
+  return owner.kind == OwnerKind::kLoop && owner.cell_size <= kMostCalls &&
+         owner.rounds >= kFewestRounds * std::max<std::uint64_t>(1, owner.loops) &&
+         std::any_of(owner.around.begin(), owner.around.end(),
+                     [](const std::string& each) { return each.starts_with("Optimizer.step#"); });
+}
+
+// Copies into another layout are a quarter of the rounds. With a GPU the rule layout-copies says more.
+bool copies_layouts(const Owner& owner) {
+  return owner.kind == OwnerKind::kLoop &&
+         std::any_of(owner.parts.begin(), owner.parts.end(), [&](const OwnerPart& part) {
+           return part.name == "aten::contiguous" && part.time_ns * 4 >= owner.total_ns;
+         });
+}
+
+}  // namespace
+
+Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
+  Sentence text;
+  // Of 30 % of its time or more.
+  if (!facts.main_device && owner.work.uneven_ns * 10 >= owner.total_ns * 3)
+    append(text,
+           say("; {} of it beyond twice the median of equal calls, as where other work takes the "
+               "core",
+               {ratio(std::min(owner.work.uneven_ns, owner.total_ns), owner.total_ns)}));
+  if (changes_size(owner))
+    append(text,
+           say(owner.sizes.grows ? "; a size of {} grows round by round, from {} to {}"
+                                 : "; a size of {} changes from round to round, between {} and {}",
+               {name(owner.sizes.op), count(static_cast<std::uint64_t>(owner.sizes.least)),
+                count(static_cast<std::uint64_t>(owner.sizes.most))}));
+  if (!facts.main_device && copies_layouts(owner))
+    append(text, say("; {} copies tensors into another layout", {name("aten::contiguous")}));
+  if (differentiates_twice(owner))
+    append(text, say("; it differentiates a backward pass (create_graph=True)"));
+  return text;
+}
+
+Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
+  if (differentiates_twice(owner))
+    return say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
+  if (changes_size(owner) && owner.sizes.grows)
+    return say(
+        "If earlier rows stay as they are: keep their results (a KV cache), compute new rows only");
+  if (changes_size(owner))
+    return say(
+        "If no round needs the one before it: pad to one size, or group equal sizes, and make one "
+        "call");
+  if (is_micro_batches(owner))
+    return say("Each round has a backward pass: take larger micro batches where memory allows");
+  if (!facts.main_device && copies_layouts(owner))
+    return say("Stay in one layout: permute once before the layers, not around each of them");
+  if (is_optimizer_loop(owner))
+    return say("Give the optimizer fused=True or foreach=True: few calls for all parameters");
+  return {};
+}
+
+}  // namespace lanescope::explain

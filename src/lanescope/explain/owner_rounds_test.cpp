@@ -1,0 +1,98 @@
+#include "lanescope/explain/owner_rounds.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/loop_sizes.h"
+#include "lanescope/explain/owner_words.h"
+#include "lanescope/explain/owners.h"
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+Fields rows(std::int64_t count) {
+  return {.input_dims = "[[1, " + std::to_string(count) + ", 64], [64, 64]]",
+          .input_types = R"(["float", "float"])"};
+}
+
+// A step on the CPU: ten rounds of a product of so many rows, 100 us, and a cat of 10.
+Trace draw(std::int64_t first, std::int64_t more, bool even = true) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (std::int64_t round = 0; round < 10; ++round) {
+      const std::int64_t at = even ? round : round * 3 % 10;
+      p.begin_op("aten::linear", rows(first + at * more)).pass(98).end();
+      p.begin_op("aten::cat", rows(first + at * more)).pass(8).end();
+    }
+  });
+  return program.trace();
+}
+
+struct Told {
+  explicit Told(Trace made) : trace(std::move(made)), facts(*gather_facts(trace)) {}
+  const Owner& first() const { return step_owners(facts)->owners.at(0); }
+  Trace trace;
+  Facts facts;
+};
+
+TEST(OwnerRoundsTest, ASizeGrowsRoundByRound) {
+  const Told told(draw(32, 1));
+  const Owner& owner = told.first();
+  EXPECT_EQ(owner.sizes.op, "aten::linear");
+  EXPECT_EQ(owner.sizes.least, 32);
+  EXPECT_EQ(owner.sizes.most, 41);
+  EXPECT_TRUE(owner.sizes.grows);
+  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("KV cache"), std::string::npos);
+}
+
+TEST(OwnerRoundsTest, ASizeChangesFromRoundToRound) {
+  const Told told(draw(32, 8, false));
+  EXPECT_EQ(told.first().sizes.most, 104);
+  EXPECT_FALSE(told.first().sizes.grows);
+  EXPECT_NE(remedy_of_rounds(told.facts, told.first()).pattern.find("pad"), std::string::npos);
+}
+
+// Equal rounds, and parts of one tensor that do not divide evenly.
+TEST(OwnerRoundsTest, EqualSizesAreNotRemarkedOn) {
+  EXPECT_TRUE(Told(draw(32, 0)).first().sizes.op.empty());
+  EXPECT_TRUE(Told(draw(5000, 1, false)).first().sizes.op.empty());
+}
+
+// A product of 32 rows is a layer; one of a single row may be a sample.
+TEST(OwnerRoundsTest, OneCallForAllRoundsIsNotForLayers) {
+  const Told layers(draw(32, 0)), samples(draw(1, 0));
+  EXPECT_FALSE(has_remedy(layers.facts, layers.first()));
+  EXPECT_TRUE(has_remedy(samples.facts, samples.first()));
+}
+
+// Of ten equal calls a step one takes 2,100 us instead of 100: 1,900 more than twice the median.
+TEST(OwnerRoundsTest, CallsBeyondTwiceTheMedianAreSummed) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (int round = 0; round < 10; ++round)
+      p.begin_op("aten::linear", rows(32)).pass(round == 4 ? 2098 : 98).end();
+  });
+  const Told told(program.trace());
+  EXPECT_EQ(told.first().work.uneven_ns, us(1900) * 3);  // three steady steps
+  EXPECT_NE(more_of_rounds(told.facts, told.first()).pattern.find("median"), std::string::npos);
+}
+
+TEST(OwnerRoundsTest, KnowsMicroBatchesAndDifferentiatedBackwardPasses) {
+  const Told told(draw(32, 0));
+  Owner owner = told.first();
+  owner.cell = {"aten::linear", "AddmmBackward0", "torch::autograd::AccumulateGrad"};
+  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("micro batches"), std::string::npos);
+  owner.cell.push_back("ThresholdBackwardBackward0");
+  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("penalty"), std::string::npos);
+  owner.cell = {"aten::add_"};
+  owner.around = {"Optimizer.step#SGD.step"};
+  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("fused=True"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lanescope::explain
