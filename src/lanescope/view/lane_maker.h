@@ -1,0 +1,86 @@
+// Makes Lanes of facts: which lanes there are, which matter, in which order. Internal to view/.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "lanescope/view/lanes.h"
+
+namespace lanescope::view {
+
+inline constexpr std::uint32_t kNoLane = ~std::uint32_t{0};
+
+// The lanes of a track, by what a slice is.
+enum LanePart : std::uint8_t { kBody, kFrames, kRanges, kWaits };
+LanePart lane_part_of(TrackKind track, CategoryKind kind);
+
+// Runs once.
+class LaneMaker {
+ public:
+  LaneMaker(Lanes& lanes, const explain::Facts& facts)
+      : out_(lanes), facts_(facts), trace_(*facts.trace) {}
+
+  void run();
+
+ private:
+  // Slices in order of start, with the row of each, become the rows of one lane.
+  struct Placed {
+    std::uint32_t slice, row;
+  };
+
+  // lane_maker.cpp: lanes of slices.
+  void find_span();
+  void add_steps();
+  void add_track(TrackId id);
+  void add_async_tracks();  // ids are many; those of one process and category share a lane
+  void add_idle();
+  void add_row(Lane& lane, const std::vector<LevelSlice>& items);  // that do not overlap
+  void add_lane(Lane lane, const std::vector<Placed>& placed);
+
+  // lane_counters.cpp: lanes of counters.
+  void add_queues();
+  void add_memory();
+  void add_counters();
+  void add_counter(Lane lane, CounterSeries series);
+  std::uint32_t cpu_group();
+  const Track& counted_by(const Track& counter) const;
+
+  // lane_choice.cpp: what matters, and the order.
+  void choose();
+  template <typename Belongs>
+  void mark_busiest(std::size_t most, std::size_t most_of_group, Belongs belongs);
+  bool has_samples_of(const Lane& lane, TrackId thread) const;
+  TrackId busiest_thread() const;
+  void put_in_order();
+  std::vector<std::uint32_t> order_of_lanes() const;
+
+  // Groups are made when their first lane is.
+  std::uint32_t group(const LaneGroup& wanted);
+  std::uint32_t group_of(const Track& track);
+  std::uint32_t device_group(std::int64_t device);
+  std::uint32_t trace_group() { return group({LaneGroup::Kind::kTrace, kNone<ProcessId>, {}}); }
+  template <typename Key>
+  std::uint32_t cached_group(std::map<Key, std::uint32_t>& known, Key key,
+                             const LaneGroup& wanted) {
+    const auto [entry, is_new] = known.emplace(key, 0);
+    if (is_new) {
+      out_.groups_.push_back(wanted);
+      entry->second = static_cast<std::uint32_t>(out_.groups_.size() - 1);
+    }
+    return entry->second;
+  }
+
+  Lanes& out_;
+  const explain::Facts& facts_;
+  const Trace& trace_;
+  std::map<std::int64_t, std::uint32_t> device_groups_;
+  std::map<std::uint32_t, std::uint32_t> process_groups_, process_gpu_groups_;
+  std::uint32_t main_group_ = kNoLane;
+  TrackId main_thread_ = kNone<TrackId>;
+  std::array<std::vector<std::uint32_t>, Lanes::kParts> parts_;
+  std::vector<Placed> placed_;
+};
+
+}  // namespace lanescope::view
