@@ -4,30 +4,10 @@
 #include <map>
 #include <string_view>
 
+#include "lanescope/analysis/vendor_rows.h"
+
 namespace lanescope::analysis {
 namespace {
-
-enum class VendorRow : std::uint8_t { kCompute, kCopy, kWait };
-
-bool name_holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-// CANN's names of what a stream does: a kernel has its operator's name, all else one of these.
-VendorRow ascend_row(std::string_view name) {
-  for (const std::string_view wait :
-       {"EVENT_WAIT", "EVENT_RECORD", "EVENT_RESET", "Notify Wait", "Notify Record", "Notify_Wait",
-        "Notify_Record", "NOTIFY_WAIT", "NOTIFY_RECORD", "Write Value", "Capture Wait",
-        "Capture Record", "PROFILER_TRACE_EX"})
-    if (name == wait) return VendorRow::kWait;
-  return name.starts_with("MEMCPY") || name == "SDMA" || name == "RDMASend" ? VendorRow::kCopy
-                                                                            : VendorRow::kCompute;
-}
-
-VendorRow mtia_row(std::string_view name) {
-  if (name.starts_with("event_") || name.starts_with("barrier")) return VendorRow::kWait;
-  return name_holds(name, "dma") ? VendorRow::kCopy : VendorRow::kCompute;
-}
 
 class VendorFinder {
  public:
@@ -50,9 +30,10 @@ class VendorFinder {
  private:
   void visit(const Track& track) {
     if (track.slice_count == 0) return;
-    const std::string_view process = trace_.text(trace_.process(track.process).name);
-    const bool hardware = process.starts_with("Ascend Hardware");
-    const bool collectives = process == "HCCL" || process.starts_with("Communication");
+    const VendorProcess process =
+        vendor_process_of(trace_.text(trace_.process(track.process).name));
+    const bool hardware = process == VendorProcess::kAscendStreams;
+    const bool collectives = process == VendorProcess::kAscendCollectives;
     bool has_work = false;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId slice{i};
@@ -61,19 +42,18 @@ class VendorFinder {
         has_work |= add(devices_["Ascend NPU"], slice, ascend_row(name));
       } else if (collectives && name.starts_with("hcom_")) {
         add_collective(devices_["Ascend NPU"], slice);
-      } else if (trace_.text(trace_.categories()[raw(trace_.slices().category[i])].text) ==
-                 "mtia_ccp_events") {
+      } else if (is_mtia_row(trace_, slice)) {
         has_work |= add(devices_["MTIA"], slice, mtia_row(name));
       }
     }
     if (has_work) ++devices_[hardware ? "Ascend NPU" : "MTIA"].stream_count;
   }
 
-  bool add(VendorDevice& device, SliceId slice, VendorRow row) {
-    if (row == VendorRow::kWait) return false;
+  bool add(VendorDevice& device, SliceId slice, VendorRowKind row) {
+    if (row == VendorRowKind::kWait) return false;
     const std::int64_t start = trace_.start_ns(slice), end = trace_.end_ns(slice);
     device.any.add(start, end);
-    if (row == VendorRow::kCopy) return true;
+    if (row == VendorRowKind::kCopy) return true;
     device.compute.add(start, end);
     device.compute_or_communication.add(start, end);
     device.works.push_back(slice);

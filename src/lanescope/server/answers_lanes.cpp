@@ -25,7 +25,7 @@ constexpr std::int64_t kMostLanesOfPage = 1000;
 
 const char* lane_kind_key(LaneKind kind) {
   static constexpr std::array<const char*, view::kLaneKindCount> kKeys{
-      "steps", "cpu", "python", "gpu", "annotation", "sync", "idle", "counter", "async"};
+      "steps", "cpu", "python", "gpu", "annotation", "sync", "idle", "counter", "async", "device"};
   return kKeys[static_cast<std::size_t>(kind)];
 }
 
@@ -80,7 +80,12 @@ std::string counter_title(const TraceState& state, const Lane& lane) {
   return series.empty() || series == name ? name : fmt::format("{}: {}", name, series);
 }
 
-std::string subtitle(const Lane& lane) {
+std::string device_thread_title(const TraceState& state, const Lane& lane) {
+  const std::string own = title_text(state.trace().text(state.trace().track(lane.track).name));
+  return own.empty() ? thread_title(state, lane) : own;
+}
+
+std::string subtitle(const TraceState& state, const Lane& lane) {
   switch (lane.kind) {
     case LaneKind::kSteps:
       return "training steps, by the CPU's clock";
@@ -100,6 +105,9 @@ std::string subtitle(const Lane& lane) {
       return lane.source == CounterSource::kQueueDepth ? "launched, not begun" : "";
     case LaneKind::kAsync:
       return "asynchronous";
+    case LaneKind::kDevice:
+      return "device: " + title_text(state.trace().text(
+                              state.trace().process(state.trace().track(lane.track).process).name));
   }
   return "";
 }
@@ -108,7 +116,7 @@ void write_lane(JsonWriter& json, const TraceState& state, std::uint32_t number)
   const Lane& lane = state.lanes().lanes()[number];
   json.begin_object().integer("lane", number).integer("group", lane.group);
   json.text("kind", lane_kind_key(lane.kind)).text("title", lane_title(state, lane));
-  json.text("subtitle", subtitle(lane)).integer("rows", lane.row_count);
+  json.text("subtitle", subtitle(state, lane)).integer("rows", lane.row_count);
   json.integer("slice_count", lane.slice_count).integer("busy_ns", lane.busy_ns);
   json.boolean("quiet", lane.is_quiet).boolean("main", lane.is_main);
   if (lane.device) json.integer("device", *lane.device);
@@ -176,6 +184,37 @@ std::vector<std::uint32_t> other_lanes(const TraceState& state, const std::strin
   return others;
 }
 
+// `of_rank`: the number of its device names the rank, which the title says already.
+std::string own_title(const TraceState& state, const Lane& lane, bool of_rank) {
+  const Trace& trace = state.trace();
+  switch (lane.kind) {
+    case LaneKind::kSteps:
+      return "steps";
+    case LaneKind::kIdle:
+      return of_rank ? "GPU idle" : fmt::format("GPU {} idle", lane.device.value_or(0));
+    case LaneKind::kCounter:
+      return counter_title(state, lane);
+    case LaneKind::kCpu:
+    case LaneKind::kPython:
+      return thread_title(state, lane);
+    case LaneKind::kDevice:
+      return device_thread_title(state, lane);
+    case LaneKind::kAsync: {
+      const std::string name = title_text(trace.text(trace.track(lane.track).series));
+      return name.empty() ? "async" : name;
+    }
+    case LaneKind::kGpu:
+    case LaneKind::kAnnotation:
+    case LaneKind::kSync: {
+      const std::string place = title_text(report::track_place(trace.track(lane.track)));
+      return lane.kind == LaneKind::kAnnotation ? place + ", ranges"
+             : lane.kind == LaneKind::kSync     ? place + ", waits"
+                                                : place;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 void write_lanes(JsonWriter& json, const TraceState& state) {
@@ -213,31 +252,9 @@ Answer lanes_answer(const TraceState& state, const Request& request) {
 }
 
 std::string lane_title(const TraceState& state, const Lane& lane) {
-  const Trace& trace = state.trace();
-  switch (lane.kind) {
-    case LaneKind::kSteps:
-      return "steps";
-    case LaneKind::kIdle:
-      return fmt::format("GPU {} idle", lane.device.value_or(0));
-    case LaneKind::kCounter:
-      return counter_title(state, lane);
-    case LaneKind::kCpu:
-    case LaneKind::kPython:
-      return thread_title(state, lane);
-    case LaneKind::kAsync: {
-      const std::string name = title_text(trace.text(trace.track(lane.track).series));
-      return name.empty() ? "async" : name;
-    }
-    case LaneKind::kGpu:
-    case LaneKind::kAnnotation:
-    case LaneKind::kSync: {
-      const std::string place = title_text(report::track_place(trace.track(lane.track)));
-      return lane.kind == LaneKind::kAnnotation ? place + ", ranges"
-             : lane.kind == LaneKind::kSync     ? place + ", waits"
-                                                : place;
-    }
-  }
-  return "";
+  const auto rank = state.lanes().rank_of(lane);
+  return rank ? fmt::format("rank {}: {}", *rank, own_title(state, lane, true))
+              : own_title(state, lane, false);
 }
 
 }  // namespace lanescope::server

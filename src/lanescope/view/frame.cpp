@@ -103,8 +103,8 @@ class FrameMaker {
       byte(0, coverage(cell));
       byte(1, kind_byte(lane.kind, cell.id));
       std::uint8_t flags = 0;
-      if (row > 0 && (lane.kind == LaneKind::kGpu || lane.kind == LaneKind::kAsync ||
-                      lane.kind == LaneKind::kSync))
+      if (row > 0 && (lane.kind == LaneKind::kGpu || lane.kind == LaneKind::kDevice ||
+                      lane.kind == LaneKind::kAsync || lane.kind == LaneKind::kSync))
         flags |= kOverlapFlag;
       if (cell.start_ns < t0_ || cell.start_ns + cell.dur_ns > t1_) flags |= kClippedFlag;
       if (cell.dur_ns == 0) flags |= kZeroLengthFlag;

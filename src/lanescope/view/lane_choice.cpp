@@ -12,7 +12,12 @@ namespace {
 // part of its device's busiest stream, is quiet.
 constexpr std::int64_t kQuietThreadPart = 50, kQuietStreamPart = 200;
 // Lanes that matter: streams of the main device; without one, threads besides the main one.
-constexpr std::size_t kMostMainStreams = 4, kMostOtherMain = 6, kMostOtherMainOfGroup = 2;
+constexpr std::size_t kMostMainStreams = 4, kMostOtherMain = 6, kMostOtherMainOfGroup = 2,
+                      kMostThreadsBesideDevice = 2;
+// Other threads that matter: those that launch at least this part of the main device's work.
+constexpr std::int64_t kLauncherPart = 10;
+constexpr std::size_t kMostLaunchers = 2;
+constexpr std::size_t kMostStreamsOfRank = 2;
 
 }  // namespace
 
@@ -24,21 +29,92 @@ bool LaneMaker::has_samples_of(const Lane& lane, TrackId thread) const {
          trace_.text(samples.tid.text) == std::to_string(sampled.tid.number) + " sampled";
 }
 
-// The busiest lanes that are not quiet also matter. Ties: the first.
-template <typename Belongs>
-void LaneMaker::mark_busiest(std::size_t most, std::size_t most_of_group, Belongs belongs) {
-  std::vector<Lane*> found;
-  for (Lane& lane : out_.lanes_)
-    if (!lane.is_main && !lane.is_quiet && belongs(lane)) found.push_back(&lane);
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Lane* a, const Lane* b) { return a->busy_ns > b->busy_ns; });
+void LaneMaker::mark_busiest(std::vector<Candidate> candidates, std::size_t most,
+                             std::size_t most_of_group) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.busy > b.busy; });
   std::map<std::uint32_t, std::size_t> of_group;
-  for (Lane* lane : found) {
+  for (const Candidate& each : candidates) {
+    Lane& lane = out_.lanes_[each.lane];
     if (most == 0) break;
-    if (of_group[lane->group]++ >= most_of_group) continue;
-    lane->is_main = true;
+    if (of_group[lane.group]++ >= most_of_group) continue;
+    lane.is_main = true;
     --most;
   }
+}
+
+void LaneMaker::mark_streams(std::int64_t device) {
+  std::vector<Candidate> found;
+  for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i) {
+    const Lane& lane = out_.lanes_[i];
+    if (lane.kind == LaneKind::kGpu && lane.device == device && !lane.is_quiet)
+      found.push_back({i, lane.busy_ns});
+  }
+  mark_busiest(std::move(found), kMostMainStreams, kMostMainStreams);
+}
+
+// The forward pass and autograd's backward pass launch from two threads.
+void LaneMaker::mark_launchers() {
+  std::map<std::uint32_t, std::int64_t> launches;  // by track
+  std::int64_t all = 0;
+  for (const auto& work : facts_.device().timeline.work) {
+    const SliceId launch = facts_.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId>) continue;
+    ++launches[raw(trace_.slices().track[raw(launch)])];
+    ++all;
+  }
+  std::vector<Candidate> found;
+  for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i) {
+    const Lane& lane = out_.lanes_[i];
+    if (lane.kind != LaneKind::kCpu || lane.is_main) continue;
+    const auto own = launches.find(raw(lane.track));
+    if (own != launches.end() && own->second * kLauncherPart >= all)
+      found.push_back({i, own->second});
+  }
+  mark_busiest(std::move(found), kMostLaunchers, kMostLaunchers);
+}
+
+// Of each rank: the thread that is busiest, its idle times, the two busiest streams.
+void LaneMaker::mark_lanes_of_ranks() {
+  std::map<std::int64_t, std::vector<Candidate>> threads, streams;
+  for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i) {
+    Lane& lane = out_.lanes_[i];
+    const auto rank = out_.rank_of(lane);
+    lane.is_main = lane.kind == LaneKind::kSteps;
+    if (!rank) continue;
+    if (lane.kind == LaneKind::kCpu) threads[*rank].push_back({i, lane.busy_ns});
+    if (lane.kind == LaneKind::kGpu) streams[*rank].push_back({i, lane.busy_ns});
+    if (lane.kind == LaneKind::kIdle) lane.is_main = true;
+  }
+  for (auto& [rank, found] : threads) mark_busiest(std::move(found), 1, 1);
+  for (auto& [rank, found] : streams)
+    mark_busiest(std::move(found), kMostStreamsOfRank, kMostStreamsOfRank);
+}
+
+// By the time in which they did something: a stream that waits is not busy.
+void LaneMaker::mark_device_threads() {
+  std::map<std::uint32_t, std::int64_t> work_ns;  // by track
+  for (const analysis::VendorRow& row : vendor_rows_)
+    if (row.kind != analysis::VendorRowKind::kWait && !row.is_sum)
+      work_ns[raw(trace_.slices().track[raw(row.slice)])] += trace_.dur_ns(row.slice);
+  std::vector<Candidate> found;
+  for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i) {
+    const Lane& lane = out_.lanes_[i];
+    if (lane.kind != LaneKind::kDevice) continue;
+    if (const auto own = work_ns.find(raw(lane.track)); own != work_ns.end())
+      found.push_back({i, own->second});
+  }
+  mark_busiest(std::move(found), kMostMainStreams, kMostMainStreams);
+}
+
+void LaneMaker::mark_other_threads(std::size_t most) {
+  std::vector<Candidate> found;
+  for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i) {
+    const Lane& lane = out_.lanes_[i];
+    if (lane.kind == LaneKind::kCpu && lane.slice_count > 1 && !lane.is_main && !lane.is_quiet)
+      found.push_back({i, lane.busy_ns});
+  }
+  mark_busiest(std::move(found), most, kMostOtherMainOfGroup);
 }
 
 void LaneMaker::choose() {
@@ -87,19 +163,25 @@ void LaneMaker::choose() {
       case LaneKind::kSync:
         lane.is_quiet = true;
         break;
+      case LaneKind::kDevice:
+        lane.is_quiet = lane.busy_ns * kQuietThreadPart < span;
+        break;
       case LaneKind::kAsync:
         lane.is_quiet = lane.busy_ns * kQuietThreadPart < span;
         break;
     }
   }
-  if (device)
-    mark_busiest(kMostMainStreams, kMostMainStreams, [&](const Lane& lane) {
-      return lane.kind == LaneKind::kGpu && lane.device == device;
-    });
-  else  // other threads, and other accelerators, whose work is recorded as that of threads
-    mark_busiest(kMostOtherMain, kMostOtherMainOfGroup, [](const Lane& lane) {
-      return lane.kind == LaneKind::kCpu && lane.slice_count > 1;
-    });
+  if (!out_.rank_of_group_.empty()) {
+    mark_lanes_of_ranks();
+  } else if (device) {
+    mark_streams(*device);
+    mark_launchers();
+  } else if (facts_.vendor) {
+    mark_device_threads();
+    mark_other_threads(kMostThreadsBesideDevice);
+  } else {
+    mark_other_threads(kMostOtherMain);
+  }
 }
 
 TrackId LaneMaker::busiest_thread() const {
@@ -109,19 +191,26 @@ TrackId LaneMaker::busiest_thread() const {
   return most ? most->track : kNone<TrackId>;
 }
 
-// Steps; the main process; devices; other processes. Inside of a group: what matters most first.
+// Steps; the main thread; devices, so that its work is in view; other threads and processes. Inside of
+// a group: what matters most first.
 std::vector<std::uint32_t> LaneMaker::order_of_lanes() const {
-  const auto group_rank = [&](const Lane& lane) {
+  const auto group_rank = [&](const Lane& lane) -> std::int64_t {
     const LaneGroup& each = out_.groups_[lane.group];
     if (each.kind == LaneGroup::Kind::kTrace) return 0;
-    if (lane.group == main_group_) return 1;
+    // One rank below the other, in each the CPU first.
+    if (const auto rank = out_.rank_of(lane))
+      return 10 + 2 * *rank + (each.kind == LaneGroup::Kind::kGpu ? 1 : 0);
+    if (lane.kind == LaneKind::kDevice) return 2;
+    const bool is_thread = lane.kind == LaneKind::kCpu || lane.kind == LaneKind::kPython;
+    if (lane.group == main_group_)
+      return is_thread && lane.track != main_thread_ && !has_samples_of(lane, main_thread_) ? 4 : 1;
     if (each.kind == LaneGroup::Kind::kGpu && each.device)
       return facts_.main_device && *each.device == facts_.device().timeline.device ? 2 : 3;
     return each.kind == LaneGroup::Kind::kGpu ? 4 : 5;
   };
   // Of a thread: its frames above its operators. Of a device: idle times, streams, counters.
   const auto kind_rank = [](LaneKind kind) {
-    static constexpr std::array<int, kLaneKindCount> kRank{0, 3, 2, 5, 6, 7, 4, 1, 8};
+    static constexpr std::array<int, kLaneKindCount> kRank{0, 3, 2, 5, 6, 7, 4, 1, 8, 5};
     return kRank[static_cast<std::size_t>(kind)];
   };
   std::vector<std::uint32_t> order(out_.lanes_.size());

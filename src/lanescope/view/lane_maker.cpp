@@ -1,6 +1,8 @@
 #include "lanescope/view/lane_maker.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "lanescope/view/row_layout.h"
 #include "lanescope/view/slice_kinds.h"
@@ -38,7 +40,8 @@ LanePart lane_part_of(TrackKind track, CategoryKind kind) {
 
 void LaneMaker::run() {
   find_span();
-  out_.kinds_ = time_kinds(facts_);
+  find_device_threads();
+  out_.kinds_ = time_kinds(facts_, vendor_rows_);
   out_.name_uses_ = name_uses(trace_);
   out_.index_.reserve(trace_.slices().size());
   std::array<std::uint32_t, Lanes::kParts> none;
@@ -52,6 +55,7 @@ void LaneMaker::run() {
   add_queues();
   add_memory();
   add_counters();
+  find_ranks();
   choose();
   put_in_order();
 }
@@ -75,6 +79,36 @@ void LaneMaker::find_span() {
   if (first > last) first = last = 0;
   out_.origin_ns_ = first;
   out_.end_ns_ = std::max(last, first + 1);
+}
+
+void LaneMaker::find_device_threads() {
+  is_device_thread_.assign(trace_.tracks().size(), false);
+  if (facts_.vendor) vendor_rows_ = analysis::find_vendor_rows(trace_);
+  for (const analysis::VendorRow& row : vendor_rows_)
+    is_device_thread_[raw(trace_.slices().track[raw(row.slice)])] = true;
+}
+
+// ranks/merge_traces.h names the processes "rank 3 python". A device belongs to the rank whose streams it has.
+void LaneMaker::find_ranks() {
+  if (!trace_.metadata_json("lanescope_merged_ranks")) return;
+  const auto rank_of_process = [&](ProcessId id) -> std::optional<std::int64_t> {
+    constexpr std::string_view kWord = "rank ";
+    const std::string_view name = trace_.text(trace_.process(id).name);
+    std::int64_t rank = 0;
+    if (!name.starts_with(kWord) ||
+        std::from_chars(name.data() + kWord.size(), name.data() + name.size(), rank).ec !=
+            std::errc())
+      return std::nullopt;
+    return rank;
+  };
+  std::map<std::int64_t, std::optional<std::int64_t>> of_device;
+  for (const Track& track : trace_.tracks())
+    if (track.kind == TrackKind::kStream && track.device)
+      of_device.emplace(*track.device, rank_of_process(track.process));
+  for (const LaneGroup& each : out_.groups_)
+    out_.rank_of_group_.push_back(each.device                        ? of_device[*each.device]
+                                  : each.process != kNone<ProcessId> ? rank_of_process(each.process)
+                                                                     : std::nullopt);
 }
 
 std::uint32_t LaneMaker::group(const LaneGroup& wanted) {
@@ -169,11 +203,14 @@ void LaneMaker::add_track(TrackId id) {
     parts_[lane_part_of(track.kind, trace_.kind(SliceId{i}))].push_back(i);
   for (std::uint8_t part = 0; part < Lanes::kParts; ++part) {
     if (parts_[part].empty()) continue;
-    Lane lane{.kind = lane_kind(track.kind, static_cast<LanePart>(part)),
+    Lane lane{.kind = is_device_thread_[raw(id)] && part == kBody
+                          ? LaneKind::kDevice
+                          : lane_kind(track.kind, static_cast<LanePart>(part)),
               .group = group_of(track),
               .track = id,
               .device = track.device};
-    if (lane.kind == LaneKind::kGpu || lane.kind == LaneKind::kSync)
+    if (lane.kind == LaneKind::kGpu || lane.kind == LaneKind::kSync ||
+        lane.kind == LaneKind::kDevice)
       place(trace_, FirstFreeRows(), parts_[part], placed_);
     else
       place(trace_, NestedRows(), parts_[part], placed_);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/analysis/vendor_rows.h"
 #include "lanescope/view/lanes.h"
 
 namespace lanescope::view {
@@ -32,6 +33,8 @@ class LaneMaker {
 
   // lane_maker.cpp: lanes of slices.
   void find_span();
+  void find_device_threads();
+  void find_ranks();
   void add_steps();
   void add_track(TrackId id);
   void add_async_tracks();  // ids are many; those of one process and category share a lane
@@ -49,8 +52,17 @@ class LaneMaker {
 
   // lane_choice.cpp: what matters, and the order.
   void choose();
-  template <typename Belongs>
-  void mark_busiest(std::size_t most, std::size_t most_of_group, Belongs belongs);
+  // The lanes of `candidates` that do most, by `busy`; ties: the first.
+  struct Candidate {
+    std::uint32_t lane;
+    std::int64_t busy;
+  };
+  void mark_busiest(std::vector<Candidate> candidates, std::size_t most, std::size_t most_of_group);
+  void mark_streams(std::int64_t device);
+  void mark_launchers();
+  void mark_lanes_of_ranks();
+  void mark_device_threads();
+  void mark_other_threads(std::size_t most);
   bool has_samples_of(const Lane& lane, TrackId thread) const;
   TrackId busiest_thread() const;
   void put_in_order();
@@ -79,6 +91,8 @@ class LaneMaker {
   std::map<std::uint32_t, std::uint32_t> process_groups_, process_gpu_groups_;
   std::uint32_t main_group_ = kNoLane;
   TrackId main_thread_ = kNone<TrackId>;
+  std::vector<analysis::VendorRow> vendor_rows_;  // of a device that is no GPU
+  std::vector<bool> is_device_thread_;            // by track: it holds such rows
   std::array<std::vector<std::uint32_t>, Lanes::kParts> parts_;
   std::vector<Placed> placed_;
 };

@@ -14,6 +14,10 @@ const analysis::Gap& Lanes::gap(std::uint32_t item) const {
   return facts_->devices[idle_items_[item].device].gaps.gaps[idle_items_[item].gap];
 }
 
+std::optional<std::int64_t> Lanes::rank_of(const Lane& lane) const {
+  return lane.group < rank_of_group_.size() ? rank_of_group_[lane.group] : std::nullopt;
+}
+
 std::optional<LanePlace> Lanes::place(SliceId slice) const {
   const Trace& trace = *facts_->trace;
   if (raw(slice) >= trace.slices().size()) return std::nullopt;

@@ -39,8 +39,9 @@ enum class LaneKind : std::uint8_t {
   kIdle,        // when a device had nothing to do; ids: IdleItem
   kCounter,     // no rows
   kAsync,       // slices of async ids; rows hold what overlaps
+  kDevice,  // a stream of a device that is no GPU, which the file writes as a thread; rows as of kGpu
 };
-inline constexpr std::size_t kLaneKindCount = 9;
+inline constexpr std::size_t kLaneKindCount = 10;
 
 enum class CounterUnit : std::uint8_t { kNone, kCount, kBytes };
 enum class CounterSource : std::uint8_t { kFile, kQueueDepth, kAllocated, kReserved };
@@ -99,6 +100,8 @@ class Lanes {
 
   TimeKind kind(SliceId slice) const { return kinds_[raw(slice)]; }
   NameUse name_use(StringId name) const { return name_uses_[raw(name)]; }
+  // Of a trace of several ranks: whose lane it is. Nothing: the trace is of one program.
+  std::optional<std::int64_t> rank_of(const Lane& lane) const;
   // Where a slice is drawn. Nothing: it is no row of the trace. O(rows of its lane * log n).
   std::optional<LanePlace> place(SliceId slice) const;
   std::optional<std::uint32_t> lane_of_idle(std::uint32_t device) const {
@@ -119,7 +122,9 @@ class Lanes {
   LevelIndex index_;
   std::vector<CounterSeries> counters_;
   std::vector<IdleItem> idle_items_;
-  std::vector<std::optional<std::uint32_t>> idle_lane_;            // by device
+  std::vector<std::optional<std::uint32_t>> idle_lane_;  // by device
+  std::vector<std::optional<std::int64_t>>
+      rank_of_group_;  // of a trace of several ranks; else empty
   std::vector<std::array<std::uint32_t, kParts>> lanes_of_track_;  // kNoLane: none
   std::vector<TimeKind> kinds_;                                    // by slice
   std::vector<NameUse> name_uses_;                                 // by name

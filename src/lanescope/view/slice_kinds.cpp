@@ -1,5 +1,7 @@
 #include "lanescope/view/slice_kinds.h"
 
+#include "lanescope/analysis/cpu_collectives.h"
+
 namespace lanescope::view {
 namespace {
 
@@ -11,7 +13,23 @@ TimeKind kind_of(WorkClass work) {
                                              : TimeKind::kCopy;
 }
 
+TimeKind kind_of(analysis::VendorRowKind row) {
+  switch (row) {
+    case analysis::VendorRowKind::kCompute:
+      return TimeKind::kCompute;
+    case analysis::VendorRowKind::kCommunication:
+      return TimeKind::kCommunication;
+    case analysis::VendorRowKind::kCopy:
+      return TimeKind::kCopy;
+    case analysis::VendorRowKind::kWait:
+      break;
+  }
+  return TimeKind::kWait;
+}
+
 TimeKind kind_of(const Trace& trace, const analysis::LaunchLinks& links, SliceId slice) {
+  if (is_front_end(trace.kind(slice)) && analysis::cpu_collective_library(trace.name(slice)))
+    return TimeKind::kCommunication;
   switch (trace.kind(slice)) {
     case CategoryKind::kCpuOp:
       return TimeKind::kOperator;
@@ -41,11 +59,13 @@ TimeKind kind_of(const Trace& trace, const analysis::LaunchLinks& links, SliceId
 
 }  // namespace
 
-std::vector<TimeKind> time_kinds(const explain::Facts& facts) {
+std::vector<TimeKind> time_kinds(const explain::Facts& facts,
+                                 const std::vector<analysis::VendorRow>& vendor_rows) {
   const Trace& trace = *facts.trace;
   std::vector<TimeKind> kinds(trace.slices().size());
   for (std::uint32_t i = 0; i < kinds.size(); ++i)
     kinds[i] = kind_of(trace, facts.links, SliceId{i});
+  for (const analysis::VendorRow& row : vendor_rows) kinds[raw(row.slice)] = kind_of(row.kind);
   for (const auto& device : facts.devices)
     for (const auto& work : device.timeline.work) kinds[raw(work.slice)] = kind_of(work.work);
   return kinds;

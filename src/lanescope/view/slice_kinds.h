@@ -2,12 +2,14 @@
 #pragma once
 #include <vector>
 
+#include "lanescope/analysis/vendor_rows.h"
 #include "lanescope/view/lanes.h"
 
 namespace lanescope::view {
 
 // By slice. O(slices).
-std::vector<TimeKind> time_kinds(const explain::Facts& facts);
+std::vector<TimeKind> time_kinds(const explain::Facts& facts,
+                                 const std::vector<analysis::VendorRow>& vendor_rows);
 // By name. O(slices).
 std::vector<NameUse> name_uses(const Trace& trace);
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "lanescope/analysis/cpu_collectives.h"
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -19,20 +20,15 @@ struct CpuCollectives {
   SliceId longest = kNone<SliceId>;
 };
 
-const char* cpu_library_of(std::string_view name) {
-  if (name.starts_with("gloo:")) return "Gloo";
-  if (name.starts_with("mpi:")) return "MPI";
-  return nullptr;
-}
-
 std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
   const Trace& trace = *facts.trace;
   CpuCollectives found;
   analysis::IntervalUnion running;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId slice{i};
-    const char* library =
-        is_front_end(trace.kind(slice)) ? cpu_library_of(trace.name(slice)) : nullptr;
+    const char* library = is_front_end(trace.kind(slice))
+                              ? analysis::cpu_collective_library(trace.name(slice))
+                              : nullptr;
     if (!library) continue;
     bool touches = false;
     for (const analysis::Window& window : facts.steady_windows) {
@@ -55,7 +51,8 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
   for (const analysis::Window& window : facts.steady_windows)
     facts.host->visit(facts.cpu->thread, window.start_ns, window.end_ns,
                       [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                        if (slice != kNone<SliceId> && !cpu_library_of(trace.name(slice)) &&
+                        if (slice != kNone<SliceId> &&
+                            !analysis::cpu_collective_library(trace.name(slice)) &&
                             trace.kind(slice) == CategoryKind::kCpuOp)
                           working_ns += running.length_within_ns(from, to);
                       });
