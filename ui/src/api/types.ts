@@ -1,7 +1,7 @@
 // What the engine answers: docs/formats/view_api.md. Times are nanoseconds since the start of the trace; a slice is named by
 // its row in the trace.
 
-export type LaneKind = "steps" | "annotation" | "cpu" | "python" | "gpu" | "sync" | "idle" | "counter" | "async";
+export type LaneKind = "steps" | "annotation" | "cpu" | "python" | "gpu" | "sync" | "idle" | "counter" | "async" | "device";
 
 // Stands for "no slice", "no name".
 export const none = 0xffffffff;
@@ -52,12 +52,22 @@ export interface TraceMeta {
   quality: { text: string; count: number; severity?: "lost" | "repaired" | "note" }[];
 }
 
+// `shown`: a rank's number, or "all": one trace of all of them, clocks aligned.
+export interface Ranks { together: boolean; shown?: string; list: { rank: number; title: string }[] }
+
+// What a rank does in a step, means in nanoseconds: step = own + transfer + wait; own = compute + idle + copies.
+export interface RankRow {
+  rank: number; step_ns: number; own_ns: number; compute_ns: number; idle_ns: number; copy_ns: number; transfer_ns: number; wait_ns: number; hidden_ns: number;
+}
+export interface JobAnswer { sentences: string[]; remarks: string[]; late: number[]; rows: RankRow[]; command: string }
+
 export interface Meta {
   api: number;
   generation: number;
   live?: boolean;
   version?: string;
   traces: TraceMeta[];
+  ranks?: Ranks; // of the run in the folder that was opened
   kinds: { kind: number; key: string; title: string }[];
   causes: { cause: number; key: string; title: string; text: string }[];
 }

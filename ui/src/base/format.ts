@@ -82,6 +82,9 @@ export function formatBytes(bytes: number): string {
   return `${index === 0 ? formatCount(value) : threeDigits(value, false)} ${names[index]}`;
 }
 
+// Room for a time such as "1,234.567 ms" at a tick.
+export const leastTickPixels = 110;
+
 // Distance of ticks: 1, 2 or 5 times a power of ten, so that about `wanted` of them fit into `span`.
 export function tickStep(span: number, wanted: number): number {
   const rough = span / Math.max(1, wanted);

@@ -1,22 +1,17 @@
 // The time above the lanes: ticks, and how much of the trace is in view.
-import { useComputed } from "@preact/signals";
-import { formatShare, formatTick, formatTime, tickStep } from "../base/format.ts";
+import { formatShare, formatTick, formatTime, leastTickPixels, tickStep } from "../base/format.ts";
 import { useStore } from "../state/context.ts";
 import { spanOf } from "../state/window.ts";
 
 export function Axis({ width, offset }: { width: number; offset: number }) {
   const store = useStore();
-  const ticks = useComputed(() => {
-    const window = store.viewport.shown.value;
-    const step = tickStep(spanOf(window), Math.max(2, width / 110));
-    const list: { at: number; text: string }[] = [];
-    const from = window.t0 + offset;
-    for (let tick = Math.ceil(from / step) * step; tick <= from + spanOf(window) && list.length < 60; tick += step) {
-      list.push({ at: ((tick - from) / spanOf(window)) * 100, text: formatTick(tick, step) });
-    }
-    return list;
-  });
   const window = store.viewport.shown.value;
+  const step = tickStep(spanOf(window), Math.max(1, width / leastTickPixels));
+  const from = window.t0 + offset;
+  const ticks: { at: number; text: string }[] = [];
+  for (let tick = Math.ceil(from / step) * step; tick <= from + spanOf(window) && ticks.length < 60; tick += step) {
+    ticks.push({ at: ((tick - from) / spanOf(window)) * 100, text: formatTick(tick, step) });
+  }
   const total = store.viewport.traceSpan;
   const left = Math.max(0, Math.min(100, (window.t0 / total) * 100));
   const share = Math.max(0.4, Math.min(100 - left, (Math.min(total, window.t1) / total) * 100 - left));
@@ -28,7 +23,7 @@ export function Axis({ width, offset }: { width: number; offset: number }) {
       </div>
       <div class="axis-ticks" aria-hidden="true">
         <div class="axis-extent"><div class="axis-extent-now" style={{ left: `${left}%`, width: `${share}%` }} /></div>
-        {ticks.value.map((tick) => (
+        {ticks.map((tick) => (
           <span key={tick.text} class="tick" style={{ left: `${tick.at}%` }}>{tick.text}</span>
         ))}
       </div>

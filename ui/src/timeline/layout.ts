@@ -14,7 +14,7 @@ export interface LaneBox {
 export interface Layout { boxes: LaneBox[]; height: number }
 
 const rowHeights: Record<LaneKind, number> = {
-  steps: 20, annotation: 18, cpu: 18, python: 16, gpu: 22, sync: 16, idle: 22, counter: 44, async: 16,
+  steps: 20, annotation: 18, cpu: 18, python: 16, gpu: 22, sync: 16, idle: 22, counter: 44, async: 16, device: 22,
 };
 export const laneGap = 9;
 const leastLaneHeight = 34; // room for two lines of a label

@@ -2,7 +2,7 @@
 import { none, type EventDetails } from "../api/types.ts";
 import { stepText } from "../state/actions/moving.ts";
 import type { Lit, LitSlice, Store, TraceView } from "../state/store.ts";
-import type { Scene } from "./draw.ts";
+import type { Scene } from "./picture.ts";
 import { layOut, type Layout } from "./layout.ts";
 
 export function layoutOf(view: TraceView, store: Store, room: number): Layout {
