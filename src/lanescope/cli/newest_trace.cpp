@@ -150,19 +150,22 @@ Result<NewestTrace> newest_trace_in(const std::string& folder) {
     chosen = newest_of(all);
   }
   std::string about_ranks;
+  NewestTrace newest;
   if (const auto ranks = ranks_of_run(all, chosen); ranks.size() > 1) {
     chosen = ranks.begin()->second;
+    for (const auto& [rank, base] : ranks) newest.ranks.emplace_back(rank, path_of(base));
     about_ranks = fmt::format(
         "; it is rank {}, and ranks {} of its run are here: to open another one, name its file, "
         "such as '{}'",
         ranks.begin()->first, ranks_text(ranks), path_of(std::next(ranks.begin())->second));
   }
-  const std::string path = path_of(chosen);
-  return NewestTrace{path, fmt::format("opened '{}', {} in '{}'{}{}", path,
-                                       all.size() == 1 ? std::string("the only trace")
-                                                       : fmt::format("the newest of {} traces",
-                                                                     with_commas(all.size())),
-                                       folder, passed_over_text(passed_over), about_ranks)};
+  newest.path = path_of(chosen);
+  newest.line =
+      fmt::format("opened '{}', {} in '{}'{}{}", newest.path,
+                  all.size() == 1 ? std::string("the only trace")
+                                  : fmt::format("the newest of {} traces", with_commas(all.size())),
+                  folder, passed_over_text(passed_over), about_ranks);
+  return newest;
 }
 
 }  // namespace lanescope::cli

@@ -1,6 +1,9 @@
 // Finds the newest trace in a folder.
 #pragma once
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lanescope/base/result.h"
 
@@ -8,6 +11,8 @@ namespace lanescope::cli {
 
 struct NewestTrace {
   std::string path;
+  std::vector<std::pair<std::uint32_t, std::string>>
+      ranks;         // of its run, with paths; one alone: empty
   std::string line;  // for standard error: which trace was chosen, from how many
 };
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -19,11 +20,14 @@
 #include "lanescope/record/range.h"
 #if LANESCOPE_HAS_VIEW
 #include "lanescope/cli/follow_trace.h"
+#include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/trace_part.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/server/assets.h"
 #include "lanescope/server/http_server.h"
 #include "lanescope/server/perfetto_server.h"
+#include "lanescope/server/rank_set.h"
 #include "lanescope/server/saved_page.h"
 #include "lanescope/view/crop_trace.h"
 #endif
@@ -206,11 +210,24 @@ int hand_to_perfetto(const ViewFlags& flags, const server::TraceState& state,
   return kOk;
 }
 
+// Of the run that was opened; nullptr: it has one rank.
+std::shared_ptr<server::RankSet> ranks_of(const std::string& folder) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(folder, failed)) return nullptr;
+  const Result<NewestTrace> newest = newest_trace_in(folder);
+  if (!newest || newest->ranks.empty()) return nullptr;
+  std::vector<server::RankPath> ranks;
+  for (const auto& [rank, path] : newest->ranks) ranks.push_back({rank, path});
+  return std::make_shared<server::RankSet>(folder, std::move(ranks), [](const std::string& path) {
+    return format::open_indexed(path, {}, format::IndexUse::kRead);
+  });
+}
+
 int serve(const ViewFlags& flags, server::Session::Traces traces, const FileMark& mark,
           Output& output) {
   const bool is_live = flags.b.empty() && may_grow(flags.a, mark);
-  const auto session =
-      std::make_shared<server::Session>(std::move(traces), LANESCOPE_VERSION, is_live);
+  const auto session = std::make_shared<server::Session>(
+      std::move(traces), LANESCOPE_VERSION, is_live, flags.b.empty() ? ranks_of(flags.a) : nullptr);
   auto http = server::HttpServer::open(
       session, {.port = static_cast<int>(flags.port.value_or(0)), .in_frame = flags.in_frame});
   if (!http) {
@@ -327,8 +344,9 @@ void add_view_command(CommandLine& line) {
   lanescope view trace.json.gz --html look.html --step 12     one step as a page to send
   lanescope view trace.json.gz --perfetto --window 10ms..60ms
 
-A folder and a recording that still runs are followed: new steps appear. Nothing leaves this machine: only programs
-on it reach the page, and only with the address that is printed.
+A folder with the traces of several ranks opens the lowest one; the page switches to the others, or shows all of them
+with clocks aligned. A folder and a recording that still runs are followed: new steps appear. Nothing leaves this
+machine: only programs on it reach the page, and only with the address that is printed.
 )");
   command.runs([flags](Output& output) -> int { return run_view(*flags, output); });
 }

@@ -10,6 +10,7 @@
 
 #include "lanescope/base/result.h"
 #include "lanescope/report/json_writer.h"
+#include "lanescope/server/rank_set.h"
 #include "lanescope/server/request.h"
 #include "lanescope/server/trace_state.h"
 
@@ -20,8 +21,9 @@ using Answer = Result<std::string>;
 inline constexpr std::size_t kMostListedLanes = 4096, kMostNames = 4096, kLongestName = 5000;
 
 // All traces of the page: one, or two that are compared.
+// `ranks`: of whose run the first trace is; nullptr: none are known.
 std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint64_t generation,
-                        bool is_live, std::string_view version);
+                        bool is_live, std::string_view version, const RankSet* ranks = nullptr);
 // Lanes that the meta leaves out because there are too many.
 Answer lanes_answer(const TraceState& state, const Request& request);
 Answer frame_answer(const TraceState& state, const Request& request);

@@ -58,7 +58,7 @@ class ExplainAnswer {
     for (const std::string& line : report::damage_lines(explanation_)) json_.text({}, line);
     json_.end_array().text("rest", report::rest_text(explanation_, first));
     questions();
-    json_.text("full_command", "lanescope explain --full " + state_.path());
+    json_.text("full_command", state_.command());
     return json_.take();
   }
 

@@ -225,12 +225,14 @@ Result<Span> span_of(const TraceState& state, const Request& request) {
 }
 
 std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint64_t generation,
-                        bool is_live, std::string_view version) {
+                        bool is_live, std::string_view version, const RankSet* ranks) {
   JsonWriter json("view");
   json.integer("api", 1).integer("generation", generation).boolean("live", is_live);
   json.text("version", version).begin_array("traces");
   for (const TraceState* state : traces) write_trace(json, *state, is_live);
-  json.end_array().begin_array("kinds");
+  json.end_array();
+  if (ranks && ranks->has(traces[0]->path())) ranks->write_list(json, traces[0]->path());
+  json.begin_array("kinds");
   for (std::size_t i = 0; i < view::kTimeKindCount; ++i) {
     const auto kind = static_cast<TimeKind>(i);
     json.begin_object().integer("kind", i).text("key", view::time_kind_key(kind));

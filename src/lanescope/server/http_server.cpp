@@ -125,9 +125,10 @@ void HttpServer::State::send_asset(const std::string& path, httplib::Response& r
 
 void HttpServer::State::answer_api(const httplib::Request& request,
                                    httplib::Response& response) const {
+  const std::string rank = request.get_header_value("X-Rank");
   if (request.path == "/api/alive") {
     const std::uint64_t generation =
-        session->wait_for_change(whole_number(request.get_param_value("gen")), kLongestWait);
+        session->wait_for_change(whole_number(request.get_param_value("gen")), kLongestWait, rank);
     response.set_content(fmt::format("{{\"generation\": {}}}\n", generation), "application/json");
     return;
   }
@@ -137,7 +138,7 @@ void HttpServer::State::answer_api(const httplib::Request& request,
   if (request.has_header("X-Generation"))
     generation = whole_number(request.get_header_value("X-Generation"));
   set_reply(response,
-            session->answer(request.method, request.path, query, request.body, generation));
+            session->answer(request.method, request.path, query, request.body, generation, rank));
 }
 
 void HttpServer::State::set_up() {

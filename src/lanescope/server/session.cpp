@@ -14,6 +14,7 @@ namespace {
 // cpp-httplib compresses text/* and a bare application/json with brotli at its slowest when a browser offers
 // it: 650 KB took 5.2 s instead of 0.04 s. These types it leaves alone; nothing is gained on one machine.
 constexpr char kJson[] = "application/json; charset=utf-8", kBytes[] = "application/octet-stream";
+constexpr std::uint64_t kGenerationOfRanks = 1;
 constexpr std::size_t kMostGaps = 10'000, kUsualGaps = 500;
 
 Reply failure(int status, std::string_view message) { return {status, kJson, error_json(message)}; }
@@ -69,12 +70,26 @@ constexpr std::array kQuestions{
 
 }  // namespace
 
-Session::Session(Traces traces, std::string version, bool is_live)
-    : version_(std::move(version)), traces_(std::move(traces)), is_live_(is_live) {}
+Session::Session(Traces traces, std::string version, bool is_live, std::shared_ptr<RankSet> ranks)
+    : version_(std::move(version)),
+      ranks_(std::move(ranks)),
+      traces_(std::move(traces)),
+      is_live_(is_live) {}
 
 Session::Now Session::now() const {
   const std::lock_guard lock(mutex_);
   return {traces_, generation_, is_live_};
+}
+
+// A trace of another rank does not grow.
+Result<Session::Now> Session::now_of(std::string_view rank) const {
+  Now now = this->now();
+  if (rank.empty()) return now;
+  if (!ranks_) return Error{Errc::kInvalidArgument, "there is one trace, and no ranks"};
+  if (ranks_->path_of(rank) == now.traces[0]->path()) return now;  // it is open already
+  auto state = ranks_->open(rank);
+  if (!state) return state.error();
+  return Now{{std::move(*state)}, kGenerationOfRanks, false};
 }
 
 void Session::replace(std::shared_ptr<const TraceState> trace, bool is_live) {
@@ -85,14 +100,18 @@ void Session::replace(std::shared_ptr<const TraceState> trace, bool is_live) {
   changed_.notify_all();
 }
 
-std::uint64_t Session::wait_for_change(std::uint64_t known, std::chrono::milliseconds longest) {
+std::uint64_t Session::wait_for_change(std::uint64_t known, std::chrono::milliseconds longest,
+                                       std::string_view rank) {
   std::unique_lock lock(mutex_);
   ++open_pages_;
   had_page_ = true;
-  changed_.wait_for(lock, longest, [&] { return generation_ != known || ending_; });
+  // A page that shows another rank has nothing to wait for; it only says that it is open.
+  const bool is_of_rank = !rank.empty() && ranks_ && ranks_->path_of(rank) != traces_[0]->path();
+  changed_.wait_for(lock, longest,
+                    [&] { return (!is_of_rank && generation_ != known) || ending_; });
   --open_pages_;
   last_page_ = std::chrono::steady_clock::now();
-  return generation_;
+  return is_of_rank ? known : generation_;
 }
 
 std::optional<std::chrono::milliseconds> Session::time_without_page() const {
@@ -109,22 +128,26 @@ void Session::wake_all() {
 }
 
 Reply Session::answer(std::string_view method, std::string_view target, std::string_view query,
-                      std::string_view body, std::optional<std::uint64_t> generation) {
+                      std::string_view body, std::optional<std::uint64_t> generation,
+                      std::string_view rank) {
   try {
-    return route(method, target, query, body, generation);
+    return route(method, target, query, body, generation, rank);
   } catch (const std::bad_alloc&) {
     return failure(500, "the answer needs more memory than there is; choose a smaller area");
   }
 }
 
 Reply Session::route(std::string_view method, std::string_view target, std::string_view query,
-                     std::string_view body, std::optional<std::uint64_t> generation) {
-  const Now now = this->now();
+                     std::string_view body, std::optional<std::uint64_t> generation,
+                     std::string_view rank) {
+  const Result<Now> asked = now_of(rank);
+  if (!asked) return failure(400, asked.error().message);
+  const Now& now = *asked;
   const Traces& traces = now.traces;
   if (target == "/api/meta" && method == "GET") {
     std::vector<const TraceState*> all;
     for (const auto& trace : traces) all.push_back(trace.get());
-    return {200, kJson, meta_answer(all, now.generation, now.is_live, version_)};
+    return {200, kJson, meta_answer(all, now.generation, now.is_live, version_, ranks_.get())};
   }
   if (generation && *generation != now.generation && target != "/api/notes")
     return failure(409, "the trace has grown meanwhile; ask /api/meta again");
@@ -139,6 +162,10 @@ Reply Session::route(std::string_view method, std::string_view target, std::stri
     if (target == "/api/gaps") {
       const std::size_t limit = std::min(query_number(query, "limit", kUsualGaps), kMostGaps);
       return {200, kJson, gaps_answer(state, query_value(query, "sort") != "time", limit)};
+    }
+    if (target == "/api/ranks") {
+      if (!ranks_) return failure(400, "there is one trace; a folder with several ranks has more");
+      return reply_of(ranks_->job_answer(), kJson);
     }
     if (target == "/api/compare") {
       if (traces.size() < 2)

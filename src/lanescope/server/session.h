@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/server/rank_set.h"
 #include "lanescope/server/trace_state.h"
 
 namespace lanescope::server {
@@ -26,7 +27,9 @@ class Session {
   using Traces = std::vector<std::shared_ptr<const TraceState>>;
 
   // `version` of lanescope; `is_live`: the trace may still grow.
-  Session(Traces traces, std::string version, bool is_live);
+  // `ranks`: of whose run the only trace is; nullptr: none are known.
+  Session(Traces traces, std::string version, bool is_live,
+          std::shared_ptr<RankSet> ranks = nullptr);
 
   // A trace that has grown takes the place of the first one; pages learn of it. `is_live`: it may
   // grow again.
@@ -34,13 +37,16 @@ class Session {
 
   // `target`: "/api/frame". `query`: what follows the "?", not decoded. `body`: of a POST.
   // `generation`: of the answer to /api/meta that the question builds on. A trace that has grown
-  // since numbers its lanes and slices anew, so such a question gets status 409.
+  // since numbers its lanes and slices anew, so such a question gets status 409. `rank`: as
+  // RankSet::open() takes it; empty: the trace that was opened.
   Reply answer(std::string_view method, std::string_view target, std::string_view query,
-               std::string_view body, std::optional<std::uint64_t> generation = {});
+               std::string_view body, std::optional<std::uint64_t> generation = {},
+               std::string_view rank = {});
 
   // Waits until the generation is another than `known`, for at most `longest`; then the current
   // one. While it waits, the page counts as open.
-  std::uint64_t wait_for_change(std::uint64_t known, std::chrono::milliseconds longest);
+  std::uint64_t wait_for_change(std::uint64_t known, std::chrono::milliseconds longest,
+                                std::string_view rank = {});
   // How long no page has been open. Nothing while one is, or before the first one.
   std::optional<std::chrono::milliseconds> time_without_page() const;
   void wake_all();  // ends all waits, for the end of the program
@@ -52,10 +58,13 @@ class Session {
     bool is_live = false;
   };
   Now now() const;
+  Result<Now> now_of(std::string_view rank) const;
   Reply route(std::string_view method, std::string_view target, std::string_view query,
-              std::string_view body, std::optional<std::uint64_t> generation);
+              std::string_view body, std::optional<std::uint64_t> generation,
+              std::string_view rank);
 
   const std::string version_;
+  const std::shared_ptr<RankSet> ranks_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Traces traces_;

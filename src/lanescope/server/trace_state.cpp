@@ -8,8 +8,11 @@
 
 namespace lanescope::server {
 
-Result<std::shared_ptr<const TraceState>> TraceState::make(Trace trace, std::string path) {
-  std::shared_ptr<TraceState> state(new TraceState(std::move(trace), std::move(path)));
+Result<std::shared_ptr<const TraceState>> TraceState::make(Trace trace, std::string path,
+                                                           std::string command) {
+  if (command.empty()) command = "lanescope explain --full " + path;
+  std::shared_ptr<TraceState> state(
+      new TraceState(std::move(trace), std::move(path), std::move(command)));
   Result<explain::Facts> facts = explain::gather_facts(state->trace_);
   if (!facts) return facts.error();
   state->facts_.emplace(std::move(*facts));

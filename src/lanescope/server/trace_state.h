@@ -24,10 +24,13 @@ std::vector<analysis::KernelGroup> kernel_groups_within(const explain::Facts& fa
 class TraceState {
  public:
   // `path` is what the page shows and what commands name. Errors: explain::gather_facts(). O(n log n).
-  static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path);
+  // `command`: the line that prints what the page says; empty: explain's.
+  static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path,
+                                                        std::string command = {});
 
   const Trace& trace() const { return trace_; }
   const std::string& path() const { return path_; }
+  const std::string& command() const { return command_; }
   const explain::Facts& facts() const { return *facts_; }
   const view::Lanes& lanes() const { return *lanes_; }
   // Made when it is first asked for. Any thread.
@@ -41,10 +44,11 @@ class TraceState {
   TraceState& operator=(const TraceState&) = delete;
 
  private:
-  TraceState(Trace trace, std::string path) : trace_(std::move(trace)), path_(std::move(path)) {}
+  TraceState(Trace trace, std::string path, std::string command)
+      : trace_(std::move(trace)), path_(std::move(path)), command_(std::move(command)) {}
 
   Trace trace_;
-  std::string path_;
+  std::string path_, command_;
   std::optional<explain::Facts> facts_;  // borrow trace_
   std::optional<view::Lanes> lanes_;
   mutable std::once_flag explained_, averaged_, grouped_;

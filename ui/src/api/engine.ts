@@ -1,6 +1,6 @@
 // The questions that the page asks. HttpEngine asks the binary; SavedEngine answers from the data in a saved page.
 import type {
-  AreaAnswer, CompareAnswer, EventDetails, Explanation, FlameNode, Folded, Frame, FrameRequest, Gap, GapsAnswer, LanePage, MemoryAnswer, Meta, Name,
+  AreaAnswer, CompareAnswer, EventDetails, Explanation, FlameNode, Folded, Frame, FrameRequest, Gap, GapsAnswer, JobAnswer, LanePage, MemoryAnswer, Meta, Name,
   Note, SearchAnswer, TableAnswer, TableRequest, TourStop,
 } from "./types.ts";
 
@@ -28,6 +28,10 @@ export interface Engine {
   flame(trace: number, t0: number, t1: number, lane: number): Promise<FlameNode[]>;
   memory(trace: number): Promise<MemoryAnswer>;
   compare(): Promise<CompareAnswer>;
+  // Of the run that meta() names ranks of: what holds it up.
+  job(): Promise<JobAnswer>;
+  // The fragment of a page that shows another rank, or "all" ranks, with everything that it needs to be let in.
+  fragmentOf(rank: string): string;
   notes(): Promise<Note[]>;
   keepNotes(notes: Note[]): Promise<void>;
   save(trace: number, t0: number, t1: number): Promise<Blob>;

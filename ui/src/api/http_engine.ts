@@ -2,16 +2,18 @@
 import { withSigns } from "../base/text.ts";
 import { EngineError, type Engine } from "./engine.ts";
 import { decodeFrame } from "./frame.ts";
-import type { CompareAnswer, Explanation, FrameRequest, Gap, GapsAnswer, LanePage, MemoryAnswer, Meta, Name, Note, TableRequest, TourStop } from "./types.ts";
+import type { CompareAnswer, Explanation, FrameRequest, Gap, GapsAnswer, JobAnswer, LanePage, MemoryAnswer, Meta, Name, Note, TableRequest, TourStop } from "./types.ts";
 
 const silence = "lanescope does not answer. It may have ended: start `lanescope view` again and open the page that it names.";
 
 export class HttpEngine implements Engine {
   readonly isSaved = false;
   readonly range = null;
-  constructor(private readonly token: string, private readonly base = "", private readonly generation: number | null = null) {}
+  // `rank`: which rank of the run's, or "all"; null: the one that was opened.
+  constructor(private readonly token: string, private readonly rank: string | null = null, private readonly generation: number | null = null) {}
 
-  of(generation: number): HttpEngine { return new HttpEngine(this.token, this.base, generation); }
+  of(generation: number): HttpEngine { return new HttpEngine(this.token, this.rank, generation); }
+  fragmentOf(rank: string) { return `t=${this.token}&rank=${rank}`; }
 
   meta() { return this.get<Meta>("/api/meta"); }
   async frame(request: FrameRequest, abort?: AbortSignal) {
@@ -38,6 +40,7 @@ export class HttpEngine implements Engine {
   }
   memory(trace: number) { return this.get<MemoryAnswer>(`/api/memory?trace=${trace}`); }
   async compare() { return withSigns(await this.get<CompareAnswer>("/api/compare")); }
+  async job() { return withSigns(await this.get<JobAnswer>("/api/ranks")); }
   async notes() { return (await this.get<{ notes: Note[] }>("/api/notes")).notes; }
   async keepNotes(notes: Note[]) { await this.post("/api/notes", { notes }); }
   async save(trace: number, t0: number, t1: number) { return (await this.post("/api/save", { trace, t0, t1 })).blob(); }
@@ -53,9 +56,10 @@ export class HttpEngine implements Engine {
   private async send(path: string, options: RequestInit): Promise<Response> {
     let response: Response;
     const headers: Record<string, string> = { "X-Token": this.token, "Content-Type": "application/json" };
+    if (this.rank !== null) headers["X-Rank"] = this.rank;
     if (this.generation !== null) headers["X-Generation"] = String(this.generation);
     try {
-      response = await fetch(this.base + path, { ...options, headers });
+      response = await fetch(path, { ...options, headers });
     } catch (reason) {
       if (reason instanceof DOMException && reason.name === "AbortError") throw reason;
       throw new EngineError(silence, 0);

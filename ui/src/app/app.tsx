@@ -16,6 +16,7 @@ import { Details } from "../panels/details.tsx";
 import { Drawer } from "../panels/drawer.tsx";
 import { openInPerfetto, saveRange } from "../panels/hand_over.ts";
 import { Overlays, type CommandItem } from "../panels/overlays.tsx";
+import { RankPicker } from "../panels/ranks.tsx";
 import { Tour } from "../panels/tour.tsx";
 import { Verdict } from "../panels/verdict.tsx";
 import { Timeline } from "../timeline/timeline.tsx";
@@ -101,6 +102,7 @@ function Bar() {
         <bdi>{store.views.map((view) => cleanText(view.meta.title, 60)).join("  ·  ")}</bdi>
         <span class="faint"> {plural(meta.slice_count, "event")}, {formatTime(meta.span_ns)}{store.engine.isSaved ? ", saved page" : ""}</span>
       </span>
+      <RankPicker />
       {isRecording(store) && (
         <button type="button" class="recording" title="The recording still runs, and this page follows it. Click: the newest step." onClick={() => goToNewest(store)}>
           <span aria-hidden="true">●</span> recording

@@ -9,6 +9,7 @@ import { report } from "../state/actions/say.ts";
 import { StoreProvider } from "../state/context.ts";
 import { followGrowth } from "../state/growth.ts";
 import { Store } from "../state/store.ts";
+import { readLink } from "../state/url_state.ts";
 import { fit } from "../state/window.ts";
 import { App } from "./app.tsx";
 import { listenToKeys } from "./keyboard.ts";
@@ -29,14 +30,15 @@ function takeToken(): { token: string; rest: string } {
   return { token: given ?? sessionStorage.getItem(tokenKey) ?? "", rest };
 }
 
-async function findEngine(): Promise<{ engine: Engine; fragment: string }> {
+async function findEngine(): Promise<{ engine: Engine; fragment: string; rank?: string }> {
   const saved = document.getElementById("lanescope-saved");
   if (saved !== null) {
     const data = await unpackSaved(saved.textContent ?? "");
     return { engine: new SavedEngine(data, columnsOf(data)), fragment: location.hash };
   }
   const { token, rest } = takeToken();
-  return { engine: new HttpEngine(token), fragment: rest };
+  const { rank } = readLink(rest);
+  return { engine: new HttpEngine(token, rank ?? null), fragment: rest, rank };
 }
 
 function watchTheme(store: Store): void {
@@ -59,10 +61,10 @@ async function stayAlive(store: Store): Promise<void> {
 }
 
 async function start(root: HTMLElement): Promise<void> {
-  const { engine, fragment } = await findEngine();
+  const { engine, fragment, rank } = await findEngine();
   const meta = await engine.meta();
   const reduced = matchMedia("(prefers-reduced-motion: reduce)");
-  const store = new Store(engine.of(meta.generation), meta, () => reduced.matches);
+  const store = new Store(engine.of(meta.generation), meta, () => reduced.matches, rank);
   watchTheme(store);
   // Beside a panel, a small window has no room for lanes. Narrower ones have it below.
   if (innerWidth < 1100 && innerWidth > 760) store.sideOpen.value = false;
@@ -78,17 +80,34 @@ async function start(root: HTMLElement): Promise<void> {
   render(<StoreProvider value={store}><App /></StoreProvider>, root);
   listenToKeys(store);
 
+  engine.notes().then((notes) => { store.notes.value = notes; }, () => undefined);
+  void stayAlive(store);
+  // The rules take seconds for a trace of millions of events; the lanes are there before, and what the link says of them.
+  const explained = store.meta.ranks?.shown === "all" ? Promise.resolve() : explain(store);
+  if (store.meta.ranks?.together === true) void explained.then(() => askJob(store));
+  await followLink(store, fragment, explained);
+  keepLink(store);
+}
+
+// What holds all ranks up. It reads every rank's trace, so it comes after what this one says.
+async function askJob(store: Store): Promise<void> {
   try {
-    const explained = store.views.map(async (view) => { view.explanation.value = await store.engine.explain(view.index); });
-    if (store.views.length > 1) store.comparison.value = await store.engine.compare();
-    await Promise.all(explained);
+    store.job.value = await store.engine.job();
   } catch (reason) {
     report(store, reason);
   }
-  await followLink(store, fragment);
-  keepLink(store);
-  engine.notes().then((notes) => { store.notes.value = notes; }, () => undefined);
-  void stayAlive(store);
+}
+
+async function explain(store: Store): Promise<void> {
+  const askAll = async () => {
+    await Promise.all(store.views.map(async (view) => { view.explanation.value = await store.engine.explain(view.index); }));
+    if (store.views.length > 1) store.comparison.value = await store.engine.compare();
+  };
+  try {
+    await askAll();
+  } catch (reason) {
+    report(store, reason); // a trace that has grown is explained again by growth.ts
+  }
 }
 
 const root = document.getElementById("root");

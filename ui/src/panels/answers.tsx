@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { formatShare } from "../base/format.ts";
 import { evidenceSlices, hasSlice, showFinding } from "../state/actions/answering.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
+import { allRanks } from "../state/actions/ranks.ts";
 import { cleanText } from "../base/text.ts";
 import { useStore } from "../state/context.ts";
 import type { Explanation, Finding } from "../api/types.ts";
@@ -17,6 +18,7 @@ export function Answers() {
   const store = useStore();
   const trace = store.panelTrace.value;
   const explanation = store.view(trace).explanation.value;
+  if (store.meta.ranks?.shown === allRanks) return <p>Answers are those of one rank: choose it in the list above.</p>;
   if (explanation === null) return <p class="faint" role="status">Reading what this trace says …</p>;
   const groups: { title: string; findings: Finding[] }[] = [];
   for (const finding of inOrder(explanation)) {

@@ -8,19 +8,20 @@ import { FlamePanel } from "./flame.tsx";
 import { GapsPanel } from "./gaps.tsx";
 import { MemoryPanel } from "./memory.tsx";
 import { NotesPanel } from "./notes.tsx";
+import { RanksPanel } from "./ranks.tsx";
 import { SearchPanel } from "./search_panel.tsx";
 import { NameTable } from "./tables.tsx";
 
 const titles: [Exclude<DrawerName, "none">, string][] = [
   ["kernels", "Kernels"], ["operators", "Operators"], ["gaps", "GPU gaps"], ["area", "Area"], ["flame", "Flame graph"], ["memory", "Memory"],
-  ["search", "Search hits"], ["notes", "Notes"], ["compare", "Compare"],
+  ["search", "Search hits"], ["notes", "Notes"], ["compare", "Compare"], ["ranks", "Ranks"],
 ];
 
 export function Drawer() {
   const store = useStore();
   const open = store.drawer.value;
   const hasGpu = store.main.meta.lanes.some((lane) => lane.kind === "gpu");
-  const shown = titles.filter(([name]) => (name !== "compare" || store.views.length > 1) && (hasGpu || (name !== "kernels" && name !== "gaps")));
+  const shown = titles.filter(([name]) => (name !== "compare" || store.views.length > 1) && (name !== "ranks" || store.meta.ranks !== undefined) && (hasGpu || (name !== "kernels" && name !== "gaps")));
   const onKeyDown = (event: KeyboardEvent) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (by === undefined) return;
@@ -50,6 +51,7 @@ export function Drawer() {
           {open === "search" && <SearchPanel />}
           {open === "notes" && <NotesPanel />}
           {open === "compare" && <ComparePanel />}
+          {open === "ranks" && <RanksPanel />}
         </div>
       )}
     </section>

@@ -1,15 +1,20 @@
 // The first thing that is read: what bounds the program, where the time goes, what to do first.
 import { useComputed, useSignal } from "@preact/signals";
-import { formatChange, formatShare } from "../base/format.ts";
+import { formatChange, formatCount, formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import { canShowPart, kindOfPart, type PartKind, showFinding, showWallPart } from "../state/actions/answering.ts";
 import { openDrawer } from "../state/actions/panels.ts";
+import { allRanks } from "../state/actions/ranks.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
 import { none, type Explanation, type WallPart } from "../api/types.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text, Time } from "./common.tsx";
 import { compareHeadline } from "./compare.tsx";
+import { JobVerdict, RanksLine } from "./ranks.tsx";
 import { StepRibbon } from "./step_ribbon.tsx";
+
+// More than these, and the rules take longer than a reader waits without a word.
+const manyEvents = 1_000_000;
 
 export function Verdict() {
   const store = useStore();
@@ -19,8 +24,15 @@ export function Verdict() {
   const explanation = store.main.explanation.value;
   const two = store.views.length > 1;
   const headline = two ? (store.comparison.value === null ? null : compareHeadline(store.comparison.value)) : explanation?.headline ?? null;
+  const events = store.views.reduce((sum, view) => sum + view.meta.slice_count, 0);
+  if (store.meta.ranks?.shown === allRanks) return <section class="verdict" aria-label="Verdict"><JobVerdict /><StepRibbon /></section>;
   if (headline === null || explanation === null) {
-    return <section class="verdict" aria-label="Verdict" aria-busy="true"><p class="headline faint" role="status">Reading what {two ? "these traces say" : "this trace says"} …</p></section>;
+    return (
+      <section class="verdict" aria-label="Verdict" aria-busy="true">
+        <p class="headline faint" role="status">Reading what {two ? "these traces say" : "this trace says"} …</p>
+        {events > manyEvents && <p class="faint">The verdict on {formatCount(events)} events takes some seconds. The lanes below can be used already.</p>}
+      </section>
+    );
   }
   return (
     <section class={`verdict ${open.value ? "" : "verdict-closed"}`} aria-label="Verdict">
@@ -28,6 +40,7 @@ export function Verdict() {
         <h1 class="headline"><Text of={headline} most={1000} /></h1>
         <button type="button" class="small" aria-expanded={open.value} onClick={() => { chosen.value = !open.value; }}>{open.value ? "Less" : "More"}</button>
       </div>
+      {open.value && <RanksLine />}
       {open.value && !two && (
         <div class="verdict-body">
           <div class="verdict-wall">

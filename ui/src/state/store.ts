@@ -1,7 +1,7 @@
 // All state of the page. Panels and the timeline read its signals; they change them through the functions in actions/
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { Engine } from "../api/engine.ts";
-import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, LanePage, Meta, Note, SearchHit, TourStop, TraceMeta } from "../api/types.ts";
+import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, JobAnswer, Lane, LanePage, Meta, Note, SearchHit, TourStop, TraceMeta } from "../api/types.ts";
 import { FrameSource } from "./frame_source.ts";
 import { chooseLanes, type LaneChoice, type ShownLanes } from "./lane_list.ts";
 import { Names } from "./names.ts";
@@ -36,7 +36,7 @@ export interface Mark { at: number; kept: boolean }
 export interface Measure { from: number; to: number | null }
 export interface Area { trace: number; t0: number; t1: number }
 
-export type Drawer = "none" | "kernels" | "operators" | "gaps" | "area" | "flame" | "memory" | "search" | "notes" | "compare";
+export type Drawer = "none" | "kernels" | "operators" | "gaps" | "area" | "flame" | "memory" | "search" | "notes" | "compare" | "ranks";
 export type Overlay = "none" | "help" | "commands" | "lanes" | "quality";
 
 export class TraceView {
@@ -98,6 +98,7 @@ export class Store {
   readonly areaAnswer = signal<AreaAnswer | null>(null);
   readonly measure = signal<Measure | null>(null);
   readonly marks = signal<Mark[]>([]);
+  readonly job = signal<JobAnswer | null>(null); // of all ranks
   readonly comparison = signal<CompareAnswer | null>(null); // of two traces
   readonly notes = signal<Note[]>([]);
   readonly searchText = signal("");
@@ -118,9 +119,14 @@ export class Store {
   readonly singleKeys = signal(true);
   readonly dark = signal(false);
 
+  // What a key or a click does now, and what is done again when the newer trace is here: say.ts.
+  doing: { missed: boolean } | null = null;
+  repeat: (() => Promise<unknown> | void) | null = null;
+
   private readonly metaNow: Signal<Meta>;
 
-  constructor(public engine: Engine, meta: Meta, readonly reducedMotion: () => boolean) {
+  // `rank`: that the page was asked for; nothing: the trace that was opened.
+  constructor(public engine: Engine, meta: Meta, readonly reducedMotion: () => boolean, readonly rank?: string) {
     this.metaNow = signal(meta);
     this.viewport = new Viewport(reducedMotion);
     const offsets = alignment(meta);

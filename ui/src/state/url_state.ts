@@ -11,6 +11,8 @@ export interface LinkState {
   search?: string;
   finding?: string;
   all?: boolean;
+  rank?: string; // of the run's ranks, or "all"
+  step?: number; // to begin at: its number, which all ranks share
 }
 
 const whole = /^-?\d{1,16}$/;
@@ -30,6 +32,7 @@ export function writeLink(state: LinkState): string {
   put("finding", state.finding);
   put("search", state.search);
   put("all", state.all ? 1 : undefined);
+  put("rank", state.rank);
   return parts.join("&");
 }
 
@@ -55,5 +58,8 @@ export function readLink(fragment: string): LinkState {
   state.finding = word(values.get("finding"));
   state.search = values.get("search")?.slice(0, 200);
   state.all = values.get("all") === "1";
+  const rank = values.get("rank");
+  if (rank !== null && /^(all|\d{1,9})$/.test(rank)) state.rank = rank;
+  state.step = number(values.get("step"));
   return state;
 }
