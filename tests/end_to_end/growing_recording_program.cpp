@@ -1,4 +1,5 @@
-// A program whose recording grows on demand: growing_recording_program RECORDING.lspool. Each line on standard input is a
+// A program whose recording grows on demand: growing_recording_program RECORDING.lspool [LAST_MS]. With LAST_MS
+// it is a ring that keeps so many milliseconds. Each line on standard input is a
 // number of steps to do; "done" is printed after them. At the end of the input the recording is finished.
 // test_cli_view.py and the browser test of a recording that runs use it.
 #include <stdio.h>
@@ -32,7 +33,10 @@ int main(int, char** arguments) {
   lanescope::ProfilerOptions options;
   options.activities = {lanescope::ProfilerActivity::kCpu};
   options.spool_path = arguments[1] ? arguments[1] : "";
-  options.schedule = *lanescope::schedule({.active = 1'000'000});
+  if (arguments[1] && arguments[2])
+    options.last_ns = atoll(arguments[2]) * 1'000'000;
+  else
+    options.schedule = *lanescope::schedule({.active = 1'000'000});
   lanescope::Profiler profiler(options);
   if (const auto started = profiler.start(); !started) {
     fprintf(stderr, "%s\n", started.error().message.c_str());

@@ -398,16 +398,22 @@ def test_a_folder_is_followed(binary: str, tmp_path: pathlib.Path) -> None:
 class GrowingRecording:
     """A program that records steps when it is asked to; its recording is at `path`."""
 
-    def __init__(self, path: pathlib.Path) -> None:
+    def __init__(self, path: pathlib.Path, last_ms: Optional[int] = None) -> None:
         found = sorted(SOURCE.glob("build/*/tests/end_to_end/growing_recording_program"), key=lambda each: each.stat().st_mtime)
         if not found:
             pytest.skip("needs growing_recording_program: cmake --build ... --target all")
         self.path = path
-        self.process = subprocess.Popen([found[-1], path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment())
+        self.process = subprocess.Popen([found[-1], path, *([] if last_ms is None else [str(last_ms)])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment())
 
     def do_steps(self, count: int) -> None:
+        self.begin_steps(count)
+        self.wait_for_steps()
+
+    def begin_steps(self, count: int) -> None:
         self.process.stdin.write(f"{count}\n")
         self.process.stdin.flush()
+
+    def wait_for_steps(self) -> None:
         assert self.process.stdout.readline() == "done\n"
 
     def end(self) -> None:
@@ -447,6 +453,24 @@ def test_a_recording_that_runs_is_followed_to_its_end(binary: str, tmp_path: pat
         program.end()
         ended = wait_for(view, grown["generation"], lambda meta: not meta["live"])
         assert len(ended["traces"][0]["steps"]) >= 7
+
+
+def test_a_ring_that_runs_is_followed(binary: str, tmp_path: pathlib.Path) -> None:
+    """A flight recorder keeps the last second, and a step takes 3 ms: new events appear, and old ones go."""
+    program = GrowingRecording(tmp_path / "run.lspool", last_ms=1000)
+    program.begin_steps(2500)
+    time.sleep(1)
+    with viewing(binary, program.path) as view:
+        first = wait_for(view, 0, lambda meta: meta["traces"][0]["slice_count"] >= 40)
+        assert first["live"]
+        end = int(first["traces"][0]["origin_ns"]) + first["traces"][0]["span_ns"]
+        later = wait_for(view, first["generation"], lambda meta: int(meta["traces"][0]["origin_ns"]) > end)
+        trace = later["traces"][0]
+        assert later["live"] and trace["slice_count"] >= 40
+        assert [item for item in trace["quality"] if item["severity"] == "lost"] == []  # a ring forgets on purpose
+        program.wait_for_steps()
+        program.end()
+        assert not wait_for(view, later["generation"], lambda meta: not meta["live"])["live"]
 
 
 def test_a_recording_that_became_a_trace_is_followed_there(binary: str, run: Any, tmp_path: pathlib.Path) -> None:

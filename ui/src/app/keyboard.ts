@@ -5,6 +5,7 @@ import { family, follow, moveFocusLane, neighbour, openInMiddle } from "../state
 import { toggleFold, togglePin } from "../state/actions/lane_choice.ts";
 import { fitSelection, goWhole, nextStep, pan, zoom } from "../state/actions/moving.ts";
 import { openDrawer, showSide } from "../state/actions/panels.ts";
+import { attempt } from "../state/actions/say.ts";
 import { startTour } from "../state/actions/touring.ts";
 import { actionOf, type Action } from "../state/keys.ts";
 import type { Drawer, Store } from "../state/store.ts";
@@ -16,6 +17,10 @@ const firstPan = 0.08;
 const heldPan = 0.16;
 
 export function runAction(store: Store, action: Action, held = false): void {
+  void attempt(store, () => act(store, action, held));
+}
+
+function act(store: Store, action: Action, held: boolean): Promise<unknown> | void {
   const lane = store.main.focusLane.peek();
   switch (action) {
     case "zoom-in": return zoom(store, held ? heldZoom : firstZoom);
@@ -27,12 +32,12 @@ export function runAction(store: Store, action: Action, held = false): void {
     case "keep-mark": return mark(store, true);
     case "area": return areaOfSelection(store);
     case "measure": return startMeasure(store);
-    case "next": return void neighbour(store, true);
-    case "previous": return void neighbour(store, false);
-    case "parent": return void family(store, true);
-    case "child": return void family(store, false);
-    case "follow-back": return void follow(store, false);
-    case "follow-forward": return void follow(store, true);
+    case "next": return neighbour(store, true);
+    case "previous": return neighbour(store, false);
+    case "parent": return family(store, true);
+    case "child": return family(store, false);
+    case "follow-back": return follow(store, false);
+    case "follow-forward": return follow(store, true);
     case "search": return document.getElementById("search")?.focus();
     case "lanes": store.overlay.value = "lanes"; return;
     case "commands": store.overlay.value = "commands"; return;
@@ -47,7 +52,7 @@ export function runAction(store: Store, action: Action, held = false): void {
     case "next-step": return nextStep(store, 1);
     case "previous-step": return nextStep(store, -1);
     case "open": return openInMiddle(store);
-    case "tour": return void startTour(store);
+    case "tour": return startTour(store);
     case "pin": if (lane !== null) togglePin(store.main, lane); return;
     case "fold": if (lane !== null) toggleFold(store.main, lane); return;
   }

@@ -92,7 +92,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
           cell: (row) => cell(column.unit, row[column.key]),
         }))}
       />
-      <p class="faint hint">Click a row to see one of its events. <button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search all of the selected name</button></p>
+      <p class="faint hint">Click a row to see one of its events. {table === "kernels" && area === null && store.view(trace).meta.steps.length > 0 && <><code>lanescope kernels</code> counts steady steps only; choose a step and press <kbd>R</kbd> for the sums of one. </>}<button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search all of the selected name</button></p>
     </div>
   );
 }

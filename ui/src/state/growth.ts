@@ -6,6 +6,7 @@ import { none, type EventDetails, type Frame, type Gap, type Meta, type Name, ty
 import { cleanText } from "../base/text.ts";
 import { evidenceSlices } from "./actions/answering.ts";
 import { selectArea } from "./actions/areas.ts";
+import { attempt } from "./actions/say.ts";
 import { search } from "./actions/searching.ts";
 import type { LaneChoice } from "./lane_list.ts";
 import type { Selection, Store } from "./store.ts";
@@ -79,6 +80,9 @@ export async function followGrowth(store: Store): Promise<number> {
     const meta = await store.engine.meta();
     try {
       await moveOnTo(store, meta);
+      const again = store.repeat;
+      store.repeat = null;
+      if (again !== null) await attempt(store, again);
       return meta.generation;
     } catch (reason) {
       if (!(reason instanceof EngineError) || reason.status !== statusGrown) throw reason; // else: it has grown again
@@ -92,18 +96,18 @@ async function moveOnTo(store: Store, meta: Meta): Promise<void> {
   const engine = store.engine.of(meta.generation);
   const lanes = lanesByOldNumber(before, after);
   const shift = shiftOf(before, after);
-  const selection = store.selection.peek();
   const details = store.details.peek();
   const gap = store.gap.peek();
   const lane = details === null ? undefined : lanes.get(details.lane);
   const rows = after.lanes.find((each) => each.lane === lane)?.rows ?? 0;
   const [renewed, event, idle] = await Promise.all([
     view.frames.renew(engine, lanes, shift, after.span_ns),
-    selection?.type === "slice" && details !== null && lane !== undefined ? eventAfter(engine, details, lane, rows, shift) : null,
-    selection?.type === "gap" && gap !== null ? gapAfter(engine, gap, shift) : null,
+    details !== null && lane !== undefined ? eventAfter(engine, details, lane, rows, shift) : null,
+    gap !== null ? gapAfter(engine, gap, shift) : null,
   ]);
   const names = await namesOf(engine, renewed?.frame);
-  const unmoved = store.selection.peek() === selection; // else the reader chose another event meanwhile, by its old number
+  // The reader chose another event meanwhile, by its old number: find that one.
+  if (store.details.peek() !== details || store.gap.peek() !== gap) return moveOnTo(store, meta);
   const area = store.area.peek();
   batch(() => {
     store.grow(engine, meta);
@@ -112,9 +116,9 @@ async function moveOnTo(store: Store, meta: Meta): Promise<void> {
     view.choice.value = choiceAfter(view.choice.peek(), lanes);
     const focus = view.focusLane.peek();
     view.focusLane.value = focus === null ? null : lanes.get(focus) ?? null;
-    store.details.value = unmoved ? event : null;
-    store.gap.value = unmoved ? idle : null;
-    store.selection.value = !unmoved ? null : selectionOf(event, idle);
+    store.details.value = event;
+    store.gap.value = idle;
+    store.selection.value = selectionOf(event, idle);
     store.marks.value = store.marks.peek().map((mark) => ({ ...mark, at: mark.at + shift }));
     const measure = store.measure.peek();
     if (measure !== null) store.measure.value = { from: measure.from + shift, to: measure.to === null ? null : measure.to + shift };

@@ -4,6 +4,7 @@ import { selectArea } from "../state/actions/areas.ts";
 import { openOn } from "../state/actions/following.ts";
 import { choose } from "../state/actions/lane_choice.ts";
 import { goTo } from "../state/actions/moving.ts";
+import { attempt } from "../state/actions/say.ts";
 import type { LitSlice, Store, TraceView } from "../state/store.ts";
 import { panBy, spanOf, zoomAt } from "../state/window.ts";
 import { hitTest, snap, type Hit } from "./hit.ts";
@@ -31,6 +32,12 @@ export function listen(store: Store, view: TraceView, surface: Surface): () => v
     return { x: event.clientX - box.left, y: event.clientY - box.top };
   };
   const snapped = (x: number, y: number) => snap(hitOf(x, y), timeAt(x), snapPixels * perPixel()) ?? timeAt(x);
+
+  // What lies there now: the first time what was hit, after the trace has grown the same event by its new number.
+  const openAt = async (time: number, y: number) => {
+    const hit = hitTest(surface.layout(), view.frames.frame.peek(), time, y + surface.scrollTop(), perPixel());
+    if (hit !== null) await openOn(store, view, hit.box.lane.lane, hit.entry.slice[hit.index]);
+  };
 
   const down = (event: PointerEvent) => {
     const { x, y } = place(event);
@@ -79,7 +86,8 @@ export function listen(store: Store, view: TraceView, surface: Surface): () => v
       const at = timeAt(x);
       store.viewport.go(zoomAt(store.viewport.target, at - view.offset, 0.12, store.viewport.traceSpan));
     }
-    openOn(store, view, hit.box.lane.lane, hit.entry.slice[hit.index]);
+    const at = timeAt(x);
+    void attempt(store, () => openAt(at, y));
   };
   const double = (event: MouseEvent) => {
     const { x, y } = place(event);

@@ -77,6 +77,37 @@ test("new steps and lanes appear, and window, selection and marks stay", { skip 
   }
 });
 
+test("a key that was pressed while the trace grew is not lost", { skip }, async () => {
+  const recording = new Recording();
+  await recording.doSteps(4);
+  const server = await serve(recording.path);
+  try {
+    const { page, problems } = await open(browser, server.url);
+    const before = await steps(page);
+    await page.fill("#search", "augment");
+    await settle(page);
+    await page.press("#search", "Enter");
+    await page.waitForSelector(".details h2");
+    const begins = () => page.locator(".facts dd").nth(1).textContent();
+    const first = await begins();
+    await page.locator(".lanes-scroll").first().focus();
+    // The question that the key asks comes after the server has read the newer trace.
+    await page.route("**/api/event", (route) => route.fulfill({ status: 409, contentType: "application/json", body: '{"error": "the trace has grown"}' }), { times: 1 });
+    await page.keyboard.press(".");
+    await settle(page);
+    assert.equal(await begins(), first);
+    await recording.doSteps(3);
+    await waitForSteps(page, before + 3);
+    await page.waitForFunction((known) => document.querySelectorAll(".facts dd")[1]?.textContent !== known, first);
+    assert.equal(await page.locator(".toast, .problem").count(), 0);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  } finally {
+    recording.end();
+    server.stop();
+  }
+});
+
 test("a window on the whole trace goes on showing all of it", { skip }, async () => {
   const recording = new Recording();
   await recording.doSteps(3);

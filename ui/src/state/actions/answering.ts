@@ -50,9 +50,8 @@ export function kindOfPart(part: WallPart): PartKind {
 export function canShowPart(view: TraceView, part: WallPart): boolean {
   const kind = kindOfPart(part);
   if (kind === "idle") return view.meta.lanes.some((lane) => lane.kind === "idle");
-  // What other accelerators ran is recorded as events of threads, which do not say what kind of work they are.
   const needsGpu = kind === "compute" || kind === "communication" || kind === "copy";
-  return kind !== "other" && (!needsGpu || view.meta.lanes.some((lane) => lane.kind === "gpu"));
+  return kind !== "other" && (!needsGpu || view.meta.lanes.some((lane) => lane.kind === "gpu" || lane.kind === "device"));
 }
 
 // A part of the wall's bar is a link: kinds of time are lit, idle time opens the gaps of that cause.

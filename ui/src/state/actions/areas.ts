@@ -24,11 +24,11 @@ export async function selectArea(store: Store, trace: number, t0: number, t1: nu
   }
 }
 
-export function areaOfSelection(store: Store): void {
+export async function areaOfSelection(store: Store): Promise<void> {
   const range = selectedRange(store);
   const view = store.viewport.target;
-  if (range !== null) void selectArea(store, range.trace, range.t0, range.t1);
-  else void selectArea(store, 0, view.t0, view.t1);
+  if (range !== null) await selectArea(store, range.trace, range.t0, range.t1);
+  else await selectArea(store, 0, view.t0, view.t1);
 }
 
 export function startMeasure(store: Store): void {

@@ -33,7 +33,7 @@ export async function neighbour(store: Store, forward: boolean): Promise<void> {
     if (all[at] !== undefined) await selectGap(store, selection.trace, all[at].index, true);
     return;
   }
-  if (selection === null || details === null) return void openInMiddle(store);
+  if (selection === null || details === null) return openInMiddle(store);
   const target = forward ? details.neighbours?.next : details.neighbours?.previous;
   if (target === undefined || target === none) say(store, forward ? "this is the last event of the row" : "this is the first event of the row");
   else await selectSlice(store, selection.trace, target, { move: true, keepLit: true });
@@ -55,7 +55,7 @@ export async function family(store: Store, up: boolean): Promise<void> {
 }
 
 // The event of the lane with the focus that is nearest to the middle of the window.
-export function openInMiddle(store: Store): void {
+export async function openInMiddle(store: Store): Promise<void> {
   const view = store.main;
   const lane = view.focusLane.peek() ?? view.shown.peek().lanes.find((each) => each.slice_count > 0)?.lane;
   const frame = view.frames.frame.peek();
@@ -73,15 +73,15 @@ export function openInMiddle(store: Store): void {
   }
   if (best === null) return;
   view.focusLane.value = lane;
-  openOn(store, view, lane, best.slice);
+  await openOn(store, view, lane, best.slice);
 }
 
 // What a cell of a lane stands for depends on the lane.
-export function openOn(store: Store, view: TraceView, lane: number, slice: number, move = false): void {
+export async function openOn(store: Store, view: TraceView, lane: number, slice: number, move = false): Promise<void> {
   const kind = view.laneByNumber.get(lane)?.kind;
-  if (kind === "idle") void selectGap(store, view.index, slice, move);
-  else if (kind === "steps") selectStep(store, view.index, slice);
-  else void selectSlice(store, view.index, slice, { move });
+  if (kind === "idle") await selectGap(store, view.index, slice, move);
+  else if (kind === "steps") await selectStep(store, view.index, slice);
+  else await selectSlice(store, view.index, slice, { move });
 }
 
 export function moveFocusLane(store: Store, by: number): void {

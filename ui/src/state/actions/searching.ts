@@ -3,7 +3,7 @@ import { plural } from "../../base/format.ts";
 import { cleanText } from "../../base/text.ts";
 import type { Found, Store } from "../store.ts";
 import { listLanes } from "./lane_choice.ts";
-import { say } from "./say.ts";
+import { isGrown, say } from "./say.ts";
 import { clearLit, selectSlice } from "./selecting.ts";
 
 // `again`: the trace has grown; nothing is said.
@@ -32,6 +32,7 @@ export async function search(store: Store, text: string, again = false): Promise
     if (found.total > 0) store.lit.value = { label: `“${cleanText(text, 60)}”`, trace: 0, namesOf: answers.map((answer) => new Set(answer.names)) };
     if (!again) say(store, plural(found.total, "hit"));
   } catch (reason) {
+    if (isGrown(reason)) return; // growth.ts searches again
     store.searchAnswer.value = null;
     store.searchError.value = reason instanceof Error ? reason.message : String(reason);
   }

@@ -2,18 +2,19 @@
 import { type EventDetails, none } from "../../api/types.ts";
 import { formatCount, formatTime } from "../../base/format.ts";
 import { cleanText } from "../../base/text.ts";
-import type { Store, TraceView } from "../store.ts";
+import type { Selection, Store, TraceView } from "../store.ts";
 import { centre, spanOf } from "../window.ts";
 import { measureTo } from "./areas.ts";
 import { listLanes, reveal } from "./lane_choice.ts";
 import { goTo, goToStep } from "./moving.ts";
 import { showSide } from "./panels.ts";
-import { report, say } from "./say.ts";
+import { isGrown, report, say } from "./say.ts";
 
 export async function selectSlice(store: Store, trace: number, slice: number, options: { move?: boolean; keepLit?: boolean; side?: boolean } = {}): Promise<EventDetails | null> {
   if (slice === none || slice < 0) return null;
-  store.selection.value = { type: "slice", trace, slice };
-  store.gap.value = null;
+  const before = store.selection.peek();
+  const wanted: Selection = { type: "slice", trace, slice };
+  store.selection.value = wanted;
   if (options.keepLit !== true) clearLit(store);
   try {
     const details = await store.engine.event(trace, slice);
@@ -22,6 +23,7 @@ export async function selectSlice(store: Store, trace: number, slice: number, op
     const view = store.view(trace);
     await listLanes(store, view, [details.lane, ...details.chain.map((link) => link.lane)]);
     store.details.value = details;
+    store.gap.value = null;
     reveal(view, [details.lane, ...details.chain.map((link) => link.lane)]);
     view.focusLane.value = details.lane;
     view.scrollTo.value = { lane: details.lane, row: details.row };
@@ -32,6 +34,7 @@ export async function selectSlice(store: Store, trace: number, slice: number, op
     say(store, describeSelection(view, details));
     return details;
   } catch (reason) {
+    if (isGrown(reason) && store.selection.peek() === wanted) store.selection.value = before;
     report(store, reason);
     return null;
   }
@@ -65,12 +68,15 @@ function moveTo(store: Store, trace: number, details: EventDetails): void {
 }
 
 export async function selectGap(store: Store, trace: number, index: number, move = false): Promise<void> {
-  store.selection.value = { type: "gap", trace, gap: index };
-  store.details.value = null;
+  const before = store.selection.peek();
+  const wanted: Selection = { type: "gap", trace, gap: index };
+  store.selection.value = wanted;
   clearLit(store);
   try {
     const gap = await store.engine.gap(trace, index);
+    if (store.selection.peek() !== wanted) return;
     store.gap.value = gap;
+    store.details.value = null;
     const view = store.view(trace);
     reveal(view, [gap.lane]);
     view.focusLane.value = gap.lane;
@@ -79,14 +85,15 @@ export async function selectGap(store: Store, trace: number, index: number, move
     showSide(store, "details");
     say(store, `GPU idle for ${formatTime(gap.dur_ns)}: ${cleanText(gap.text)}`);
   } catch (reason) {
+    if (isGrown(reason) && store.selection.peek() === wanted) store.selection.value = before;
     report(store, reason);
   }
 }
 
-export function selectStep(store: Store, trace: number, index: number): void {
+export async function selectStep(store: Store, trace: number, index: number): Promise<void> {
   const step = store.view(trace).meta.steps[index];
   if (step === undefined) return;
-  if (step.slice !== none) void selectSlice(store, trace, step.slice);
+  if (step.slice !== none) await selectSlice(store, trace, step.slice);
   else goToStep(store, step);
 }
 

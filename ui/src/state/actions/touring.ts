@@ -10,7 +10,9 @@ import { clearLit, selectSlice } from "./selecting.ts";
 
 export async function startTour(store: Store): Promise<void> {
   try {
-    const stops = await store.engine.tour(0);
+    // The tour shows findings, and the rules take seconds for millions of events.
+    if (store.main.explanation.peek() === null) store.busy.value = "The tour is on its way";
+    const stops = await store.engine.tour(0).finally(() => { store.busy.value = null; });
     if (stops.length === 0) return void report(store, "This trace has nothing that a tour could show.");
     store.tour.value = { stops, at: 0 };
     await tourTo(store, 0);
