@@ -481,8 +481,8 @@ def test_a_recording_that_became_a_trace_is_followed_there(binary: str, run: Any
         program.do_steps(2)
         program.end()
         # As the end of a short program does.
-        assert run("convert", program.path, tmp_path / "part").code == 0
-        os.rename(tmp_path / "part", tmp_path / "run.json")
+        assert run("convert", program.path, tmp_path / "part.json").code == 0
+        os.rename(tmp_path / "part.json", tmp_path / "run.json")
         program.path.unlink()
         ended = wait_for(view, first["generation"], lambda meta: meta["traces"][0]["title"] == "run.json")
         assert not ended["live"] and len(ended["traces"][0]["steps"]) >= 4

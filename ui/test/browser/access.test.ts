@@ -4,7 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { open, press, serve, settle, startBrowser, traceOf, withoutBinary, type Server } from "./harness.ts";
+import { open, press, repository, serve, settle, startBrowser, traceOf, withoutBinary, type Server } from "./harness.ts";
 
 const axe = fs.readFileSync(path.resolve("node_modules/axe-core/axe.min.js"), "utf8");
 let browser: Browser;
@@ -27,6 +27,22 @@ async function violations(page: Page): Promise<string[]> {
   const answer = await session.send("Runtime.evaluate", { expression: "axe.run(document).then((result) => JSON.stringify(result.violations))", awaitPromise: true });
   const found: Violation[] = JSON.parse(String(answer.result.value));
   return found.flatMap((violation) => violation.nodes.slice(0, 3).map((node) => `${violation.id}: ${violation.help}: ${node.html.slice(0, 160)} ${node.failureSummary ?? ""}`));
+}
+
+for (const dark of [false, true]) {
+  test(`axe objects to nothing in the ranks of a folder, ${dark ? "dark" : "light"}`, { skip: withoutBinary }, async () => {
+    const ranks = await serve(path.join(repository, "tests/data/ddp4/straggler"));
+    try {
+      const { page } = await open(browser, ranks.url, { dark });
+      await page.waitForSelector(".ranks-line .link");
+      await page.click("#tab-ranks");
+      await page.waitForSelector('[aria-label="Ranks"] .trow');
+      assert.deepEqual(await violations(page), []);
+      await page.context().close();
+    } finally {
+      ranks.stop();
+    }
+  });
 }
 
 for (const dark of [false, true]) {
