@@ -36,6 +36,7 @@ std::string start_samples(std::uint32_t per_second, std::vector<std::string> pre
   sample::SamplerOptions options;
   options.per_second = per_second;
   options.layout = *layout;
+  options.runtime = address_of(runtime);
   options.interpreter = address_of(PyInterpreterState_Get());
   options.code_type = address_of(&PyCode_Type);
   options.prefixes = std::move(prefixes);

@@ -5,6 +5,7 @@ No test measures time: each runs until enough samples exist.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pathlib
@@ -112,6 +113,48 @@ def test_tables_have_no_rows_of_samples():
         with lanescope.record_function("range"):
             busy_until(50)
     assert [row.key for row in prof.key_averages()] == ["range"]
+
+
+def spin(stop):
+    while not stop.is_set():
+        innermost(50)
+
+
+@needs_samples
+def test_threads_that_wait_for_the_lock_are_counted(tmp_path):
+    stop = threading.Event()
+    other = threading.Thread(target=spin, args=(stop,))
+    with profile(activities=CPU, sample_python=True) as prof:
+        other.start()
+        busy_until(400)
+        stop.set()
+        other.join()
+    trace = written(prof, tmp_path)
+    lock = trace["lanescope_python_lock"]
+    assert 0 < lock["held"] <= lock["times"] <= trace["lanescope_python_samples"]["times"]
+    if "waited" not in lock:
+        pytest.skip("where this libc counts waiting threads is not known")
+    # Two threads that only run Python code: nearly always one holds the lock and the other waits.
+    assert lock["waiting"] >= lock["waited"] > lock["times"] / 4
+    held = sum(event["args"].get("Others waited for the GIL samples", 0) for event in slices_of(trace))
+    assert 0 < held <= lock["waited"]
+
+
+def collect_until(samples):
+    while _core.samples_taken() < samples:
+        gc.collect()
+
+
+@needs_samples
+def test_garbage_collection_is_in_its_function(tmp_path):
+    kept = [[i] for i in range(200_000)]
+    with profile(activities=CPU, sample_python=True) as prof:
+        collect_until(100)
+    assert kept
+    trace = written(prof, tmp_path)
+    assert trace["lanescope_python_lock"]["collecting"] > 0
+    where = [event["name"] for event in slices_of(trace) if event["args"].get("Collecting garbage samples")]
+    assert where and all(name.endswith(": collect_until") for name in where), where
 
 
 @needs_samples

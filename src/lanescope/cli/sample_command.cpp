@@ -80,9 +80,8 @@ class OutsideSampler {
  private:
   void take(std::int64_t now_ns) {
     ++out_.times;
-    const auto lock = lock_.read();
-    const std::vector<sample::SampledStack>& stacks = reader_.sample();
-    out_.lock.add(lock, stacks, reader_);
+    const std::vector<sample::SampledStack>& stacks = reader_.sample(0, lock_.pieces());
+    out_.lock.add(lock_.state(), stacks, reader_);
     for (const sample::SampledStack& stack : stacks) {
       if (stack.frames.empty()) continue;
       const std::size_t number = number_of(stack);

@@ -210,6 +210,9 @@ struct TensorRecord {
 enum SampleFlag : std::uint8_t {
   kCpuTimeKnown = 1,  // of the thread, since its sample before
   kOnCpu = 2,         // with kCpuTimeKnown: it ran for at least half of that time
+  kHeldLock = 4,      // it held the interpreter's lock (GIL)
+  kOthersWaited = 8,  // with kHeldLock: other threads waited for it
+  kCollected = 16,    // with kHeldLock: garbage was being collected
 };
 
 // Equal samples, one after another, of a thread's Python stack. In chunks of the thread that

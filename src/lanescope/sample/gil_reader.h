@@ -1,9 +1,11 @@
 // Who holds the interpreter's lock (GIL), how many threads wait for it, and whether garbage is being
 // collected: read from outside of the lock, as stacks are.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "lanescope/sample/process_memory.h"
 #include "lanescope/sample/python_layout.h"
@@ -18,18 +20,35 @@ struct GilState {
   bool is_collecting = false;
 };
 
-// One system call each time. Nothing: the memory cannot be read, or what it holds cannot be a lock.
 // `waiter_count`: find_waiter_count().
 class GilReader {
  public:
+  GilReader(const GilReader&) = delete;  // the pieces point into it
+  GilReader& operator=(const GilReader&) = delete;
   GilReader(ProcessMemory& memory, const PythonLayout& layout, std::uint64_t runtime,
             std::uint64_t interpreter, std::optional<std::size_t> waiter_count);
+
+  // One system call. Nothing: the memory cannot be read, or what it holds cannot be a lock.
   std::optional<GilState> read();
+  // The same in two parts: what is to be read, and what it says once it was read.
+  std::span<MemoryPiece> pieces() { return pieces_; }
+  std::optional<GilState> state() const;
 
  private:
+  // _gil_runtime_state from `last_holder` on, the same from 3.9 to 3.15 on 64-bit Linux.
+  struct Gil {
+    std::uint64_t last_holder;
+    std::int32_t locked;  // -1: not made yet
+    std::int32_t padding;
+    std::uint64_t switches;
+    unsigned char condition[48];  // glibc's pthread_cond_t on which threads wait
+  };
+
   ProcessMemory& memory_;
-  std::uint64_t gil_, collecting_;  // addresses
   std::optional<std::size_t> waiter_count_;
+  Gil gil_{};
+  std::int32_t collecting_ = 0;
+  std::array<MemoryPiece, 2> pieces_;
 };
 
 }  // namespace lanescope::sample

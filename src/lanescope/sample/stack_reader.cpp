@@ -1,55 +1,25 @@
 #include "lanescope/sample/stack_reader.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <unordered_map>
 
 #include "lanescope/sample/code_table.h"
+#include "lanescope/sample/thread_list.h"
 
 namespace lanescope::sample {
 namespace {
 
-constexpr std::size_t kMostChunkBytes = 64 << 10;  // of a thread's frames that one read copies
-constexpr std::size_t kChunkBytes = 16 << 10;      // a chunk of CPython's, where its top is unknown
-constexpr std::size_t kBlockBytes = 4096;          // read below a frame that is in no copy
+constexpr std::size_t kBlockBytes = 4096;  // read below a frame that is in no copy
 constexpr std::size_t kMostSteps = 4 * StackReader::kMostFrames;
-constexpr std::uint32_t kTrustedSamples = 64;  // an unchanged stack is checked again after so many
+constexpr std::uint32_t kTrustedSamples = 64;  // an unchanged frame is checked again after so many
 constexpr int kMostTries = 3;                  // of a stack that is torn
 constexpr std::uint64_t kTagBits = 3;          // of a reference in a frame, from 3.14 on
 
-struct RawFrame {
-  std::uint64_t code = 0, instruction = 0;
-  bool operator==(const RawFrame&) const = default;
-};
-
-// A thread of the interpreter, and what was read of it last.
-struct Thread {
-  std::uint64_t state = 0;  // address
-  std::uint64_t next = 0, pthread = 0, id = 0, frame = 0;
-  std::vector<unsigned char> state_bytes, frames;
-  std::uint64_t frames_at = 0;  // where `frames` was copied from
-  std::size_t frames_size = 0;  // 0: nothing was copied
-  std::vector<RawFrame> raw, raw_before;
-  bool is_cut = false, is_whole = false, was_good = false;
-  std::uint32_t trusted = 0;  // samples since the code objects were checked
-  SampledStack stack;
-};
-
-// Where glibc keeps a thread's id, from the pthread_t that Python knows before 3.11.
-std::size_t find_tid_offset() {
-  const auto self = static_cast<std::uint64_t>(pthread_self());
-  const auto tid = static_cast<std::uint32_t>(gettid());
-  std::array<std::uint32_t, 512> words{};
-  RunningProcess own(getpid());
-  if (!own.read(self, words.data(), sizeof words)) return 0;
-  // The first words are pointers; an id is well after them.
-  for (std::size_t i = 16; i < words.size(); ++i)
-    if (words[i] == tid) return i * sizeof words[0];
-  return 0;
+// Frames, from the outermost one on, that are as they were in a sample whose code objects were known.
+std::size_t unchanged_frames(const Thread& thread) {
+  if (!thread.was_good || thread.trusted >= kTrustedSamples) return 0;
+  const auto end = std::mismatch(thread.raw.rbegin(), thread.raw.rend(), thread.raw_before.rbegin(),
+                                 thread.raw_before.rend());
+  return static_cast<std::size_t>(end.first - thread.raw.rbegin());
 }
 
 }  // namespace
@@ -57,147 +27,27 @@ std::size_t find_tid_offset() {
 struct StackReader::Impl {
   ProcessMemory& memory;
   PythonLayout layout;
-  std::uint64_t interpreter;
   CodeTable codes;
+  ThreadList list;
   Counts counts;
-  std::vector<std::unique_ptr<Thread>> threads;
   std::vector<SampledStack> stacks;
   std::vector<MemoryPiece> pieces;
   std::vector<unsigned char> heads;
   std::vector<std::uint64_t> to_check;
-  std::unordered_map<std::uint64_t, std::uint64_t> id_of_pthread;
-  std::size_t tid_offset = 0;
+  std::vector<Thread*> changed;
   std::vector<unsigned char> block;
   std::uint64_t block_at = 0;
   std::size_t block_size = 0;
 
-  Impl(ProcessMemory& process, const PythonLayout& offsets, std::uint64_t address,
+  Impl(ProcessMemory& process, const PythonLayout& offsets, std::uint64_t interpreter,
        std::uint64_t code_type)
       : memory(process),
         layout(offsets),
-        interpreter(address),
         codes(process, layout, code_type),
-        block(kBlockBytes) {
-    if (layout.native_id == kNoOffset) tid_offset = find_tid_offset();
-  }
-
-  // ---- threads
-
-  void take_state(Thread& thread) {
-    const unsigned char* bytes = thread.state_bytes.data();
-    thread.next = word_at<std::uint64_t>(bytes, layout.thread_next);
-    const auto pthread = word_at<std::uint64_t>(bytes, layout.pthread);
-    if (layout.native_id != kNoOffset)
-      thread.id = word_at<std::uint64_t>(bytes, layout.native_id);
-    else if (pthread != thread.pthread || thread.id == 0)
-      thread.id = id_of(pthread);
-    thread.pthread = pthread;
-    thread.frame = word_at<std::uint64_t>(bytes, layout.frame);
-  }
-  std::uint64_t id_of(std::uint64_t pthread) {
-    std::uint32_t id = 0;
-    if (tid_offset == 0 || !memory.read(pthread + tid_offset, &id, sizeof id)) return 0;
-    return id;
-  }
-
-  std::unique_ptr<Thread> make_thread(std::uint64_t state) const {
-    auto made = std::make_unique<Thread>();
-    made->state = state;
-    made->state_bytes.resize(layout.thread_bytes());
-    return made;
-  }
-
-  // The known threads, all in one read. False: the list has changed.
-  bool read_known_threads() {
-    std::uint64_t head = 0;
-    pieces.assign(1, {interpreter + layout.threads_head, &head, sizeof head});
-    for (const auto& thread : threads)
-      pieces.push_back({thread->state, thread->state_bytes.data(), thread->state_bytes.size()});
-    memory.read(pieces);
-    if (threads.empty() || !pieces[0].ok || head != threads[0]->state) return false;
-    for (std::size_t i = 0; i < threads.size(); ++i) {
-      if (!pieces[i + 1].ok) return false;
-      take_state(*threads[i]);
-      const std::uint64_t expected = i + 1 < threads.size() ? threads[i + 1]->state : 0;
-      if (threads[i]->next != expected) return false;
-    }
-    return true;
-  }
-
-  // Follows the list from its head.
-  bool walk_threads() {
-    std::unordered_map<std::uint64_t, std::unique_ptr<Thread>> known;
-    for (auto& thread : threads) known.emplace(thread->state, std::move(thread));
-    threads.clear();
-    std::uint64_t state = 0;
-    if (!memory.read(interpreter + layout.threads_head, &state, sizeof state)) return false;
-    while (state != 0) {
-      if (threads.size() == kMostThreads) {
-        ++counts.lost_threads;
-        break;
-      }
-      if (!is_plausible(state)) return false;
-      const auto before = known.find(state);
-      auto thread =
-          before != known.end() && before->second ? std::move(before->second) : make_thread(state);
-      thread->id = 0;
-      if (!memory.read(state, thread->state_bytes.data(), thread->state_bytes.size())) return false;
-      take_state(*thread);
-      state = thread->next;
-      threads.push_back(std::move(thread));
-    }
-    return true;
-  }
-
-  bool read_threads() {
-    if (read_known_threads()) return true;
-    for (int tries = 0; tries < kMostTries; ++tries)
-      if (walk_threads()) return true;
-    threads.clear();
-    return false;
-  }
-
-  // From 3.11 to 3.12 a thread's state has a pointer to a pointer to its frame.
-  void follow_cframes() {
-    if (layout.cframe_frame == kNoOffset) return;
-    pieces.clear();
-    for (const auto& thread : threads)
-      pieces.push_back({thread->frame + layout.cframe_frame, &thread->frame, sizeof thread->frame});
-    memory.read(pieces);
-    for (std::size_t i = 0; i < threads.size(); ++i)
-      if (!pieces[i].ok) threads[i]->frame = 0;
-  }
+        list(process, layout, interpreter),
+        block(kBlockBytes) {}
 
   // ---- frames
-
-  void prepare_copy(Thread& thread) {
-    thread.frames_size = 0;
-    if (layout.chunk == kNoOffset || thread.frame == 0) return;
-    const unsigned char* bytes = thread.state_bytes.data();
-    const auto chunk = word_at<std::uint64_t>(bytes, layout.chunk);
-    const auto top = word_at<std::uint64_t>(bytes, layout.chunk_top);
-    if (!is_plausible(chunk)) return;
-    const bool has_top = top > chunk && top - chunk <= kMostChunkBytes;
-    const std::size_t size = has_top ? top - chunk : kChunkBytes;
-    if (thread.frames.size() < size) thread.frames.resize(size);
-    thread.frames_at = chunk;
-    pieces.push_back({chunk, thread.frames.data(), size});
-  }
-
-  void copy_frames() {
-    pieces.clear();
-    std::vector<Thread*>& owners = copy_owners;
-    owners.clear();
-    for (const auto& thread : threads) {
-      const std::size_t before = pieces.size();
-      prepare_copy(*thread);
-      if (pieces.size() != before) owners.push_back(thread.get());
-    }
-    memory.read(pieces);
-    for (std::size_t i = 0; i < owners.size(); ++i)
-      owners[i]->frames_size = pieces[i].ok ? pieces[i].size : 0;
-  }
-  std::vector<Thread*> copy_owners;
 
   // The bytes of a frame: from the thread's copy, or from a read of its own; null: not readable.
   const unsigned char* frame_bytes(const Thread& thread, std::uint64_t frame) {
@@ -260,30 +110,37 @@ struct StackReader::Impl {
     return true;
   }
 
-  // Reads the thread again, alone.
-  bool read_again(Thread& thread) {
-    if (!memory.read(thread.state, thread.state_bytes.data(), thread.state_bytes.size()))
-      return false;
-    take_state(thread);
-    if (layout.cframe_frame != kNoOffset &&
-        !memory.read(thread.frame + layout.cframe_frame, &thread.frame, sizeof thread.frame))
-      return false;
-    pieces.clear();
-    prepare_copy(thread);
-    memory.read(pieces);
-    thread.frames_size = !pieces.empty() && pieces[0].ok ? pieces[0].size : 0;
-    return walk(thread);
-  }
-
   // ---- code objects
 
-  void want_check(const Thread& thread) {
-    for (const RawFrame& frame : thread.raw) to_check.push_back(frame.code);
+  // Those of its frames that are not as they were.
+  void want_check(Thread& thread) {
+    thread.known_frames = unchanged_frames(thread);
+    const std::size_t count = thread.raw.size() - thread.known_frames;
+    // The head of the innermost one was copied together with the frames, if it was the same before.
+    thread.is_code_known = count != 0 && thread.has_code_head &&
+                           thread.code == thread.raw.front().code &&
+                           codes.know(thread.code, codes.head_of(thread.code_head.data()));
+    for (std::size_t i = 0; i < count; ++i)
+      if (!is_known(thread, i)) to_check.push_back(thread.raw[i].code);
+  }
+  static bool is_known(const Thread& thread, std::size_t i) {
+    return i + thread.known_frames >= thread.raw.size() ||
+           (thread.is_code_known && thread.raw[i].code == thread.code);
+  }
+  bool is_checked(const Thread& thread, std::size_t i) const {
+    return is_known(thread, i) ||
+           std::binary_search(to_check.begin(), to_check.end(), thread.raw[i].code);
+  }
+  bool is_all_checked(const Thread& thread) const {
+    for (std::size_t i = 0; i < thread.raw.size(); ++i)
+      if (!is_checked(thread, i)) return false;
+    return true;
   }
 
   // Copies the heads of `to_check` in one read; those that are what is known, or can be read, are
   // left, sorted.
   void check_codes() {
+    if (to_check.empty()) return;
     std::sort(to_check.begin(), to_check.end());
     to_check.erase(std::unique(to_check.begin(), to_check.end()), to_check.end());
     const std::size_t size = layout.code_bytes();
@@ -305,33 +162,38 @@ struct StackReader::Impl {
     stack.thread = thread.id;
     stack.state = thread.state;
     stack.is_cut = thread.is_cut;
-    for (const RawFrame& raw : thread.raw) {
+    for (std::size_t i = 0; i < thread.raw.size(); ++i) {
       SampledFrame frame;
       bool skip = false;
-      if (!std::binary_search(to_check.begin(), to_check.end(), raw.code) ||
-          !codes.frame_at(raw.code, raw.instruction, &frame, &skip))
+      if (!is_checked(thread, i) ||
+          !codes.frame_at(thread.raw[i].code, thread.raw[i].instruction, &frame, &skip))
         return false;
       if (!skip) stack.frames.push_back(frame);
     }
     return true;
   }
 
-  bool is_unchanged(const Thread& thread) const {
-    return thread.was_good && thread.trusted < kTrustedSamples && thread.raw == thread.raw_before &&
-           thread.stack.thread == thread.id && thread.stack.is_cut == thread.is_cut;
+  static bool is_unchanged(const Thread& thread) {
+    return thread.was_good && thread.known_frames == thread.raw.size() &&
+           thread.raw.size() == thread.raw_before.size() && thread.stack.thread == thread.id &&
+           thread.stack.is_cut == thread.is_cut;
   }
 
   // The stack of a thread whose frames have been walked.
   void finish(Thread& thread) {
+    bool is_new = thread.known_frames == 0;
     thread.was_good = thread.is_whole && resolve(thread);
     for (int tries = 1; !thread.was_good && tries < kMostTries; ++tries) {
-      if (!read_again(thread)) continue;
+      if (!list.read_again(thread) || !walk(thread)) continue;
       to_check.clear();
-      want_check(thread);
+      want_check(thread);  // all of them: it was not good
       check_codes();
       thread.was_good = resolve(thread);
+      is_new = true;
     }
-    thread.trusted = 0;
+    thread.trusted = is_new ? 0 : thread.trusted + 1;
+    // A thread that moves is likely to be in this function in the next sample, too.
+    thread.code = thread.was_good && !thread.raw.empty() ? thread.raw.front().code : 0;
     std::swap(thread.raw_before, thread.raw);
     if (!thread.was_good) ++counts.torn;
   }
@@ -340,45 +202,41 @@ struct StackReader::Impl {
     const std::uint32_t before = codes.generation();
     codes.keep_bounded();
     if (codes.generation() != before)
-      for (const auto& thread : threads) thread->was_good = false;
+      for (const auto& thread : list.threads()) thread->was_good = false;
   }
 
-  const std::vector<SampledStack>& run(std::uint64_t skip) {
+  const std::vector<SampledStack>& run(std::uint64_t skip, std::span<MemoryPiece> beside) {
     stacks.clear();
     forget_when_full();
-    if (!read_threads()) {
+    const bool is_read = list.read(beside);
+    counts.lost_threads = list.left_out();
+    if (!is_read) {
       ++counts.lost_samples;
       return stacks;
     }
-    follow_cframes();
-    copy_frames();
     to_check.clear();
-    for (const auto& thread : threads) {
-      thread->is_whole = walk(*thread);
-      if (thread->is_whole && !is_unchanged(*thread)) want_check(*thread);
-    }
-    std::vector<Thread*>& changed = changed_threads;
     changed.clear();
-    if (!to_check.empty()) check_codes();
-    for (const auto& thread : threads) {
-      if (thread->is_whole && is_unchanged(*thread))
+    for (const auto& thread : list.threads()) {
+      thread->known_frames = 0;
+      thread->is_whole = walk(*thread);
+      if (thread->is_whole) want_check(*thread);
+      if (thread->is_whole && is_unchanged(*thread)) {
         ++thread->trusted;
-      else
+        thread->code = 0;
+      } else {
         changed.push_back(thread.get());
+      }
     }
+    check_codes();
     // Whole ones first: reading one again replaces `to_check`.
-    std::stable_partition(changed.begin(), changed.end(), [&](Thread* thread) {
-      return thread->is_whole &&
-             std::all_of(thread->raw.begin(), thread->raw.end(), [&](const RawFrame& raw) {
-               return std::binary_search(to_check.begin(), to_check.end(), raw.code);
-             });
+    std::stable_partition(changed.begin(), changed.end(), [this](const Thread* thread) {
+      return thread->is_whole && is_all_checked(*thread);
     });
     for (Thread* thread : changed) finish(*thread);
-    for (const auto& thread : threads)
+    for (const auto& thread : list.threads())
       if (thread->was_good && thread->id != skip) stacks.push_back(thread->stack);
     return stacks;
   }
-  std::vector<Thread*> changed_threads;
 };
 
 StackReader::StackReader(ProcessMemory& memory, const PythonLayout& layout,
@@ -386,8 +244,9 @@ StackReader::StackReader(ProcessMemory& memory, const PythonLayout& layout,
     : impl_(std::make_unique<Impl>(memory, layout, interpreter, code_type)) {}
 StackReader::~StackReader() = default;
 
-const std::vector<SampledStack>& StackReader::sample(std::uint64_t skip) {
-  return impl_->run(skip);
+const std::vector<SampledStack>& StackReader::sample(std::uint64_t skip,
+                                                     std::span<MemoryPiece> beside) {
+  return impl_->run(skip, beside);
 }
 const SampledFunction& StackReader::function(std::uint32_t number) const {
   return impl_->codes.function(number);

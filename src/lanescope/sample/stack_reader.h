@@ -7,12 +7,14 @@
 // microsecond: what is seen is one moment, except for the innermost frame, which may be a call or
 // return away from its callers.
 //
-// Cost of a sample: two to four system calls, whatever the number of threads, when code objects and
-// threads are known; some more for each new code object. Before 3.11 one for each frame.
+// Cost of a sample: one system call for up to 60 threads when threads, the memory of their frames and
+// code objects are the same as before (thread_list.h), a second one for what has moved; some more for
+// each new code object. Before 3.11 one for each frame.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,7 +62,9 @@ class StackReader {
 
   // One sample of every thread but `skip`. Valid until the next call. Memory is bounded: 8192 code
   // objects are remembered, then all are forgotten.
-  const std::vector<SampledStack>& sample(std::uint64_t skip = 0);
+  // `beside` is read in the same system call, right before the stacks.
+  const std::vector<SampledStack>& sample(std::uint64_t skip = 0,
+                                          std::span<MemoryPiece> beside = {});
   // Valid as long as generation() stays the same; numbers are used again afterwards.
   const SampledFunction& function(std::uint32_t number) const;
   std::uint32_t generation() const;

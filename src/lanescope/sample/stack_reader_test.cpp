@@ -3,45 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <map>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lanescope/sample/code_table.h"
+#include "lanescope/sample/drawn_memory_test.h"
 
 namespace lanescope::sample {
 namespace {
-
-// Memory drawn by hand: what is not drawn cannot be read.
-class DrawnMemory : public ProcessMemory {
- public:
-  using ProcessMemory::read;
-  void read(std::span<MemoryPiece> pieces) override {
-    for (MemoryPiece& piece : pieces) {
-      piece.ok = true;
-      for (std::size_t i = 0; i < piece.size && piece.ok; ++i) {
-        const auto byte = bytes_.find(piece.address + i);
-        piece.ok = byte != bytes_.end();
-        if (piece.ok) static_cast<unsigned char*>(piece.to)[i] = byte->second;
-      }
-    }
-  }
-  void fill(std::uint64_t at, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i) bytes_[at + i] = 0;
-  }
-  template <typename Word>
-  void put(std::uint64_t at, Word word) {
-    unsigned char bytes[sizeof word];
-    std::memcpy(bytes, &word, sizeof word);
-    for (std::size_t i = 0; i < sizeof word; ++i) bytes_[at + i] = bytes[i];
-  }
-  std::map<std::uint64_t, unsigned char>& bytes() { return bytes_; }
-
- private:
-  std::map<std::uint64_t, unsigned char> bytes_;
-};
 
 constexpr std::uint64_t kInterpreter = 0x10000, kCodeType = 0x20000, kState = 0x30000,
                         kChunk = 0x40000;
@@ -158,6 +129,68 @@ TEST(StackReaderTest, NoticesAnotherCodeObjectAtAnOldAddress) {
   EXPECT_EQ(reader.function(reader.sample()[0].frames[0].function).name, "third");
 }
 
+// One call has the states, and next to each what it led to before: the frame, its memory, its code.
+TEST(StackReaderTest, ReadsAThreadThatGoesOnInOneCall) {
+  DrawnInterpreter drawn;
+  StackReader reader(drawn.memory_, drawn.layout_, kInterpreter, kCodeType);
+  const std::uint64_t instruction = kChunk + 128 + drawn.layout_.frame_instruction;
+  const auto calls_of = [&](std::uint64_t offset) {
+    drawn.memory_.put(instruction, 0x60000 + drawn.layout_.code_bytecode + offset);
+    const int before = drawn.memory_.calls;
+    EXPECT_EQ(reader.sample().at(0).frames.size(), 2u);
+    return drawn.memory_.calls - before;
+  };
+  for (const std::uint64_t offset : {0, 2}) calls_of(offset);
+  EXPECT_EQ(calls_of(4), 1);
+  EXPECT_EQ(calls_of(6), 1);
+  EXPECT_EQ(calls_of(6), 1);  // and a thread that waits
+}
+
+// The frames are in other memory now, and the caller as well: what was guessed is not used.
+TEST(StackReaderTest, FollowsAThreadWhoseFramesHaveMoved) {
+  DrawnInterpreter drawn;
+  StackReader reader(drawn.memory_, drawn.layout_, kInterpreter, kCodeType);
+  for (int i = 0; i < 3; ++i) reader.sample();
+  constexpr std::uint64_t kOther = 0x80000;
+  drawn.memory_.fill(kOther, 1024);
+  drawn.draw_code(0x90000, "moved", 50);
+  drawn.draw_frame(kOther + 24, kChunk + 24, 0x90000);
+  drawn.memory_.put(kState + drawn.layout_.chunk, kOther);
+  drawn.memory_.put(kState + drawn.layout_.chunk_top, std::uint64_t{kOther + 104});
+  drawn.memory_.fill(kState + 600, 64);
+  drawn.memory_.put(kState + drawn.layout_.frame, std::uint64_t{kState + 600});
+  drawn.memory_.put(kState + 600 + drawn.layout_.cframe_frame, std::uint64_t{kOther + 24});
+  const auto& stacks = reader.sample();
+  ASSERT_EQ(stacks.size(), 1u);
+  ASSERT_EQ(stacks[0].frames.size(), 2u);
+  EXPECT_EQ(reader.function(stacks[0].frames[0].function).name, "moved");
+  EXPECT_EQ(stacks[0].frames[0].line, 51);
+  EXPECT_EQ(reader.function(stacks[0].frames[1].function).name, "outer");
+  EXPECT_EQ(reader.counts().torn, 0u);
+}
+
+// A chunk says its size: more of it than is in use is copied, for the calls of the next sample.
+TEST(StackReaderTest, ReadsADeeperCallInOneCall) {
+  DrawnInterpreter drawn;
+  drawn.memory_.put(kChunk + 8, std::uint64_t{1024});  // the chunk's size
+  drawn.memory_.put(kState + drawn.layout_.chunk_top, std::uint64_t{kChunk + 208});
+  drawn.draw_code(0x90000, "deeper", 50);
+  StackReader reader(drawn.memory_, drawn.layout_, kInterpreter, kCodeType);
+  for (int i = 0; i < 3; ++i) reader.sample();
+  drawn.draw_frame(kChunk + 208, kChunk + 128, 0x90000);
+  drawn.memory_.put(kState + drawn.layout_.chunk_top, std::uint64_t{kChunk + 288});
+  drawn.memory_.put(kState + 400 + drawn.layout_.cframe_frame, std::uint64_t{kChunk + 208});
+  reader.sample();  // reads the new code object
+  drawn.memory_.put(kState + drawn.layout_.chunk_top, std::uint64_t{kChunk + 208});
+  drawn.memory_.put(kState + 400 + drawn.layout_.cframe_frame, std::uint64_t{kChunk + 128});
+  reader.sample();
+  const int before = drawn.memory_.calls;
+  drawn.memory_.put(kState + drawn.layout_.chunk_top, std::uint64_t{kChunk + 288});
+  drawn.memory_.put(kState + 400 + drawn.layout_.cframe_frame, std::uint64_t{kChunk + 208});
+  ASSERT_EQ(reader.sample().at(0).frames.size(), 3u);
+  EXPECT_EQ(drawn.memory_.calls - before, 2);  // the second one for the head of `deeper`
+}
+
 TEST(StackReaderTest, DropsAndCountsAStackThatCannotBe) {
   DrawnInterpreter drawn;
   StackReader reader(drawn.memory_, drawn.layout_, kInterpreter, kCodeType);
@@ -236,86 +269,6 @@ TEST(StackReaderTest, SurvivesRandomMemoryWithEveryLayout) {
       EXPECT_GE(reader.counts().lost_samples + reader.counts().torn + reader.counts().lost_threads,
                 1u);
     }
-}
-
-TEST(PythonLayoutTest, AnUnknownVersionIsOneClearLine) {
-  const auto layout = layout_of_version(0x03080000);
-  ASSERT_FALSE(layout);
-  EXPECT_EQ(layout.error().message,
-            "expected Python 3.9 to 3.15, found 3.8; its stacks are not sampled");
-}
-
-TEST(PythonLayoutTest, ReadsTheInterpretersOwnTable) {
-  DrawnMemory memory;
-  memory.fill(0x1000, 1024);
-  memory.put(0x1000, std::uint64_t{0x7970677562656478});  // "xdebugpy"
-  const auto set = [&](int place, std::uint64_t value) { memory.put(0x1000 + place * 8, value); };
-  // The numbers of CPython 3.13.0, from pycore_runtime_init.h compiled on x86-64.
-  set(1, 0x030d00f0), set(5, 632), set(8, 7264), set(9, 7344);
-  set(21, 8), set(23, 72), set(24, 152), set(25, 160), set(26, 232);
-  set(28, 80), set(29, 8), set(30, 0), set(31, 56), set(33, 70);
-  set(35, 112), set(36, 120), set(38, 136), set(39, 68), set(43, 200), set(70, 40);
-  const auto layout = find_layout(memory, 0x1000, 0);
-  ASSERT_TRUE(layout) << layout.error().message;
-  EXPECT_EQ(layout->interpreters_head, 632u);
-  EXPECT_EQ(layout->threads_head, 7344u);
-  EXPECT_EQ(layout->frame, 72u);
-  EXPECT_EQ(layout->native_id, 160u);
-  EXPECT_EQ(layout->frame_instruction, 56u);
-  EXPECT_EQ(layout->code_first_line, 68u);
-  EXPECT_EQ(layout->code_bytecode, 200u);
-  EXPECT_EQ(layout->ascii_header, 40u);
-  set(2, 1);
-  EXPECT_FALSE(find_layout(memory, 0x1000, 0));  // free-threaded
-  set(2, 0), set(43, 99999);
-  EXPECT_FALSE(find_layout(memory, 0x1000, 0));  // no offset
-}
-
-// As CPython 3.14.10 and 3.15.2 have them in memory, x86-64.
-TEST(PythonLayoutTest, LaterTablesHaveMoreNumbersInBetween) {
-  struct Row {
-    std::uint64_t version;
-    std::map<int, std::uint64_t> numbers;
-    std::uint32_t native_id, chunk, gil_holder, gc_collecting;
-  };
-  const Row rows[] = {
-      {0x030e0af0,
-       {{5, 808},  {8, 7272}, {9, 7344}, {11, 7408}, {19, 7792}, {82, 192}, {24, 8},  {26, 72},
-        {27, 152}, {28, 160}, {29, 232}, {31, 88},   {32, 8},    {33, 0},   {34, 56}, {36, 74},
-        {40, 112}, {41, 120}, {43, 136}, {44, 68},   {48, 208},  {80, 40}},
-       160,
-       232,
-       7792,
-       7600},
-      {0x030f02f0,
-       {{5, 936},  {8, 7264}, {9, 7336}, {11, 7400}, {19, 7744}, {95, 112}, {24, 8},  {26, 72},
-        {30, 176}, {31, 184}, {32, 256}, {39, 88},   {40, 8},    {41, 0},   {42, 56}, {44, 74},
-        {48, 112}, {49, 120}, {51, 136}, {52, 68},   {56, 208},  {92, 40}},
-       184,
-       256,
-       7744,
-       7512}};
-  for (const Row& row : rows) {
-    DrawnMemory memory;
-    memory.fill(0x1000, 1024);
-    memory.put(0x1000, std::uint64_t{0x7970677562656478});
-    memory.put(0x1008, row.version);
-    for (const auto& [place, value] : row.numbers)
-      memory.put(0x1000 + static_cast<std::uint64_t>(place) * 8, value);
-    const auto layout = find_layout(memory, 0x1000, 0);
-    ASSERT_TRUE(layout) << layout.error().message;
-    EXPECT_EQ(layout->version, row.version >> 16);
-    EXPECT_EQ(layout->frame, 72u);
-    EXPECT_EQ(layout->native_id, row.native_id);
-    EXPECT_EQ(layout->chunk, row.chunk);
-    EXPECT_EQ(layout->gil_holder, row.gil_holder);
-    EXPECT_EQ(layout->gc_collecting, row.gc_collecting);
-    EXPECT_EQ(layout->frame_instruction, 56u);
-    EXPECT_EQ(layout->frame_owner, 74u);
-    EXPECT_EQ(layout->code_lines, 136u);
-    EXPECT_EQ(layout->code_bytecode, 208u);
-    EXPECT_EQ(layout->ascii_header, 40u);
-  }
 }
 
 }  // namespace

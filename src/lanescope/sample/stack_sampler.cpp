@@ -11,49 +11,36 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <string_view>
+#include <optional>
 #include <thread>
-#include <unordered_map>
 
-#include "lanescope/codec/op_details.h"
 #include "lanescope/record/activity_source.h"
 #include "lanescope/record/thread_writer.h"
+#include "lanescope/sample/gil_reader.h"
+#include "lanescope/sample/sample_runs.h"
 #include "lanescope/sample/stack_reader.h"
+#include "lanescope/sample/waiter_count.h"
 
 namespace lanescope::sample {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kLongestRunNs = 100'000'000;  // what a killed process may lose
 constexpr std::chrono::milliseconds kBetweenWindows{5};
 constexpr std::chrono::milliseconds kLongestFlush{200};
-constexpr std::size_t kMostKnownStacks = 1 << 16;
 
-// The CPU time of a thread of this process, as the kernel names its clock.
-clockid_t cpu_clock_of(std::uint64_t thread) {
-  constexpr clockid_t kPerThread = 4, kScheduled = 2;
-  return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kPerThread | kScheduled);
-}
 std::int64_t time_of(clockid_t clock) {
   timespec time{};
   if (clock_gettime(clock, &time) != 0) return -1;
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Equal samples of one thread, one after another.
-struct Run {
-  std::uint32_t node = 0, samples = 0;
-  std::uint8_t flags = 0;
-  std::uint64_t first = 0, last = 0;  // ticks
-  std::int64_t first_ns = 0;          // CLOCK_MONOTONIC
-  std::int64_t cpu_ns = -1, seen_ns = 0;
-  std::uint64_t seen = 0;  // the number of the sample that had the thread
-};
-
 struct Totals {
   std::uint64_t ticks = 0, late = 0;
   std::atomic<std::uint64_t> stacks{0};
+  // Moments in which the interpreter's lock could be read, and what it was then.
+  std::uint64_t lock_times = 0, held = 0, waited = 0, waiting = 0, collecting = 0;
+  bool knows_waiters = false;
 };
 
 class Sampler {
@@ -62,7 +49,10 @@ class Sampler {
       : options_(options),
         memory_(getpid()),
         reader_(memory_, options_.layout, options_.interpreter, options_.code_type),
-        period_(std::chrono::nanoseconds(1'000'000'000 / options.per_second)) {}
+        lock_(memory_, options_.layout, options_.runtime, options_.interpreter,
+              find_waiter_count(getpid())),
+        period_(std::chrono::nanoseconds(1'000'000'000 / options.per_second)),
+        runs_(reader_, period_, options_.prefixes) {}
 
   void start() {
     thread_ = std::thread([this] { run(); });
@@ -99,7 +89,7 @@ class Sampler {
       const bool is_end = ending_;
       lock.unlock();
       if (is_flush || is_end) {
-        write_all();
+        runs_.write_all();
         write_totals();
       }
       const bool is_recording = record::is_recording();
@@ -135,110 +125,26 @@ class Sampler {
 
   void take() {
     const std::uint32_t window = lanescope_recording.load(std::memory_order_acquire);
-    if (window != window_) runs_.clear();  // of a window that closed without a flush
+    if (window != window_) runs_.forget();  // of a window that closed without a flush
     window_ = window;
-    const std::uint64_t now = record::ticks();
-    const std::int64_t now_ns = time_of(CLOCK_MONOTONIC);
-    const std::vector<SampledStack>& stacks = reader_.sample(own_);
-    if (generation_ != reader_.generation()) {
-      generation_ = reader_.generation();
-      functions_.clear();
-      nodes_.clear();
-    }
+    const SampleTime time{record::ticks(), time_of(CLOCK_MONOTONIC)};
+    const std::vector<SampledStack>& stacks = reader_.sample(own_, lock_.pieces());
     ++totals_.ticks;
-    for (const SampledStack& stack : stacks)
-      if (!stack.frames.empty() && stack.thread != 0) add(stack, now, now_ns);
-    for (auto run = runs_.begin(); run != runs_.end();) {
-      if (run->second.seen == totals_.ticks) {
-        ++run;
-        continue;
-      }
-      write(run->first, run->second);
-      run = runs_.erase(run);
-    }
-  }
-
-  void add(const SampledStack& stack, std::uint64_t now, std::int64_t now_ns) {
-    totals_.stacks.store(totals_.stacks.load(std::memory_order_relaxed) + 1,
+    const std::optional<GilState> lock = lock_.state();
+    if (lock) count(*lock);
+    const std::uint64_t taken = runs_.add(stacks, lock, time);
+    totals_.stacks.store(totals_.stacks.load(std::memory_order_relaxed) + taken,
                          std::memory_order_relaxed);  // one writer
-    const std::uint32_t node = node_of(stack);
-    Run& run = runs_[stack.thread];
-    const std::int64_t cpu_ns = time_of(cpu_clock_of(stack.thread));
-    std::uint8_t flags = 0;
-    if (cpu_ns >= 0 && run.cpu_ns >= 0) {
-      flags = spool::kCpuTimeKnown;
-      if ((cpu_ns - run.cpu_ns) * 2 >= now_ns - run.seen_ns) flags |= spool::kOnCpu;
-    }
-    if (run.samples != 0 &&
-        (run.node != node || run.flags != flags || now_ns - run.first_ns > kLongestRunNs)) {
-      write(stack.thread, run);
-      run.samples = 0;
-    }
-    if (run.samples++ == 0) {
-      run.first = now;
-      run.first_ns = now_ns;
-    }
-    run.last = now;
-    run.node = node;
-    run.flags = flags;
-    run.cpu_ns = cpu_ns;
-    run.seen_ns = now_ns;
-    run.seen = totals_.ticks;
   }
 
-  void write(std::uint64_t thread, const Run& run) {
-    if (run.samples == 0) return;
-    record::record_sample({.begin_tsc = run.first,
-                           .end_tsc = run.last,
-                           .node = run.node,
-                           .flags = run.flags,
-                           .thread = thread,
-                           .samples = run.samples,
-                           .period_ns = static_cast<std::uint32_t>(period_.count())});
-  }
-  void write_all() {
-    for (auto& [thread, run] : runs_) {
-      write(thread, run);
-      run.samples = 0;
-    }
-  }
-
-  std::uint32_t function_text(std::uint32_t number) {
-    const auto [known, is_new] = functions_.try_emplace(number);
-    if (!is_new) return known->second;
-    const SampledFunction& function = reader_.function(number);
-    std::string_view file = function.file;
-    for (const std::string& prefix : options_.prefixes) {
-      if (!file.starts_with(prefix)) continue;
-      file.remove_prefix(prefix.size());
-      break;
-    }
-    const std::string text = fmt::format("{}({}): {}", file, function.first_line, function.name);
-    return known->second = record::intern_text(text.data(), text.size());
-  }
-
-  // The node of a stack, made from the outermost frame inwards; callers share theirs.
-  std::uint32_t node_of(const SampledStack& stack) {
-    std::uint64_t hash = stack.is_cut ? 1 : 0;
-    for (const SampledFrame& frame : stack.frames)
-      hash = record::detail::mix(hash ^ frame.function, static_cast<std::uint64_t>(frame.line));
-    if (const auto known = nodes_.find(hash); known != nodes_.end()) return known->second;
-    if (nodes_.size() >= kMostKnownStacks) nodes_.clear();
-    std::uint32_t node = 0;
-    if (stack.is_cut) {
-      constexpr std::string_view kDeeper = "(deeper frames left out)";
-      node = add_node(record::intern_text(kDeeper.data(), kDeeper.size()), 0, node);
-    }
-    for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame)
-      node = add_node(function_text(frame->function), frame->line, node);
-    return nodes_[hash] = node;
-  }
-  static std::uint32_t add_node(std::uint32_t function, int line, std::uint32_t caller) {
-    char buffer[codec::kMaxSampleNodeBytes];
-    codec::OpDetailsWriter out(buffer, sizeof buffer);
-    out.sample_node(function, static_cast<std::uint32_t>(line), caller);
-    const std::string_view bytes = out.bytes();
-    return record::intern_text(bytes.data(), bytes.size());
+  void count(const GilState& lock) {
+    ++totals_.lock_times;
+    if (lock.holder != 0) ++totals_.held;
+    if (lock.is_collecting) ++totals_.collecting;
+    if (!lock.waiting) return;
+    totals_.knows_waiters = true;
+    if (*lock.waiting > 0) ++totals_.waited;
+    totals_.waiting += *lock.waiting;
   }
 
   void write_totals() {
@@ -251,11 +157,17 @@ class Sampler {
         time_of(CLOCK_THREAD_CPUTIME_ID) / 1000, options_.layout.version >> 8,
         options_.layout.version & 0xff);
     lanescope_source_metadata("lanescope_python_samples", json.c_str());
+    std::string lock = fmt::format("{{\"times\": {}, \"held\": {}, \"collecting\": {}",
+                                   totals_.lock_times, totals_.held, totals_.collecting);
+    if (totals_.knows_waiters)
+      lock += fmt::format(", \"waited\": {}, \"waiting\": {}", totals_.waited, totals_.waiting);
+    lanescope_source_metadata("lanescope_python_lock", (lock + "}").c_str());
   }
 
   const SamplerOptions options_;
   RunningProcess memory_;
   StackReader reader_;
+  GilReader lock_;
   const std::chrono::nanoseconds period_;
   std::thread thread_;
   std::mutex mutex_;
@@ -265,11 +177,9 @@ class Sampler {
   bool ending_ = false, ended_ = false;
   // Only the thread's own.
   std::uint64_t own_ = 0, random_ = 0x9e3779b97f4a7c15u;
-  std::uint32_t generation_ = 0, window_ = 0;
+  std::uint32_t window_ = 0;
   Totals totals_;
-  std::unordered_map<std::uint64_t, Run> runs_;
-  std::unordered_map<std::uint32_t, std::uint32_t> functions_;  // number -> text id
-  std::unordered_map<std::uint64_t, std::uint32_t> nodes_;      // stack -> node
+  SampleRuns runs_;
 };
 
 // The one of this process, and who may change it. A forked child has no such thread: there the

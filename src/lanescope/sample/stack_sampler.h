@@ -13,15 +13,16 @@ namespace lanescope::sample {
 struct SamplerOptions {
   std::uint32_t per_second = 1000;  // 1 to 10,000; the mean: samples come at random distances
   PythonLayout layout;
-  std::uint64_t interpreter = 0, code_type = 0;  // addresses in this process
-  std::vector<std::string> prefixes;             // of file names, to be left out
+  std::uint64_t runtime = 0, interpreter = 0, code_type = 0;  // addresses in this process
+  std::vector<std::string> prefixes;                          // of file names, to be left out
 };
 inline constexpr std::uint32_t kMostSamplesPerSecond = 10'000;
 
 // One at a time in a process. The sampled threads never wait for it: it takes no lock of the
 // interpreter and stops nothing. Of the recorder's locks it takes the one for new texts, as every
 // recording thread does. Samples are written while a window is open; between windows it sleeps.
-// What it cost and lost is in the recording ("lanescope_python_samples", docs/formats/spool.md).
+// What it cost and lost is in the recording ("lanescope_python_samples", docs/formats/spool.md), and
+// how often threads held the interpreter's lock and waited for it ("lanescope_python_lock").
 //
 // kInvalidArgument: the rate. kUnavailable: one runs already, or there is no memory for a thread.
 Result<void> start_sampler(const SamplerOptions& options);

@@ -43,6 +43,8 @@ class SampleReader {
                  .samples = record.samples,
                  .on_cpu = (record.flags & spool::kOnCpu) != 0 ? record.samples : 0,
                  .cpu_known = (record.flags & spool::kCpuTimeKnown) != 0,
+                 .others_waited = (record.flags & spool::kOthersWaited) != 0 ? record.samples : 0,
+                 .collecting = (record.flags & spool::kCollected) != 0 ? record.samples : 0,
                  .frames = stack});
   }
 

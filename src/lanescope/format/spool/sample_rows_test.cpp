@@ -50,6 +50,12 @@ spool::SampleRecord samples(std::uint32_t node, std::uint64_t first, std::uint64
 std::optional<std::int64_t> number(const Trace& trace, SliceId slice, ArgKey key) {
   return trace.slice_args(slice).integer(key);
 }
+std::optional<std::int64_t> number(const Trace& trace, SliceId slice, std::string_view key) {
+  const ArgsView args = trace.slice_args(slice);
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (trace.text(args.field(i).key) == key) return args.integer(&args.field(i));
+  return std::nullopt;
+}
 
 TEST(SampleRowsTest, EqualFramesOneAfterAnotherAreOneSlice) {
   SpoolSketch sketch;
@@ -75,6 +81,26 @@ TEST(SampleRowsTest, EqualFramesOneAfterAnotherAreOneSlice) {
   EXPECT_EQ(number(trace, main, ArgKey::kSelfSamples), 0);
   EXPECT_EQ(number(trace, main, ArgKey::kOnCpuSamples), 3);
   EXPECT_EQ(number(trace, f, ArgKey::kSelfSamples), 3);
+}
+
+// Only of the innermost function: it is what the thread did while it held the lock.
+TEST(SampleRowsTest, TheInterpretersLockIsInTheInnermostSlice) {
+  SpoolSketch sketch;
+  sketch.thread(99, 0);
+  sketch.thread(7, 0);
+  sketch.window(2000, 9000);
+  const auto at_f = node(sketch, {{"a.py(1): main", 10}, {"a.py(5): f", 6}});
+  sketch.records(0, 1,
+                 {samples(at_f, 3000, 3200, 3, 7, spool::kHeldLock | spool::kOthersWaited),
+                  samples(at_f, 3300, 3300, 1, 7, spool::kHeldLock),
+                  samples(at_f, 3400, 3500, 2, 7, spool::kHeldLock | spool::kCollected)});
+  const Trace trace = read_recording(sketch.bytes());
+  const SliceId main = find_slice(trace, "a.py(1): main"), f = find_slice(trace, "a.py(5): f");
+  EXPECT_EQ(number(trace, f, ArgKey::kSelfSamples), 6);
+  EXPECT_EQ(number(trace, f, "Others waited for the GIL samples"), 3);
+  EXPECT_EQ(number(trace, f, "Collecting garbage samples"), 2);
+  EXPECT_EQ(number(trace, main, "Others waited for the GIL samples"), std::nullopt);
+  EXPECT_EQ(number(trace, main, "Collecting garbage samples"), std::nullopt);
 }
 
 TEST(SampleRowsTest, AGapInTheSamplesEndsAllSlices) {

@@ -22,7 +22,9 @@ SampleSlices::SampleSlices(TraceBuilder& builder)
       samples_(builder.intern("Samples")),
       self_(builder.intern("Self samples")),
       on_cpu_(builder.intern("On CPU samples")),
-      lines_(builder.intern("Lines")) {}
+      lines_(builder.intern("Lines")),
+      others_waited_(builder.intern("Others waited for the GIL samples")),
+      collecting_(builder.intern("Collecting garbage samples")) {}
 
 void SampleSlices::begin_thread(const Scalar& pid, std::int64_t thread, std::string_view name) {
   Scalar tid;
@@ -56,7 +58,11 @@ void SampleSlices::add(const SampleRun& run) {
                        .lines = {}});
     OpenFrame& frame = open_[depth];
     frame.samples += run.samples;
-    if (depth + 1 == run.frames.size()) frame.self += run.samples;
+    if (depth + 1 == run.frames.size()) {
+      frame.self += run.samples;
+      frame.others_waited += run.others_waited;
+      frame.collecting += run.collecting;
+    }
     frame.cpu_known |= run.cpu_known;
     frame.on_cpu += run.on_cpu;
     const std::uint32_t line = run.frames[depth].line;
@@ -92,6 +98,8 @@ void SampleSlices::write(const OpenFrame& frame) {
   args.add_int(samples_, ArgKey::kSamples, frame.samples);
   args.add_int(self_, ArgKey::kSelfSamples, frame.self);
   if (frame.cpu_known) args.add_int(on_cpu_, ArgKey::kOnCpuSamples, frame.on_cpu);
+  if (frame.others_waited > 0) args.add_int(others_waited_, ArgKey::kCount, frame.others_waited);
+  if (frame.collecting > 0) args.add_int(collecting_, ArgKey::kCount, frame.collecting);
   std::string lines;
   for (const auto& [line, samples] : frame.lines)
     fmt::format_to(std::back_inserter(lines), "{}\"{}\": {}", lines.empty() ? "{" : ", ", line,

@@ -26,6 +26,9 @@ struct SampleRun {
   std::int64_t period_ns = 0;  // mean distance of samples
   std::int64_t samples = 0, on_cpu = 0;
   bool cpu_known = false;
+  // Of `samples`: in which the thread held the interpreter's lock while others waited for it, and in
+  // which it collected garbage.
+  std::int64_t others_waited = 0, collecting = 0;
   std::span<const SampleFrame> frames;  // outermost first
 };
 
@@ -42,7 +45,8 @@ class SampleSlices {
   struct OpenFrame {
     std::size_t order = 0;  // in which slices began: callers before callees
     StringId function{};
-    std::int64_t start_ns = 0, end_ns = 0, samples = 0, self = 0, on_cpu = 0;
+    std::int64_t start_ns = 0, end_ns = 0, samples = 0, self = 0, on_cpu = 0, others_waited = 0,
+                 collecting = 0;
     bool cpu_known = false;
     std::map<std::uint32_t, std::int64_t> lines;  // samples at each
   };
@@ -52,7 +56,7 @@ class SampleSlices {
 
   TraceBuilder& builder_;
   CategoryId category_{};
-  StringId samples_{}, self_{}, on_cpu_{}, lines_{};
+  StringId samples_{}, self_{}, on_cpu_{}, lines_{}, others_waited_{}, collecting_{};
   TrackId track_{};
   std::int64_t last_ns_ = 0, end_ns_ = 0;
   std::vector<OpenFrame> open_, closed_;

@@ -1,0 +1,61 @@
+// Samples of a process's threads on their way into the recording: equal ones, one after another, become one
+// record.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lanescope/sample/gil_reader.h"
+#include "lanescope/sample/stack_reader.h"
+
+namespace lanescope::sample {
+
+// The moment of a sample.
+struct SampleTime {
+  std::uint64_t ticks = 0;  // the recorder's clock
+  std::int64_t ns = 0;      // CLOCK_MONOTONIC
+};
+
+// Only the sampling thread uses it. Memory: 65,536 stacks are remembered, then all are forgotten.
+class SampleRuns {
+ public:
+  // `prefixes`: of file names, to be left out.
+  SampleRuns(const StackReader& reader, std::chrono::nanoseconds period,
+             std::vector<std::string> prefixes)
+      : reader_(reader), period_(period), prefixes_(std::move(prefixes)) {}
+
+  // The stacks of all threads at one moment, and the interpreter's lock right before. Threads without
+  // Python code are left out. Returns how many were taken.
+  std::uint64_t add(const std::vector<SampledStack>& stacks, const std::optional<GilState>& lock,
+                    const SampleTime& time);
+  void write_all();
+  void forget() { runs_.clear(); }
+
+ private:
+  // Equal samples of one thread, one after another.
+  struct Run {
+    std::uint32_t node = 0, samples = 0;
+    std::uint8_t flags = 0;
+    SampleTime first, last;
+    std::int64_t cpu_ns = -1;
+    std::uint64_t seen = 0;  // the number of the moment that had the thread
+  };
+  void add(const SampledStack& stack, std::uint8_t flags, const SampleTime& time);
+  void write(std::uint64_t thread, const Run& run) const;
+  std::uint32_t function_text(std::uint32_t number);
+  std::uint32_t node_of(const SampledStack& stack);
+
+  const StackReader& reader_;
+  const std::chrono::nanoseconds period_;
+  const std::vector<std::string> prefixes_;
+  std::uint32_t generation_ = 0;
+  std::uint64_t moments_ = 0;
+  std::unordered_map<std::uint64_t, Run> runs_;                 // by thread
+  std::unordered_map<std::uint32_t, std::uint32_t> functions_;  // number -> text id
+  std::unordered_map<std::uint64_t, std::uint32_t> nodes_;      // stack -> node
+};
+
+}  // namespace lanescope::sample
