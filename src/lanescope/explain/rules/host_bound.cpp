@@ -1,15 +1,20 @@
 // The GPU runs out of work because the CPU has not launched the next piece yet.
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "lanescope/analysis/gaps.h"
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
+#include "lanescope/explain/sampled_code.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -217,6 +222,19 @@ void add_long_gaps(const Facts& facts, const HostBound& found, Finding& finding)
                                                    kernel(facts.trace->name(longest.next_work))})});
 }
 
+// The Python function in which the launching thread was most often while the GPU waited for it.
+void tell_samples(const Facts& facts, Finding& finding) {
+  const TrackId thread = analysis::main_launch_thread(*facts.trace, facts.links);
+  std::vector<analysis::Window> waits;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    if (stretch.thread == thread) waits.push_back({stretch.start_ns, stretch.end_ns});
+  const auto code = find_sampled_code(*facts.trace, thread, joined(std::move(waits)));
+  if (!code) return;
+  Sentence line = say("samples of the launching thread's Python stack in these waits: ");
+  append(line, describe(*code));
+  finding.arithmetic.push_back(std::move(line));
+}
+
 Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;
@@ -250,6 +268,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
             {ns(launches.median_kernel_ns), ns(launches.median_launch_ns),
              ns(launches.median_latency_ns)}));
   add_host_evidence(facts, found.shares, finding);
+  tell_samples(facts, finding);
   const bool in_long_gaps = found.long_gaps.waiting_ns * 2 > found.waiting;
   if (in_long_gaps) add_long_gaps(facts, found, finding);
   // Faster launches do not shorten a wait for batches, for the driver or for a start-up.

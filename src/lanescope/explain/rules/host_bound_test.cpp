@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_lock_test.h"
 
 namespace lanescope::explain {
 namespace {
@@ -21,6 +23,23 @@ TEST(HostBoundTest, SpeaksWhenTheGpuWaitsForLaunches) {
   EXPECT_EQ(finding->verdict.values[0].integer, 100'000);
   EXPECT_EQ(finding->verdict.values[1].integer, 10'000);
   EXPECT_EQ(finding->at_stake_ns, 90'000);
+}
+
+// One sample a microsecond. In each of the three steady steps the GPU waits 90 us, in 20 of which the next
+// kernel was launched already: 70 us of the thread's time count.
+TEST(HostBoundTest, NamesThePythonFunctionOfTheWaits) {
+  ProgramSketch program = loop(4, 10, {.us = 1});
+  sampled(program, {.function = "train.py(1): step", .self = 30'000});
+  const auto finding = find_by_rule(program.trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  const auto line = std::find_if(
+      finding->arithmetic.begin(), finding->arithmetic.end(), [](const Sentence& each) {
+        return each.pattern.starts_with("samples of the launching thread's Python stack");
+      });
+  ASSERT_NE(line, finding->arithmetic.end());
+  EXPECT_NEAR(static_cast<double>(line->values.at(1).integer), 210, 3);
+  EXPECT_EQ(line->values.at(1).integer, line->values.at(2).integer);
+  EXPECT_EQ(line->values.at(3).text, "train.py(1): step");
 }
 
 // One pause of 2 ms a step, and launches that keep up otherwise: no advice about launches.

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kOftenSlowed = 0.2;  // of the samples
 constexpr double kLowClock = 0.85;    // of the highest clock
+constexpr double kFullClock = 0.97;   // of it: what is slowed less loses nothing worth a finding
 constexpr std::int64_t kUsualIntervalNs = 100'000'000;
 
 struct SlowedClock {
@@ -75,7 +76,8 @@ Measurement<SlowedClock> measure_slowed_clock(const Facts& facts) {
     return static_cast<double>(times) >= kOftenSlowed * number;
   };
   found.lost = highest > 0 ? 1 - mean / highest : 0;
-  if (!is_often(found.by_power) && !is_often(found.by_heat) && mean >= kLowClock * highest)
+  if (mean >= kFullClock * highest ||
+      (!is_often(found.by_power) && !is_often(found.by_heat) && mean >= kLowClock * highest))
     return Quiet{};
   found.clock_mhz = static_cast<std::uint64_t>(std::llround(mean));
   found.highest_mhz = static_cast<std::uint64_t>(std::llround(highest));

@@ -46,6 +46,12 @@ TEST(SlowedClockTest, IsQuietAtAUsualClock) {
   EXPECT_EQ(state_of_rule(draw(1755, 0, 0), "slowed-clock"), RuleRun::State::kQuiet);
 }
 
+// The power limit is named now and then at the highest clocks too: 1952 of 1980 MHz is 98.6 %.
+TEST(SlowedClockTest, IsQuietAboutAReasonThatCostsNearlyNothing) {
+  EXPECT_EQ(state_of_rule(draw(1952, 1, 0), "slowed-clock"), RuleRun::State::kQuiet);
+  EXPECT_TRUE(find_by_rule(draw(1919, 1, 0), "slowed-clock"));  // 96.9 %
+}
+
 TEST(SlowedClockTest, SaysNothingOnFewSamples) {
   EXPECT_EQ(state_of_rule(draw(1485, 1, 0, 10'000), "slowed-clock"), RuleRun::State::kNotChecked);
 }
