@@ -84,8 +84,11 @@ class Linker {
       const ArgsView args = trace_.slice_args(id);
       if (is_api_call(kind)) {
         const auto correlation = args.integer(ArgKey::kCorrelation);
+        const auto external = args.integer(ArgKey::kExternalId);
         if (correlation && *correlation != 0)
           api_calls_.push_back({*correlation, trace_.start_ns(id), id});
+        else if (external && *external != 0)
+          uncorrelated_calls_.push_back({*external, trace_.start_ns(id), id});
       } else if (is_front_end(kind)) {
         const auto external = args.integer(ArgKey::kExternalId);
         if (external && *external != 0) front_ends_.push_back({*external, trace_.start_ns(id), id});
@@ -96,12 +99,29 @@ class Linker {
     }
     sort_if_needed(api_calls_);
     sort_if_needed(front_ends_);
+    sort_if_needed(uncorrelated_calls_);
+  }
+
+  // Files without correlation ids: the only call with the External id of the work.
+  SliceId call_by_external_id(SliceId work) const {
+    const auto external = trace_.slice_args(work).integer(ArgKey::kExternalId);
+    if (!external || *external == 0) return kNone<SliceId>;
+    const auto first =
+        std::lower_bound(uncorrelated_calls_.begin(), uncorrelated_calls_.end(), *external,
+                         [](const Keyed& call, std::int64_t id) { return call.id < id; });
+    if (first == uncorrelated_calls_.end() || first->id != *external) return kNone<SliceId>;
+    const auto next = std::next(first);
+    const bool is_only = next == uncorrelated_calls_.end() || next->id != *external;
+    return is_only && first->start_ns <= trace_.start_ns(work) ? first->slice : kNone<SliceId>;
   }
 
   void link_launches() {
     for (const SliceId id : device_) {
       const auto correlation = trace_.slice_args(id).integer(ArgKey::kCorrelation);
-      if (!correlation || *correlation == 0) continue;
+      if (!correlation || *correlation == 0) {
+        if (!uncorrelated_calls_.empty()) links_.launch_of[raw(id)] = call_by_external_id(id);
+        continue;
+      }
       links_.launch_of[raw(id)] = nearest_before(api_calls_, *correlation, trace_.start_ns(id));
     }
     if (ids_repeat_across_processes(trace_, api_calls_))
@@ -259,6 +279,7 @@ class Linker {
   std::uint32_t count_;
   LaunchLinks links_;
   std::vector<Keyed> api_calls_, front_ends_;
+  std::vector<Keyed> uncorrelated_calls_;  // API calls without a correlation id, by External id
   std::vector<SliceId> device_;
 };
 

@@ -162,6 +162,22 @@ TEST(LaunchLinksTest, BackwardFindsForwardInItsOwnProcess) {
   EXPECT_EQ(name_of(trace, links.forward_of[raw(slice(trace, "OtherMulBackward0"))]), "other mul");
 }
 
+// Some tools write no correlation ids. An External id that two calls have says nothing.
+TEST(LaunchLinksTest, WithoutCorrelationIdsTheOnlyCallWithTheExternalIdLaunchedTheWork) {
+  const Trace trace = std::move(Sketch()
+                                    .op("aten::mm", 0, 90)
+                                    .runtime("cudaLaunchKernel", 10, 5, {.external_id = 7})
+                                    .runtime("first of two", 20, 5, {.external_id = 8})
+                                    .runtime("second of two", 30, 5, {.external_id = 8})
+                                    .kernel("gemm", 100, 5, {.external_id = 7})
+                                    .kernel("either", 110, 5, {.external_id = 8}))
+                          .trace();
+  const LaunchLinks links = compute_launch_links(trace);
+  EXPECT_EQ(name_of(trace, links.launch_of[raw(slice(trace, "gemm"))]), "cudaLaunchKernel");
+  EXPECT_EQ(name_of(trace, links.op_of[raw(slice(trace, "gemm"))]), "aten::mm");
+  EXPECT_EQ(links.launch_of[raw(slice(trace, "either"))], kNone<SliceId>);
+}
+
 TEST(LaunchLinksTest, AnEmptyTraceHasNoLinks) {
   EXPECT_TRUE(compute_launch_links(Sketch().trace()).launch_of.empty());
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <unordered_map>
 
 namespace lanescope::analysis {
 namespace {
@@ -27,6 +28,38 @@ Phase phase_of_name(std::string_view name) {
   return Phase::kOther;
 }
 
+// A step that is given a closure (Lightning, LBFGS) runs forward and backward inside Optimizer.step: only
+// what comes after the last backward node there is the optimizer's.
+void split_closures(const Trace& trace, const SliceNesting& nesting, std::vector<Phase>& phases) {
+  const auto is_front = [&](std::uint32_t i) { return is_front_end(trace.kind(SliceId{i})); };
+  std::unordered_map<std::uint32_t, std::int64_t> last_backward_ns;  // by raw id of the range
+  std::vector<std::uint32_t> range_of(phases.size(), raw(kNone<SliceId>));
+  for (std::uint32_t i = 0; i < phases.size(); ++i) {
+    const SliceId parent = nesting.parent[i];
+    if (phases[i] != Phase::kOptimizer || !is_front(i)) continue;
+    const bool is_inside = parent != kNone<SliceId> && phases[raw(parent)] == Phase::kOptimizer;
+    range_of[i] = is_inside ? range_of[raw(parent)] : i;
+    if (phase_of_name(trace.name(SliceId{i})) != Phase::kBackward) continue;
+    std::int64_t& last = last_backward_ns[range_of[i]];
+    last = std::max(last, trace.end_ns(SliceId{i}));
+  }
+  if (last_backward_ns.empty()) return;
+  for (std::uint32_t i = 0; i < phases.size(); ++i) {
+    const auto closure = last_backward_ns.find(range_of[i]);
+    if (closure == last_backward_ns.end()) continue;
+    if (i == range_of[i]) {
+      phases[i] = Phase::kOther;
+      continue;
+    }
+    if (trace.start_ns(SliceId{i}) >= closure->second) continue;
+    const SliceId parent = nesting.parent[i];
+    const Phase named = phase_of_name(trace.name(SliceId{i}));
+    phases[i] = named != Phase::kOther                                   ? named
+                : parent != kNone<SliceId> && raw(parent) != range_of[i] ? phases[raw(parent)]
+                                                                         : Phase::kOther;
+  }
+}
+
 }  // namespace
 
 std::vector<Phase> compute_training_phases(const Trace& trace, const LaunchLinks& links,
@@ -46,6 +79,7 @@ std::vector<Phase> compute_training_phases(const Trace& trace, const LaunchLinks
     if (parent != kNone<SliceId>) phases[i] = phases[raw(parent)];
     if (phases[i] == Phase::kOther && is_front_end(trace.kind(id))) phases[i] = named(id);
   }
+  split_closures(trace, nesting, phases);
   for (std::uint32_t i = 0; i < phases.size(); ++i) {
     if (!is_on_stream(trace.kind(SliceId{i}))) continue;
     const SliceId cause =

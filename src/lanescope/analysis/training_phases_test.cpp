@@ -52,5 +52,22 @@ TEST(TrainingPhasesTest, NodesOfOldTracesAreToldByTheirNames) {
   EXPECT_EQ(phase_of(trace, "BackwardHook"), Phase::kOther);
 }
 
+// Optimizer.step(closure): [200, 300) holds forward, backward until 270 and then the update.
+TEST(TrainingPhasesTest, AClosureOfTheOptimizerHoldsForwardAndBackward) {
+  testing::Sketch sketch;
+  sketch.annotation("Optimizer.step#SGD.step", 200, 100);
+  sketch.op("aten::linear", 210, 20).op("aten::addmm", 212, 10);
+  sketch.op("autograd::engine::evaluate_function: AddmmBackward0", 240, 30).op("aten::mm", 245, 5);
+  sketch.op("aten::add_", 280, 10);
+  sketch.annotation("Optimizer.step#Adam.step", 400, 50).op("aten::div_", 410, 20);
+  const Trace trace = sketch.trace();
+  EXPECT_EQ(phase_of(trace, "Optimizer.step#SGD.step"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "aten::linear"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "aten::addmm"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "aten::mm"), Phase::kBackward);
+  EXPECT_EQ(phase_of(trace, "aten::add_"), Phase::kOptimizer);
+  EXPECT_EQ(phase_of(trace, "aten::div_"), Phase::kOptimizer);
+}
+
 }  // namespace
 }  // namespace lanescope::analysis

@@ -34,7 +34,7 @@ PartWords words_of(HostPart part) {
               "pass foreach=True or fused=True to the optimizer, if it has them: they update all "
               "parameters in a few calls"};
     case HostPart::kOperator:
-      return {"operators and compiled code outside of backward and optimizer", "other operators",
+      return {"operators other than backward and optimizer", "other operators",
               "use torch.compile: it fuses operators on the CPU too; torch.get_num_threads() shows "
               "how many "
               "cores they use"};
@@ -73,6 +73,11 @@ constexpr Need kCpuEvents = {
     [](const Facts& facts) { return facts.cpu && facts.cpu_wall.wall_ns > 0; },
     "operators or annotations of the CPU (ProfilerActivity.CPU)"};
 
+const char* most_words(const analysis::HostWall& wall, HostPart most) {
+  const bool is_all_operators = wall.of(HostPart::kBackward) + wall.of(HostPart::kOptimizer) == 0;
+  return most == HostPart::kOperator && is_all_operators ? "operators" : words_of(most).in_sentence;
+}
+
 struct CpuParts {
   HostPart most;
   std::vector<HostShare> shares;
@@ -93,11 +98,13 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict = say(facts,
-                        wall.of(found.most) * 2 > wall.wall_ns
+                        wall.of(found.most) * 1000 >= wall.wall_ns * 995
+                            ? "On the CPU [a step takes] {}; nearly all of it, {}, is {}."
+                        : wall.of(found.most) * 2 > wall.wall_ns
                             ? "On the CPU [a step takes] {}; most of it, {}, is {}."
                             : "On the CPU [a step takes] {}; the largest part, {}, is {}.",
                         {ns(facts.per_step(wall.wall_ns)), ratio(wall.of(found.most), wall.wall_ns),
-                         text(words_of(found.most).in_sentence)});
+                         text(most_words(wall, found.most))});
   const auto top =
       std::find_if(found.shares.begin(), found.shares.end(), [](const HostShare& share) {
         // Rows of torch.compile are of this kind, too; operators have a namespace.

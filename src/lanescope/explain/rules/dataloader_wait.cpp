@@ -46,9 +46,11 @@ Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
                                {text(facts.main_device ? "GPU" : "loop")})
                          : say("The {} waits for its next batch, although workers load it",
                                {text(facts.main_device ? "GPU" : "loop")});
-  finding.action = single
-                       ? say("Load in worker processes: DataLoader(num_workers=4, pin_memory=True)")
-                       : say("Raise num_workers and prefetch_factor, or make decoding cheaper");
+  finding.action =
+      single ? say(facts.main_device ? "Load in worker processes: DataLoader(num_workers=4, "
+                                       "pin_memory=True)"
+                                     : "Load in worker processes: DataLoader(num_workers=4)")
+             : say("Raise num_workers and prefetch_factor, or make decoding cheaper");
   return finding;
 }
 

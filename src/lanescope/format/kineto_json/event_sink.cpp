@@ -19,6 +19,8 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
     notes &= ~(issue_bit(ImportIssue::kBadTime) | issue_bit(ImportIssue::kFieldLost));
   for (IssueBits left = notes; left != 0; left &= left - 1)
     stats.count(static_cast<ImportIssue>(std::countr_zero(left)), offset);
+  // Writers that put a comma after each event end the array with {}: nothing is lost.
+  if (text.find(':') == std::string_view::npos) return drop(args);
   if (!event.has_phase) {
     stats.count(ImportIssue::kMissingField, offset);
     return drop(args);
@@ -60,7 +62,9 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
   const char phase = event.phase;
   const std::int64_t time = *event.time_ns;
   const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
-  const CategoryId category = category_of(event.category);
+  const CategoryId category = event.category == kNone<StringId> && (phase == 'X')
+                                  ? category_by_process(pid)
+                                  : category_of(event.category);
   StringId name = event.name;
   if (name == kNone<StringId> && phase != 'E') {
     name = builder_.intern("");
@@ -175,6 +179,15 @@ void EventSink::add_metadata(const EventFields& event, ArgsId args_id, std::stri
     builder_.add_metadata_event(builder_.intern(mended));
   else
     builder_.stats().count(ImportIssue::kMetadataLost, offset);
+}
+
+// torch.autograd.profiler before Kineto wrote no categories: processes named as follows held its rows.
+CategoryId EventSink::category_by_process(const Scalar& pid) {
+  if (!pid.is_text) return builder_.no_category();
+  const std::string_view process = builder_.text(pid.text);
+  if (process == "CPU functions") return builder_.category("cpu_op");
+  if (process == "CUDA functions") return builder_.category("kernel");
+  return builder_.no_category();
 }
 
 CategoryId EventSink::category_of(StringId text) {

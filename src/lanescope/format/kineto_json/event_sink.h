@@ -59,6 +59,7 @@ class EventSink {
   void add_metadata(const EventFields& event, ArgsId args, std::string_view text,
                     std::uint64_t offset);
   CategoryId category_of(StringId text);
+  CategoryId category_by_process(const Scalar& pid);
   TrackId track_of(const Scalar& pid, const Scalar& tid, TrackUse use);
 
   TraceBuilder& builder_;
