@@ -90,7 +90,7 @@ def main() -> None:
         print(f"| {pair}, {variant} | {recorder} | {limit} | {recorded:,.1f} | {predicted:,.1f} +- {spread:,.1f} | {measured:,.1f} "
               f"| {off:+.0%} | {'yes' if is_inside else 'no'} |")
     for kind, values in errors.items():
-        print(f"\nBound by {kind}: {summary(values)}, {inside[kind]} in the range that was told or within 5 %" if values else "")
+        print(f"\nBound by {kind}: {summary(values)}, {inside[kind]} in the printed range or within 5 %" if values else "")
 
     print("\n| pair | recorder | change | bad, measured | good, measured | gain, measured | gain, predicted | good, predicted | error |")
     print("|---|---|---|---|---|---|---|---|---|")

@@ -137,7 +137,7 @@ def main():
     text = write_json(plain)
     about, count = facts_of(plain), len(program())
     add("plain.json", text, about, text_bytes=len(text))
-    # Packing: a name that lies, and bytes behind the end.
+    # Packing: a name that lies, and bytes after the end.
     add("plain_named_gz.json.gz", text, about)
     add("gz_trailing_zeros.json.gz", gzip.compress(text.encode(), 9, mtime=0) + bytes(512), about)
     packed = gzip.compress(text.encode(), 9, mtime=0)

@@ -12,7 +12,7 @@
 
 namespace lanescope::analysis {
 
-// Rounds of equal symbols, one behind the other, at [first, end) of the sequence.
+// Rounds of equal symbols, one after the other, at [first, end) of the sequence.
 struct Repeat {
   static constexpr std::uint32_t kNoRepeat = ~std::uint32_t{0};
   std::uint32_t first = 0, end = 0;

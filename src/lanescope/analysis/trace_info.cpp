@@ -57,6 +57,18 @@ bool has_whole_microseconds(const Trace& trace) {
 }
 
 // Traces do not name their writer's version; each line below is a key or a habit of some versions.
+struct OtherProgram {
+  const char *name, *process, *category, *metadata;  // any of these shows it; null: none
+};
+constexpr OtherProgram kOtherPrograms[] = {
+    {"VizTracer", nullptr, nullptr, "viztracer_metadata"},
+    {"py-spy", nullptr, "py-spy", nullptr},
+    {"JAX or TensorFlow (XProf)", "/host:CPU", nullptr, nullptr},
+    {"a browser (Chrome DevTools)", nullptr, "devtools.timeline", nullptr},
+    {"Node.js", nullptr, "node,node.fs,node.fs.async", nullptr},
+    {"Node.js", nullptr, "node.async_hooks", nullptr},
+};
+
 void find_producer(const Trace& trace, TraceInfo& info) {
   auto& evidence = info.producer_evidence;
   if (has_metadata_prefix(trace, "lanescope")) {
@@ -80,7 +92,9 @@ void find_producer(const Trace& trace, TraceInfo& info) {
     info.producer = "torch.profiler (Kineto)";
     evidence.push_back("its categories");
   } else {
-    info.producer = "unknown";
+    const std::string other = other_program_of(trace);
+    info.producer = other.empty() ? "unknown" : other;
+    if (!other.empty()) evidence.push_back("names in the file");
   }
   if (!info.producer.starts_with("torch.profiler")) return;
   if (has_category(trace, "Operator")) evidence.push_back("category Operator (torch 1.x)");
@@ -226,6 +240,16 @@ void find_issues(const Trace& trace, TraceInfo& info) {
 }
 
 }  // namespace
+
+std::string other_program_of(const Trace& trace) {
+  if (has_category(trace, "cpu_op") || has_category(trace, "kernel")) return {};
+  for (const OtherProgram& program : kOtherPrograms)
+    if ((program.process && has_process_named(trace, program.process)) ||
+        (program.category && has_category(trace, program.category)) ||
+        (program.metadata && trace.metadata_json(program.metadata)))
+      return program.name;
+  return {};
+}
 
 namespace {
 

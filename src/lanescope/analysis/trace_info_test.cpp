@@ -33,6 +33,16 @@ TEST(TraceInfoTest, ReadsDevicesJobAndOptionsFromTheMetadata) {
   EXPECT_EQ(info.versions.size(), 1u);
 }
 
+TEST(TraceInfoTest, NamesOtherProgramsThatWriteChromeTraces) {
+  EXPECT_EQ(other_program_of(std::move(Sketch().metadata("viztracer_metadata", "{}")).trace()),
+            "VizTracer");
+  EXPECT_EQ(other_program_of(std::move(Sketch().op("aten::mm", 0, 10)).trace()), "");
+  EXPECT_EQ(
+      other_program_of(
+          std::move(Sketch().metadata("viztracer_metadata", "{}").op("aten::mm", 0, 10)).trace()),
+      "");
+}
+
 TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbersWin) {
   const TraceInfo info = compute_trace_info(
       std::move(Sketch().metadata(

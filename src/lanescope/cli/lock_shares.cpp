@@ -10,7 +10,7 @@ namespace lanescope::cli {
 namespace {
 
 constexpr std::uint64_t kFewestMoments = 30;  // as rules of explain
-constexpr std::size_t kMostFunctions = 4096;  // that are told apart
+constexpr std::size_t kMostFunctions = 4096;  // that are listed one by one
 
 std::string share(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("about {:.0f} % ({} of {})",

@@ -289,8 +289,8 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
   if (!library.empty()) {
     const std::vector<std::string> notes = set_injection(library);
     for (const std::string& note : notes) output.complain("record: " + note);
-    const bool is_told = !flags.schedule.empty() || !flags.flight.slow_step.empty();
-    if (notes.empty() && target.is_native && !is_told && !flags.quiet) {
+    const bool has_conditions = !flags.schedule.empty() || !flags.flight.slow_step.empty();
+    if (notes.empty() && target.is_native && !has_conditions && !flags.quiet) {
       // Say it now: this process becomes the program.
       output.complain(
           fmt::format("record: '{}' is recorded from its first use of CUDA; if it uses none, "

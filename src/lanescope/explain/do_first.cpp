@@ -115,8 +115,8 @@ bool is_fixed_by_another(const Explanation& explanation, const std::vector<std::
 }
 
 // Launches in general, where another candidate says which launches, and what to do about them.
-bool is_told_by_launches(const Explanation& explanation, const std::vector<std::size_t>& candidates,
-                         const Finding& finding) {
+bool is_explained_by_launches(const Explanation& explanation,
+                              const std::vector<std::size_t>& candidates, const Finding& finding) {
   if (!is_general(finding)) return false;
   return std::any_of(candidates.begin(), candidates.end(), [&](std::size_t other) {
     const Finding& its = explanation.findings[other];
@@ -215,7 +215,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
   for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||
-        is_told_by_launches(explanation, candidates, finding))
+        is_explained_by_launches(explanation, candidates, finding))
       continue;
     Suggestion next;
     next.finding = index;

@@ -25,7 +25,7 @@ Value text(std::string value);
 Value name(std::string_view value);
 Value kernel(std::string_view value);  // the name of a kernel, shown in its short form
 
-// Each {} of the pattern stands for the next value.
+// The next value replaces each {} of the pattern.
 struct Sentence {
   std::string pattern;
   std::vector<Value> values;

@@ -215,7 +215,7 @@ Sentence cpu_text(const Facts& facts, const Owner& owner) {
              {count(a_step(facts, work.launches))});
 }
 
-// Kinds of time on the path. What the CPU does is told apart later.
+// Kinds of time on the path. What the CPU does is divided later.
 constexpr std::pair<PathKind, Mechanism> kOfKinds[] = {
     {PathKind::kHost, Mechanism::kCpuWork},  {PathKind::kCall, Mechanism::kCpuWork},
     {PathKind::kDelay, Mechanism::kCpuWork}, {PathKind::kCompute, Mechanism::kGpuWork},
@@ -234,7 +234,7 @@ std::int64_t all_cpu_ns(const Owner& owner) { return time_of(owner, Mechanism::k
 const char* short_mechanism(Mechanism mechanism) {
   switch (mechanism) {
     case Mechanism::kCpuWork:
-      return "CPU";
+      return "CPU time";
     case Mechanism::kGpuWork:
       return "kernels";
     case Mechanism::kCommunication:
@@ -270,7 +270,7 @@ Sentence other_kind_text(const Owner& owner, Mechanism first) {
                                 Mechanism::kCommunication, Mechanism::kUnknown}) {
     const std::int64_t time = time_of(owner, other);
     if (other != first && time * 4 >= owner.total_ns)
-      return say("; {} of it {}", {ratio(time, owner.total_ns), text(short_mechanism(other))});
+      return say("; {} of it is {}", {ratio(time, owner.total_ns), text(short_mechanism(other))});
   }
   return {};
 }
@@ -287,14 +287,19 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
   if (owner.kind != OwnerKind::kCode && owner.kind != OwnerKind::kLine)
     return say(facts, "Python or other code around its {} [call|calls]",
                {count(a_step(facts, owner.work.calls))});
-  Sentence text = owner.frame.empty()
-                      ? say("Python or other code without events")
-                      : say("code, {} of it in {}", {ratio(owner.frame_ns, owner.total_ns),
-                                                     name(short_frame(owner.frame))});
+  // "Python of train.py:12 step", "code outside of operators": said already.
+  const bool is_said =
+      owner.around_kind == OwnerKind::kLine ||
+      (owner.kind == OwnerKind::kCode && owner.name.empty() && owner.next_name.empty());
+  Sentence text = !owner.frame.empty()
+                      ? say("code, {} of it in {}",
+                            {ratio(owner.frame_ns, owner.total_ns), name(short_frame(owner.frame))})
+                  : is_said ? say("no events in it")
+                            : say("Python or other code without events");
   if (!owner.other_event.empty())
-    append(text, say("; meanwhile thread {} was in {} for {} of it",
-                     {name(owner.other_thread), name(owner.other_event),
-                      ratio(owner.other_ns, owner.total_ns)}));
+    append(text, say("; for {} of it thread {} was in {}",
+                     {ratio(owner.other_ns, owner.total_ns), name(owner.other_thread),
+                      name(owner.other_event)}));
   else if (facts.main_device)
     append(text, say(", while the GPU waits"));
   return text;

@@ -28,9 +28,9 @@ using simulate::PathKind;
 using simulate::PathPiece;
 
 constexpr std::uint32_t kNoOwner = ~std::uint32_t{0};
-// A child with so much of its parent's time stands for it.
+// A child with so much of its parent's time replaces it.
 constexpr double kStandsFor = 0.8;
-// A range of the CPU whose largest child has less than this is told as a whole.
+// A range of the CPU whose largest child has less than this is named as a whole.
 constexpr double kScattered = 0.4;
 constexpr std::size_t kMostParts = 5;
 

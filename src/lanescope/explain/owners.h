@@ -24,7 +24,7 @@ enum class OwnerKind : std::uint8_t {
   kModule,    // an nn.Module, from recorded stacks
   kLine,      // a function of the program, from recorded stacks
   kBackward,  // the backward pass
-  kLoop,      // rounds of equal operators, one behind the other
+  kLoop,      // rounds of equal operators, one after the other
   kOperator,  // an operator that the program called, or a node of autograd
   kCall,      // a call of the runtime or driver outside of operators, with what it launched
   kCode,      // between two operators: Python, or code without events

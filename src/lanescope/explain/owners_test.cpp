@@ -15,8 +15,9 @@ using simulate::PathKind;
 using testing::ProgramSketch;
 
 // The owners of a drawn program.
-struct Told {
-  explicit Told(ProgramSketch& program) : trace(program.trace()), facts(*gather_facts(trace)) {}
+struct Explained {
+  explicit Explained(ProgramSketch& program)
+      : trace(program.trace()), facts(*gather_facts(trace)) {}
   const Owners& owners() const { return *step_owners(facts); }
   const Owner& first() const { return owners().owners.at(0); }
   Mechanism mechanism() const { return mechanism_of(first()); }
@@ -39,15 +40,15 @@ TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
     for (int i = 0; i < 64; ++i) p.launch({.us = 2});
     p.end();
   });
-  const Told told(program);
-  const Owner& owner = told.first();
+  const Explained explained(program);
+  const Owner& owner = explained.first();
   EXPECT_EQ(owner.kind, OwnerKind::kLoop);
   EXPECT_THAT(owner.cell, ::testing::ElementsAre("aten::mm"));
   EXPECT_THAT(owner.around, ::testing::ElementsAre("forward"));
   EXPECT_EQ(owner.rounds, 64 * owner.loops);
   EXPECT_EQ(owner.work.launches, owner.rounds);
-  EXPECT_EQ(told.mechanism(), Mechanism::kLaunching);
-  EXPECT_GT(owner.total_ns * 10, told.owners().total_ns * 9);
+  EXPECT_EQ(explained.mechanism(), Mechanism::kLaunching);
+  EXPECT_GT(owner.total_ns * 10, explained.owners().total_ns * 9);
 }
 
 TEST(OwnersTest, AHoleOfPythonIsNamedByItsNeighbours) {
@@ -56,14 +57,14 @@ TEST(OwnersTest, AHoleOfPythonIsNamedByItsNeighbours) {
     p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item").pass(2000);
     p.launch({.us = 20, .op = "aten::add"});
   });
-  const Told told(program);
-  const Owner& owner = told.first();
+  const Explained explained(program);
+  const Owner& owner = explained.first();
   EXPECT_EQ(owner.kind, OwnerKind::kCode);
   EXPECT_EQ(owner.name, "aten::item");
   EXPECT_EQ(owner.next_name, "aten::add");
-  EXPECT_EQ(told.mechanism(), Mechanism::kCode);
+  EXPECT_EQ(explained.mechanism(), Mechanism::kCode);
   EXPECT_GE(owner.total_ns,
-            2'000'000 * static_cast<std::int64_t>(told.facts.selection.steady.size()));
+            2'000'000 * static_cast<std::int64_t>(explained.facts.selection.steady.size()));
 }
 
 TEST(OwnersTest, AnOperatorThatComputesOnTheCpuIsWork) {
@@ -71,10 +72,10 @@ TEST(OwnersTest, AnOperatorThatComputesOnTheCpuIsWork) {
   program.steps(4, [](ProgramSketch& p) {
     p.launch({.us = 100}).wait().cpu_op("aten::repeat_interleave", 1500).launch({.us = 100});
   });
-  const Told told(program);
-  EXPECT_EQ(told.first().name, "aten::repeat_interleave");
-  EXPECT_EQ(told.mechanism(), Mechanism::kCpuWork);
-  EXPECT_EQ(told.first().work.launches, 0u);
+  const Explained explained(program);
+  EXPECT_EQ(explained.first().name, "aten::repeat_interleave");
+  EXPECT_EQ(explained.mechanism(), Mechanism::kCpuWork);
+  EXPECT_EQ(explained.first().work.launches, 0u);
 }
 
 // The advice for a loop of ten rounds of two operators that take so long on the CPU.
@@ -85,9 +86,9 @@ std::string advice_of_loop(const char* first, const char* second, std::int64_t u
     for (int i = 0; i < 10; ++i) p.cpu_op(first, us).cpu_op(second, us / 2);
     p.end();
   });
-  const Told told(program);
-  EXPECT_EQ(told.first().kind, OwnerKind::kLoop);
-  return advice_text(told.facts, told.first()).pattern;
+  const Explained explained(program);
+  EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
+  return advice_text(explained.facts, explained.first()).pattern;
 }
 
 // One call for all rounds is no advice for nodes of the backward pass, which the program does not
@@ -101,7 +102,7 @@ TEST(OwnersTest, OnlyShortCallsOfTheProgramAreToBeBatched) {
 }
 
 // Half of the loop is an operator of the table; an eighth is not enough.
-TEST(OwnersTest, AKnownOperatorInALoopIsTold) {
+TEST(OwnersTest, AKnownOperatorInALoopIsNamed) {
   EXPECT_THAT(advice_of_loop("aten::_weight_norm", "aten::linear", 40),
               ::testing::HasSubstr("parametrize.cached"));
   ProgramSketch program;
@@ -110,8 +111,8 @@ TEST(OwnersTest, AKnownOperatorInALoopIsTold) {
     for (int i = 0; i < 10; ++i) p.cpu_op("aten::linear", 70).cpu_op("aten::_weight_norm", 10);
     p.end();
   });
-  const Told told(program);
-  EXPECT_EQ(known_operator(told.facts, told.first()), nullptr);
+  const Explained explained(program);
+  EXPECT_EQ(known_operator(explained.facts, explained.first()), nullptr);
 }
 
 TEST(OwnersTest, ALongKernelBelongsToTheOperatorThatLaunchedIt) {
@@ -119,16 +120,16 @@ TEST(OwnersTest, ALongKernelBelongsToTheOperatorThatLaunchedIt) {
   program.steps(4, [](ProgramSketch& p) {
     p.launch({.name = "cdist_kernel", .us = 5000, .op = "aten::cdist"}).launch({.us = 50}).wait();
   });
-  const Told told(program);
-  const Owner& owner = told.first();
+  const Explained explained(program);
+  const Owner& owner = explained.first();
   EXPECT_EQ(owner.name, "aten::cdist");
-  EXPECT_EQ(told.mechanism(), Mechanism::kGpuWork);
+  EXPECT_EQ(explained.mechanism(), Mechanism::kGpuWork);
   // The CPU's wait is not time of its own: the path goes through the kernel.
   EXPECT_GE(owner.of(PathKind::kCompute), 5'000'000);
   EXPECT_EQ(owner.work.top_kernel_ns, 5'000'000 * static_cast<std::int64_t>(owner.work.launches));
 }
 
-TEST(OwnersTest, ARangeOfManySmallPartsIsToldAsAWhole) {
+TEST(OwnersTest, ARangeOfManySmallPartsIsNamedAsAWhole) {
   ProgramSketch program;
   program.steps(4, [](ProgramSketch& p) {
     p.begin("tokenize");
@@ -137,10 +138,10 @@ TEST(OwnersTest, ARangeOfManySmallPartsIsToldAsAWhole) {
     p.end().begin("model");
     p.launch({.us = 10, .op = "aten::mm"}).end();
   });
-  const Told told(program);
-  EXPECT_EQ(told.first().kind, OwnerKind::kRange);
-  EXPECT_EQ(told.first().name, "tokenize");
-  EXPECT_EQ(told.first().parts.size(), 5u);
+  const Explained explained(program);
+  EXPECT_EQ(explained.first().kind, OwnerKind::kRange);
+  EXPECT_EQ(explained.first().name, "tokenize");
+  EXPECT_EQ(explained.first().parts.size(), 5u);
 }
 
 TEST(OwnersTest, NumberedRangesAreOne) {
@@ -149,9 +150,9 @@ TEST(OwnersTest, NumberedRangesAreOne) {
     for (const char* layer : {"layer_1", "layer_2"})
       p.begin(layer).launch({.us = 2, .op = "aten::mm"}).launch({.us = 2, .op = "aten::add"}).end();
   });
-  const Told told(program);
+  const Explained explained(program);
   std::vector<std::string> ranges;
-  for (const Owner& owner : told.owners().owners)
+  for (const Owner& owner : explained.owners().owners)
     ranges.push_back(owner.kind == OwnerKind::kRange ? owner.name : owner.around.at(0));
   EXPECT_THAT(ranges, ::testing::Each("layer_*"));
 }
@@ -164,18 +165,18 @@ TEST(OwnersTest, OwnersAreDisjointAndKindsAddUp) {
     for (int i = 0; i < 12; ++i) p.launch({.us = 2, .op = "aten::sub"}).cpu_op("aten::select", 9);
     p.end();
   });
-  const Told told(program);
+  const Explained explained(program);
   std::int64_t sum = 0, of_path = 0;
-  for (const Owner& owner : told.owners().owners) {
+  for (const Owner& owner : explained.owners().owners) {
     std::int64_t kinds = 0;
     for (const std::int64_t time : owner.time_ns) kinds += time;
     EXPECT_EQ(kinds, owner.total_ns) << owner.name;
     sum += owner.total_ns;
   }
-  for (const std::int64_t time : told.owners().time_ns) of_path += time;
-  EXPECT_EQ(of_path, told.owners().total_ns);
-  EXPECT_LE(sum, told.owners().total_ns);
-  EXPECT_GE(sum * 10, told.owners().total_ns * 8);
+  for (const std::int64_t time : explained.owners().time_ns) of_path += time;
+  EXPECT_EQ(of_path, explained.owners().total_ns);
+  EXPECT_LE(sum, explained.owners().total_ns);
+  EXPECT_GE(sum * 10, explained.owners().total_ns * 8);
 }
 
 TEST(OwnersTest, WhatHappensInOneStepSaysSo) {
@@ -186,11 +187,12 @@ TEST(OwnersTest, WhatHappensInOneStepSaysSo) {
     if (++step == 4) p.pass(400);
     p.launch({.us = 100, .op = "aten::add"});
   });
-  const Told told(program);
-  for (const Owner& owner : told.owners().owners)
+  const Explained explained(program);
+  for (const Owner& owner : explained.owners().owners)
     if (owner.kind == OwnerKind::kCode && owner.next_name == "aten::add") {
       EXPECT_GT(owner.most_in_a_step_ns * 10, owner.total_ns * 9);
-      EXPECT_THAT(mechanism_text(told.facts, owner).pattern, ::testing::HasSubstr("in one step"));
+      EXPECT_THAT(mechanism_text(explained.facts, owner).pattern,
+                  ::testing::HasSubstr("in one step"));
       return;
     }
   FAIL() << "no owner is the code before aten::add";
@@ -202,11 +204,11 @@ TEST(OwnersTest, WithoutGpuWorkTheThreadOfTheStepsIsThePath) {
     for (int i = 0; i < 20; ++i) p.cpu_op("aten::dot", 10).cpu_op("aten::fill_", 2).pass(3);
     p.cpu_op("aten::mm", 60);
   });
-  const Told told(program);
-  EXPECT_EQ(told.first().kind, OwnerKind::kLoop);
-  EXPECT_EQ(told.first().cell_size, 2u);
-  EXPECT_EQ(told.mechanism(), Mechanism::kCpuWork);
-  EXPECT_THAT(names_in(owner_text(told.facts, told.first())),
+  const Explained explained(program);
+  EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
+  EXPECT_EQ(explained.first().cell_size, 2u);
+  EXPECT_EQ(explained.mechanism(), Mechanism::kCpuWork);
+  EXPECT_THAT(names_in(owner_text(explained.facts, explained.first())),
               ::testing::ElementsAre("aten::dot", "aten::fill_"));
 }
 
@@ -219,11 +221,11 @@ TEST(OwnersTest, ACpuThatIsHiddenBehindTheGpuOwnsNothing) {
     program.steps(6, [&](ProgramSketch& p) {
       for (int i = 0; i < 10; ++i) p.pass(90).launch({.us = kernel_us});
     });
-    const Told told(program);
+    const Explained explained(program);
     if (kernel_us == 98)
-      EXPECT_EQ(told.mechanism(), Mechanism::kGpuWork);
+      EXPECT_EQ(explained.mechanism(), Mechanism::kGpuWork);
     else
-      EXPECT_NE(told.mechanism(), Mechanism::kGpuWork);
+      EXPECT_NE(explained.mechanism(), Mechanism::kGpuWork);
   }
 }
 
@@ -234,8 +236,8 @@ TEST(OwnersTest, StacksThatAreRecordedAreNotAskedFor) {
     program.steps(4, [](ProgramSketch& p) { p.cpu_op("aten::conv2d", 900).pass(20); });
     if (has_frames)
       program.sketch().slice("python_function", "train.py(3): <module>", us(1000), us(3800));
-    const Told told(program);
-    const Sentence advice = advice_text(told.facts, told.first());
+    const Explained explained(program);
+    const Sentence advice = advice_text(explained.facts, explained.first());
     const std::string all =
         advice.pattern + (advice.values.empty() ? "" : advice.values.at(0).text);
     EXPECT_EQ(all.find("with_stack") != std::string::npos, !has_frames);
@@ -251,13 +253,13 @@ TEST(OwnersTest, WhatOnlyRecordingDelaysBelongsToTheGpuWork) {
         p.launch({.us = kernel_us});
       }
     });
-    const Told told(program);
+    const Explained explained(program);
     if (kernel_us == 35) {
-      EXPECT_EQ(told.owners().total_ns, 5 * 10 * us(35));
-      EXPECT_EQ(told.mechanism(), Mechanism::kGpuWork);
+      EXPECT_EQ(explained.owners().total_ns, 5 * 10 * us(35));
+      EXPECT_EQ(explained.mechanism(), Mechanism::kGpuWork);
     } else {
-      EXPECT_GT(told.owners().total_ns, 5 * 10 * us(50));
-      EXPECT_NE(told.mechanism(), Mechanism::kGpuWork);
+      EXPECT_GT(explained.owners().total_ns, 5 * 10 * us(50));
+      EXPECT_NE(explained.mechanism(), Mechanism::kGpuWork);
     }
   }
 }

@@ -56,7 +56,7 @@ void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns
           static_cast<std::int64_t>(static_cast<double>(base.error_ns) * longer)};
 }
 
-// Recording slows the CPU and not the GPU. A step that only this makes CPU-bound is told as what it is
+// Recording slows the CPU and not the GPU. A step that is CPU-bound only because of this is called what it is
 // without it, both in the headline and in the finding that it comes from.
 void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
   constexpr std::string_view kBegin = "CPU-bound: of the ";

@@ -92,7 +92,7 @@ struct Rule {
   bool warns_of_loss = false;  // a warning on the first screen: numbers are of a part of what ran
   // What a replay changes to predict what the rule's fix gains.
   Fix fix = Fix::kNone;
-  // Without a fix here: its time at stake is the GPU's waiting for the CPU, not the GPU's work.
+  // Its time at stake is the GPU's waiting for the CPU, not the GPU's work.
   bool stake_is_waiting = false;
   // This fix, where another finding of the first screen advises it, removes the same time: the first
   // screen shows that finding only.

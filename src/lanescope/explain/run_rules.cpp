@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/analysis/trace_info.h"
 #include "lanescope/explain/declared_rules.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/rules.h"
@@ -77,11 +78,18 @@ Sentence cpu_headline(const Facts& facts) {
           headline.pattern;
     return headline;
   }
+  if (const std::string writer = analysis::other_program_of(*facts.trace); !writer.empty())
+    return say(
+        "This is a trace of {}, not of PyTorch: explain reads no such rows. lanescope view shows "
+        "it, and lanescope sql reads it.",
+        {text(writer)});
   if (is_of_another_kind(*facts.trace))
     return say(facts,
                "This is not a trace of PyTorch or of a GPU: of its {} [slice|slices] none has a "
                "category that explain knows. lanescope info shows what it holds.",
                {count(facts.trace->slices().size())});
+  if (facts.trace->slices().size() <= 1)
+    return say("The trace is empty: nothing was recorded between the profiler's start and stop.");
   return say("The trace holds no GPU work: it does not show what bounds a step on a GPU.");
 }
 
@@ -105,7 +113,7 @@ Sentence plain_headline(const Facts& facts) {
   if (part.idle_ns * 2 > part.wall_ns) {
     const std::int64_t unexplained = facts.wall.idle_by(analysis::IdleCause::kWaiting) +
                                      facts.wall.idle_by(analysis::IdleCause::kUnknown);
-    return say(facts, "Idle: of the {} [a step took] the GPU worked {} ({}); {}.",
+    return say(facts, "Idle: of the {} [a step took], the GPU worked {} ({}); {}.",
                {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
                 ratio(part.busy_ns(), part.wall_ns),
                 text(unexplained * 2 > part.idle_ns
@@ -116,8 +124,8 @@ Sentence plain_headline(const Facts& facts) {
       part.compute_ns * 4 >= part.wall_ns * 3 ? "Mostly GPU-bound" : "No single limit";
   return say(facts,
              limit +
-                 ": of the {} [a step took] the GPU computed {}, moved data or communicated alone "
-                 "{} and was idle {}.",
+                 ": of the {} [a step took], the GPU computed for {}, only moved data or "
+                 "communicated for {}, and was idle for {}.",
              {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
               ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
               ratio(part.idle_ns, part.wall_ns)});

@@ -11,7 +11,7 @@ namespace lanescope::explain {
 
 // Does the GPU's work decide a step without the profiler, of which it works `busy_ns`? The step is an
 // estimate, and half of such estimates are 15 % or more off (docs/measurements/whatif.md): one of which
-// the GPU works 85 % or more cannot be told from one that is GPU work only.
+// the GPU works 85 % or more cannot be distinguished from one that is only GPU work.
 inline bool is_gpu_bound(std::int64_t busy_ns, std::int64_t step_ns) {
   return static_cast<double>(busy_ns) >= 0.85 * static_cast<double>(step_ns);
 }

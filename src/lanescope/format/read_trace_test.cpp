@@ -71,6 +71,22 @@ std::string one_slice(std::string_view args) {
          std::string(args) + "}]";
 }
 
+// What torch.autograd.profiler exported before Kineto: no categories, names as pids, {} at the end.
+TEST(ReadTraceTest, OldExportsOfAutogradNameTheirRowsByProcess) {
+  const Trace trace = read(R"([
+    {"name": "aten::mm", "ph": "X", "ts": 10, "dur": 50, "tid": 1, "pid": "CPU functions", "args": {}},
+    {"name": "sgemm", "ph": "X", "ts": 20, "dur": 30, "tid": 0, "pid": "CUDA functions", "args": {}},
+    {"name": "other", "ph": "X", "ts": 20, "dur": 30, "tid": 0, "pid": "GPU", "args": {}}, {}])");
+  ASSERT_EQ(trace.slices().size(), 3u);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const std::string_view name = trace.name(SliceId{i});
+    EXPECT_EQ(trace.kind(SliceId{i}), name == "aten::mm" ? CategoryKind::kCpuOp
+                                      : name == "sgemm"  ? CategoryKind::kKernel
+                                                         : CategoryKind::kNone);
+  }
+  EXPECT_TRUE(has_no_issues(trace));
+}
+
 TEST(ReadTraceTest, TimesAreExactNanosecondsFromTheDecimalText) {
   const Trace trace = read(R"([
     {"ph":"X","name":"a","pid":1,"tid":1,"ts":4365001498111.380,"dur":161.169},

@@ -45,7 +45,11 @@ std::string unpacked_file(const fs::path& path) {
 std::map<std::string, std::int64_t> dur_by_category(const Trace& trace) {
   std::map<std::string, std::int64_t> sums;
   for (std::size_t i = 0; i < trace.slices().size(); ++i) {
-    const StringId text = trace.categories()[raw(trace.slices().category[i])].text;
+    StringId text = trace.categories()[raw(trace.slices().category[i])].text;
+    // Old exports have no categories: the reader takes them from these names.
+    const Scalar& pid =
+        trace.process(trace.track(SliceId{static_cast<std::uint32_t>(i)}).process).pid;
+    if (pid.is_text && trace.text(pid.text).ends_with(" functions")) text = kNone<StringId>;
     sums[text == kNone<StringId> ? "(none)" : std::string(trace.text(text))] +=
         trace.slices().dur_ns[i];
   }

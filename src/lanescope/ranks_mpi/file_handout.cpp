@@ -99,7 +99,7 @@ std::optional<std::size_t> FileHandout::next() {
   return static_cast<std::size_t>(file);
 }
 
-// Until each of the others has been told that nothing is left. Looks every 0.2 ms instead of waiting in
+// Until each of the others knows that nothing is left. Looks every 0.2 ms instead of waiting in
 // MPI, which would keep a core busy.
 void FileHandout::answer_others() {
   for (std::uint32_t left = workers_ - 1; left > 0;) {

@@ -169,7 +169,7 @@ TEST(ExplainScreenTest, WithoutStepsItSpeaksOfTheRecording) {
 
 TEST(ExplainScreenTest, AnEmptyTraceIsOneSentence) {
   EXPECT_EQ(screen_of(Trace()),
-            "The trace holds no GPU work: it does not show what bounds a step on a GPU.\n");
+            "The trace is empty: nothing was recorded between the profiler's start and stop.\n");
 }
 
 TEST(ExplainScreenTest, ColoursOnlyWhereAsked) {

@@ -193,7 +193,7 @@ std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>&
   const std::int64_t scale = columns_scale(columns);
   SvgWriter svg(
       id, picture_width(picture), kColumnsHeight + 36, "Every step, first to last",
-      fmt::format("{} columns; the highest stands for {}, the scale ends at {}.", columns.size(),
+      fmt::format("{} columns; the highest shows {}, the scale ends at {}.", columns.size(),
                   format_time_ns(std::max_element(columns.begin(), columns.end(),
                                                   [](const auto& a, const auto& b) {
                                                     return a.longest_ns < b.longest_ns;

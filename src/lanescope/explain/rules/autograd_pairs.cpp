@@ -127,7 +127,7 @@ class PairFinder {
     return nullptr;
   }
 
-  // Torch counts threads in its own way: the track of a number is the one that made its nodes.
+  // Torch numbers threads itself: the track of a number is the one that made its nodes.
   void find_threads() {
     std::vector<std::uint32_t> tracks;
     for (const auto& [number, makers] : made_by_)

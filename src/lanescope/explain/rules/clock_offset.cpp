@@ -61,7 +61,7 @@ std::optional<EarlyWork> measure_clock_offset(const Facts& facts) {
 }
 
 // Half of the early work is early by a twentieth of a step or more, and a tenth of all work is early:
-// what is told of idle times and waits is wrong.
+// what findings say about idle times and waits is wrong.
 bool is_large(const Facts& facts, const EarlyWork& found) {
   return found.early_count * 10 >= found.pairs &&
          found.median_ns >= facts.per_step(facts.steady_wall_ns()) / 20;

@@ -63,14 +63,15 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
 Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
   Finding finding;
-  finding.kind = FindingKind::kWhere;
+  finding.at_stake_ns = facts.per_step(found.waiting_ns);
+  finding.at_stake_ratio = share_of(found.waiting_ns, wall_ns);
   finding.verdict =
       say(facts,
-          (found.waiting_ns * 2 > wall_ns ? std::string("Communication-bound: of")
-                                          : std::string("Collectives take much of it: of")) +
-              " the {} [a step takes] on the CPU, {} ran collectives for {} ({}), and for {} of "
-              "that the thread that runs the steps has no operator: it waits, or runs code that "
-              "was not recorded.",
+          std::string(found.waiting_ns * 2 > wall_ns ? "Communication-bound: of"
+                                                     : "Partly communication-bound: of") +
+              " the {} [a step takes] on the CPU, {} runs collectives for {} ({}). For {} of that "
+              "time the main thread runs no operator: it waits, or runs code that was not "
+              "recorded.",
           {ns(facts.per_step(wall_ns)), text(found.library), ns(facts.per_step(found.time_ns)),
            ratio(found.time_ns, wall_ns), ratio(found.waiting_ns, found.time_ns)});
   finding.arithmetic.push_back(
@@ -85,6 +86,9 @@ Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
       "comes last",
       "if all ranks take as long, fewer and larger collectives, less data (bf16, gradient "
       "compression), or work to do meanwhile"};
+  finding.brief = say("The main thread waits while {} runs collectives", {text(found.library)});
+  finding.action =
+      say("Find the rank that comes last (lanescope ranks FOLDER); else send less, or overlap");
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   return finding;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/testing/sketch.h"
 
@@ -32,8 +33,13 @@ TEST(CpuCollectives, AStepThatOnlyWaitsForThemIsCommunicationBound) {
   EXPECT_EQ(finding->verdict.values.at(2).integer, us(600));
   const auto facts = gather_facts(trace);
   ASSERT_TRUE(facts);
-  EXPECT_THAT(run_rules(*facts)->headline.pattern,
+  const auto explanation = run_rules(*facts);
+  EXPECT_THAT(explanation->headline.pattern,
               StartsWith("The trace holds no GPU work. Communication-bound"));
+  EXPECT_EQ(finding->at_stake_ns, us(600));
+  const auto first = do_first(*facts, *explanation);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(explanation->findings[first[0].finding].rule, "cpu-collectives");
 }
 
 TEST(CpuCollectives, CollectivesBesideOperatorsAreQuiet) {

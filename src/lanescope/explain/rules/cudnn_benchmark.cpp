@@ -100,7 +100,7 @@ Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
       found.is_late
           ? "keep shapes fixed (pad, drop the last small batch), or set "
             "torch.backends.cudnn.benchmark=False: cuDNN tries out algorithms for each new shape"
-          : "change nothing if it was the first step; warm up with each shape before measuring",
+          : "it happens once for each input shape: warm up with each shape before measuring",
   };
   finding.confidence = found.windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = found.windows.size();

@@ -65,6 +65,7 @@ extern constinit const Rule dataloader_wait_rule = {
     .run = measure_and_tell<measure_dataloader_wait, tell_dataloader_wait>,
     .is_regression = true,
     .fix = Fix::kLoader,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -43,8 +43,13 @@ bool has_operators(const Trace& trace) {
                      [](const Category& each) { return each.kind == CategoryKind::kCpuOp; });
 }
 
+bool has_launch_calls(const Trace& trace) {
+  return std::any_of(trace.categories().begin(), trace.categories().end(),
+                     [](const Category& each) { return is_api_call(each.kind); });
+}
+
 // What helps against most of the idle time depends on why it is.
-const char* advice(IdleCause cause, bool has_operators) {
+const char* advice(IdleCause cause, const Trace& trace) {
   switch (cause) {
     case IdleCause::kLaunchLatency:
     case IdleCause::kBetweenQueued:
@@ -57,7 +62,9 @@ const char* advice(IdleCause cause, bool has_operators) {
     case IdleCause::kProfiler:
       return "do not optimise it: a run without the profiler does not have these gaps";
     case IdleCause::kUnknown:
-      return has_operators
+      return has_launch_calls(trace)
+                 ? "record whole steps: the file holds launch calls, but not those of this work"
+             : has_operators(trace)
                  ? "record the launch calls too, which torch.profiler does with "
                    "ProfilerActivity.CUDA: they show why"
                  : "record the CPU's side too (ProfilerActivity.CPU): the launch calls show why";
@@ -67,7 +74,7 @@ const char* advice(IdleCause cause, bool has_operators) {
   }
 }
 
-void add_first_screen(IdleCause cause, bool has_operators, Finding& finding) {
+void add_first_screen(IdleCause cause, const Trace& trace, Finding& finding) {
   switch (cause) {
     case IdleCause::kAfterSync:
       finding.brief = say("The GPU is idle after the CPU waited for it");
@@ -89,8 +96,11 @@ void add_first_screen(IdleCause cause, bool has_operators, Finding& finding) {
     case IdleCause::kUnknown:
       finding.brief = say("The GPU is idle, and the trace does not show why");
       finding.action =
-          has_operators ? say("Record the launch calls (category cuda_runtime) too: they show why")
-                        : say("Record the CPU's side too: ProfilerActivity.CPU");
+          has_launch_calls(trace)
+              ? say("Record whole steps: the launch calls of this work are not in the file")
+          : has_operators(trace)
+              ? say("Record the launch calls too (ProfilerActivity.CUDA): they show why")
+              : say("Record the CPU's side too: ProfilerActivity.CPU");
       return;
     default:
       finding.brief = say("The GPU waits for the CPU to launch its next work");
@@ -171,8 +181,8 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
         {longest->next_work, say("the longest gap, {}, ends with {}",
                                  {ns(longest->end_ns - longest->start_ns),
                                   kernel(facts.trace->name(longest->next_work))})});
-  finding.try_next = {advice(cause, has_operators(*facts.trace))};
-  add_first_screen(cause, has_operators(*facts.trace), finding);
+  finding.try_next = {advice(cause, *facts.trace)};
+  add_first_screen(cause, *facts.trace, finding);
   if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync) {
     const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
     add_host_evidence(facts, shares, finding);

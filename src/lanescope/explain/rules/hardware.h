@@ -61,7 +61,7 @@ Finding limit_finding(const Facts& facts, const MeasuredLimit& found);
 void add_kernel_uses(const Facts& facts, const std::vector<KernelUse>& kernels, UseNumber number,
                      const char* of_what, Finding* finding);
 
-// Samples of a series, those at a fixed distance: the time that each stands for.
+// Samples of a series, those at a fixed distance: the time that each covers.
 struct SampleSpan {
   std::int64_t start_ns = 0, end_ns = 0;
   double value = 0;

@@ -177,7 +177,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
       continue;
     found.askers.push_back(outermost_operator(facts, call));
     SyncGroup& group = found.groups[trace.name(found.askers.back())];
-    // A copy and the synchronisation behind it, in one operator, are one wait.
+    // A copy and the synchronisation after it, in one operator, are one wait.
     const SliceId op = facts.links.op_of[raw(call)];
     const bool copies = trace.api_call(call).does(api_effect::kCopies);
     const bool is_another = op == kNone<SliceId> || op != copy_op || copies;

@@ -28,7 +28,7 @@ ProgramSketch with_waits(bool in_the_middle) {
   return program;
 }
 
-// One .item() a step; after it the GPU stands idle until the next launch has returned.
+// One .item() a step; after it the GPU is idle until the next launch has returned.
 TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
   const auto finding = find_by_rule(with_waits(true).trace(), "host-sync");
   ASSERT_TRUE(finding);

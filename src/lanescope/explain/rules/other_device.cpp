@@ -83,14 +83,14 @@ Sentence other_device_verdict(const Facts& facts, const OtherDeviceTimes& found)
   const auto mean = [&](std::int64_t part) { return ns(facts.per_step(part)); };
   Sentence verdict = say(words_for_limit(found.most), {text(facts.vendor->name)});
   append(verdict, found.most == LargestPart::kIdle
-                      ? say(facts, " computed {} of the {} [a step took]",
+                      ? say(facts, " computed for {} of the {} [a step took]",
                             {share(wall.compute_ns), mean(wall.wall_ns)})
-                      : say(facts, ": of the {} [a step took] it computed {}",
+                      : say(facts, ": of the {} [a step took], it computed for {}",
                             {mean(wall.wall_ns), share(wall.compute_ns)}));
   if (wall.exposed_communication_ns > 0)
-    append(verdict, say(", {} ran alone for {},", {text(facts.vendor->communication_name),
-                                                   share(wall.exposed_communication_ns)}));
-  append(verdict, say(" and it was idle or waiting {}.", {share(wall.idle_ns())}));
+    append(verdict, say(", only {} ran for {},", {text(facts.vendor->communication_name),
+                                                  share(wall.exposed_communication_ns)}));
+  append(verdict, say(" and it was idle or waited for {}.", {share(wall.idle_ns())}));
   return verdict;
 }
 

@@ -37,8 +37,8 @@ SliceId constant_pad(const Trace& trace, SliceId call) {
   return kNone<SliceId>;
 }
 
-// The shape after padding with zeros, as much before as behind, and only of spatial dimensions:
-// [from the last dimension: before, behind, ...]. None: a convolution's argument cannot do it.
+// The shape after padding with zeros, as much before as after, and only of spatial dimensions:
+// [from the last dimension: before, after, ...]. None: a convolution's argument cannot do it.
 std::optional<Sizes> padded_shape(const TensorArguments& inputs) {
   const auto image = inputs.tensor(0);
   const auto with = inputs.number(2);
@@ -48,9 +48,9 @@ std::optional<Sizes> padded_shape(const TensorArguments& inputs) {
     const auto pads = inputs.list(1, 2 * spatial);
     if (!pads) continue;
     for (std::size_t i = 0; i < spatial; ++i) {
-      const std::int64_t before = (*pads)[2 * i], behind = (*pads)[2 * i + 1];
-      if (before != behind || before < 0) return std::nullopt;
-      shape[shape.size() - 1 - i] += before + behind;
+      const std::int64_t before = (*pads)[2 * i], after = (*pads)[2 * i + 1];
+      if (before != after || before < 0) return std::nullopt;
+      shape[shape.size() - 1 - i] += before + after;
     }
     return shape;
   }
@@ -97,7 +97,7 @@ Finding tell_pad_before_conv(const Facts& facts, const Pads& found) {
        ns(facts.per_step(found.work.time_ns()))});
   rate_calls(facts, found.work, finding);
   finding.arithmetic.push_back(
-      say("counted: padding with zeros, as much before as behind, of which the next call is a "
+      say("counted: padding with zeros, as much before as after, of which the next call is a "
           "convolution of the padded shape"));
   Sentence line = say("the longest of these calls");
   add_line(facts, found.longest, line);

@@ -33,7 +33,7 @@ TEST(PageableCopyTest, NeedsNoLaunches) {
 // Copies of 20 us, one after the other, in every step.
 TEST(PageableCopyTest, IsQuietAboutValuesUnlessTheyComeWithData) {
   using Copies = std::vector<std::pair<std::string_view, std::int64_t>>;
-  const auto copies_told = [](const Copies& copies) {
+  const auto copies_found = [](const Copies& copies) {
     testing::Sketch sketch;
     for (int i = 0; i < 3; ++i) {
       std::int64_t at = i * 200'000;
@@ -46,10 +46,10 @@ TEST(PageableCopyTest, IsQuietAboutValuesUnlessTheyComeWithData) {
   };
   constexpr std::string_view kUpload = "Memcpy HtoD (Pageable -> Device)";
   constexpr std::string_view kDownload = "Memcpy DtoH (Device -> Pageable)";
-  EXPECT_EQ(copies_told({{kDownload, 8}}), 0);
-  EXPECT_EQ(copies_told({{kUpload, 8}}), 0);
-  EXPECT_EQ(copies_told({{kDownload, 8192}}), 2);
-  EXPECT_EQ(copies_told({{kUpload, 8192}, {kUpload, 8}, {kDownload, 8}}), 4);
+  EXPECT_EQ(copies_found({{kDownload, 8}}), 0);
+  EXPECT_EQ(copies_found({{kUpload, 8}}), 0);
+  EXPECT_EQ(copies_found({{kDownload, 8192}}), 2);
+  EXPECT_EQ(copies_found({{kUpload, 8192}, {kUpload, 8}, {kDownload, 8}}), 4);
 }
 
 TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {

@@ -46,6 +46,8 @@ constexpr char kTakeAllAtOnce[] =
 constexpr std::array kNodes = {
     NodeAdvice{"EmbeddingBackward0", 1, "fills a gradient as large as the table",
                "Use nn.Embedding(sparse=True) where the optimizer takes sparse gradients"},
+    NodeAdvice{"EmbeddingBagBackward0", 1, "fills a gradient as large as the table",
+               "Use nn.EmbeddingBag(sparse=True) where the optimizer takes sparse gradients"},
     NodeAdvice{"IndexBackward0", 1, "sorts the indices before it adds up the rows",
                "Use index_select or F.embedding for rows of one index tensor: index_add_ adds them "
                "up without a sort"},

@@ -133,5 +133,39 @@ TEST(SlowBackwardTest, LeavesOneLongCallOfManyAlone) {
   EXPECT_FALSE(find_by_rule(program.trace(), "slow-backward"));
 }
 
+// The same program, with a backward() of these times in its steps; the first step is left out.
+Trace clip_on_cpu(std::initializer_list<std::int64_t> backward_us, std::string_view inside = {}) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(static_cast<int>(backward_us.size()), [&](ProgramSketch& p) {
+    p.cpu_op("aten::mm", 500);
+    p.begin_op("Clip", {.sequence = number}).pass(10).end();
+    p.begin_op("autograd::engine::evaluate_function: ClipBackward",
+               {.sequence = number, .fwd_thread = 1});
+    const std::int64_t time_us = backward_us.begin()[number++];
+    if (inside.empty())
+      p.pass(time_us);
+    else
+      p.cpu_op(inside, time_us);
+    p.end();
+  });
+  return program.trace();
+}
+
+// Another program took the CPU in one step: 4 ms of 4 steps are not what a step costs.
+TEST(SlowBackwardTest, OneDisturbedStepIsNotWhatAStepCosts) {
+  EXPECT_FALSE(find_by_rule(clip_on_cpu({20, 20, 20, 4'000, 20}), "slow-backward"));
+  const auto finding = find_by_rule(clip_on_cpu({20, 500, 500, 4'000, 500}), "slow-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(446));  // of the middle step
+}
+
+// A hook of FSDP waits for other ranks in its node.
+TEST(SlowBackwardTest, IsQuietAboutNodesThatCommunicateOnTheCpu) {
+  EXPECT_TRUE(find_by_rule(clip_on_cpu({500, 500, 500, 500}, "aten::mul"), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(clip_on_cpu({500, 500, 500, 500}, "c10d::_reduce_scatter_base_"),
+                            "slow-backward"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -49,7 +49,7 @@ TEST(UnfusedNormTest, TakesTheCastsAndTheWeightWithIt) {
   EXPECT_EQ(trace.dur_ns(finding->evidence[0].slice), 2'000);
 }
 
-// Each kind with its own number of runs: the time of one is not told as that of the other.
+// Each kind with its own number of runs: the time of one is not shown as that of the other.
 TEST(UnfusedNormTest, NamesEachKindOnTheFirstScreen) {
   const auto finding =
       find_by_rule(after_matmul({elementwise("aten::pow", 20), elementwise("aten::mean", 20),

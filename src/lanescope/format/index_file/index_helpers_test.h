@@ -22,7 +22,7 @@ inline std::string index_text(const Trace& trace, const IndexSource& source = {}
   return text;
 }
 
-// A copy at a multiple of 64, with nothing behind it that could be read by mistake.
+// A copy at a multiple of 64, with nothing after it that could be read by mistake.
 inline IndexBytes index_bytes(std::string_view text) {
   const std::size_t room = index_aligned(text.size());
   void* const place = std::aligned_alloc(kIndexAlignment, room == 0 ? kIndexAlignment : room);

@@ -52,7 +52,7 @@ struct IndexSection {
 };
 static_assert(sizeof(IndexSection) == 64 && std::has_unique_object_representations_v<IndexSection>);
 
-// The number behind the sections: hash_bytes() of the header and of all sections.
+// The number after the sections: hash_bytes() of the header and of all sections.
 using IndexHeadChecksum = std::uint64_t;
 
 constexpr std::uint64_t index_aligned(std::uint64_t offset) {

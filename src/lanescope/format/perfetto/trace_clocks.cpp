@@ -51,7 +51,7 @@ void TraceClocks::snapshot(std::string_view message, std::uint64_t sequence) {
     if (!boot && known != clocks_.end() && !known->second.is_incremental)
       boot = reading.ns() + known->second.offset;
   }
-  // None is known: the first one stands for the boot clock.
+  // None is known: the first one is taken as the boot clock.
   if (!boot && !readings.empty()) boot = readings.front().ns();
   for (const Reading& reading : readings) {
     if (reading.clock == pftrace::kRealtime && !day_ns_)
