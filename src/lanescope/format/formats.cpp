@@ -137,6 +137,7 @@ const TraceFormat* find_format_of_file(const std::filesystem::path& path) {
 
 bool may_be_trace(const std::filesystem::path& path) {
   const std::string head = head_of_file(path);
+  if (head.empty()) return true;  // a trace whose writing failed: its error says so
   const TraceFormat* const format = find_format(head);
   if (!format) return false;
 #if LANESCOPE_HAS_SQL
