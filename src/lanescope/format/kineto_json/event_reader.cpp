@@ -289,6 +289,7 @@ bool EventReader::read_text(JsonWalk& walk, Event& event, StringId& text) {
   if (value.type == ArgType::kString) {
     text = StringId{static_cast<std::uint32_t>(value.bits)};
   } else if (value.type != ArgType::kNull) {
+    draft_.usable = false;  // a pattern would not count it again
     event.note(ImportIssue::kWrongType);
     text = builder_.intern(value.raw);
   }

@@ -79,6 +79,21 @@ TEST(EventsAheadTest, LongTextsAndLongEventsChangeNothing) {
   expect_same(text, 1000, "a comma before the end");
 }
 
+// Each thread learns the shape of events for itself, and counts what is wrong in each of them.
+TEST(EventsAheadTest, ATextOfAnotherTypeIsCountedInEachEvent) {
+  std::string text = "{\"traceEvents\": [\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format(
+        "{}  {{\"ph\": [[\"X\"]], \"cat\": \"cpu_op\", \"name\": \"a\", \"pid\": 5, \"tid\": 5, "
+        "\"ts\": {}, \"dur\": 1}}",
+        i == 0 ? "" : ",\n", i);
+  text += "]}";
+  expect_same(text, 128, "a phase that is a list");
+  const auto trace = read_trace_bytes(text, ReadOptions{});
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->import_stats()[ImportIssue::kWrongType].count, 40u);
+}
+
 TEST(EventsAheadTest, DamageAnywhereChangesNothing) {
   const std::string whole = mixed_trace(60);
   std::mt19937 random(20261125);
