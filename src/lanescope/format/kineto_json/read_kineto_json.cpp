@@ -292,6 +292,8 @@ class DocumentReader {
     expect_rows();
     const std::string_view text = window_.text();
     const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
+    // The rest of an event behind a window that was handed out: what is open stays open.
+    if (size == 0 && text.size() < 4 * std::size_t{options_.window_bytes} && grow()) return true;
     const bool ahead =
         threads_ > 1 && size > 0 && !window_.at_end() && window_.offset() >= alone_until_;
     if (!ahead) {
