@@ -1,10 +1,9 @@
 // `lanescope merge`: one trace out of the traces of a job's ranks, clocks aligned.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
-#include <thread>
 
+#include "lanescope/base/usable_cores.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
@@ -47,7 +46,7 @@ int run_merge(const MergeFlags& flags, Output& output) {
   if (!files) return wrong_use(output, message_of(files.error()));
   RecordFunction stage("merge: clocks");
   ranks::ReadRanksOptions options;
-  options.workers = std::max(1u, std::thread::hardware_concurrency());
+  options.workers = usable_cores();
   options.read_trace = read_rank_trace;
   const auto job = ranks::build_job(ranks::read_rank_files(*files, options));
   stage.end();

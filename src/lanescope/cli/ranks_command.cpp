@@ -1,11 +1,10 @@
 // `lanescope ranks`: what holds a distributed job up, from the traces of its ranks.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <memory>
-#include <thread>
 
+#include "lanescope/base/usable_cores.h"
 #include "lanescope/cli/budget_file.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/progress.h"
@@ -57,7 +56,7 @@ std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
   RecordFunction stage("ranks: read");
   ProgressLine line(output, "reading traces", ProgressUnit::kEvents);
   ranks::ReadRanksOptions options;
-  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const std::size_t cores = usable_cores();
   options.workers = flags.jobs ? static_cast<std::size_t>(*flags.jobs) : cores;
   options.read_trace = [](const std::string& path) {
     format::ReadOptions reading;

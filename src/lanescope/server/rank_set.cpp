@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "lanescope/base/usable_cores.h"
 #include "lanescope/ranks/merge_traces.h"
 #include "lanescope/ranks/read_ranks.h"
 #include "lanescope/report/ranks_words.h"
@@ -80,7 +80,7 @@ Result<const RankSet::JobVerdict*> RankSet::job() {
     std::vector<std::string> paths;
     for (const RankPath& each : ranks_) paths.push_back(each.path);
     ranks::ReadRanksOptions options;
-    options.workers = std::max(1u, std::thread::hardware_concurrency());
+    options.workers = usable_cores();
     options.read_trace = read_;
     Result<ranks::Job> job = ranks::build_job(ranks::read_rank_files(paths, options));
     if (job) {

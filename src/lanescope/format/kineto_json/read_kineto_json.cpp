@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "lanescope/base/json_escape.h"
+#include "lanescope/base/usable_cores.h"
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/format/kineto_json/event_reader.h"
@@ -30,7 +30,7 @@ constexpr std::uint64_t kAloneWindows = 4;  // a short text is read before threa
 
 unsigned thread_count(const ReadOptions& options) {
   if (options.threads != 0) return options.threads;
-  return std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+  return std::min(usable_cores(), kMostThreads);
 }
 
 // Counts each whole document after the first one; counts anything else there once.

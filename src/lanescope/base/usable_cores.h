@@ -1,0 +1,11 @@
+// How many cores this thread may run on.
+#pragma once
+
+namespace lanescope {
+
+// At least 1. Counts what taskset, a job scheduler or a container leaves, which
+// std::thread::hardware_concurrency() does not. A quota of time is not looked at. Any thread; one
+// system call.
+unsigned usable_cores();
+
+}  // namespace lanescope
