@@ -59,10 +59,11 @@ Sentence loop_text(const Facts& facts, const Owner& owner) {
     return text;
   }
   append(text, say(facts, " rounds of {} [call|calls] (", {count(owner.cell_size)}));
-  // What takes most of a round, not what happens to come first.
+  // What takes most of a round, not what happens to come first; never more names than calls.
+  const std::size_t most = std::min<std::size_t>(kNamesOfARound, owner.cell_size);
   std::size_t named = 0;
   for (const OwnerPart& part : owner.parts) {
-    if (named == kNamesOfARound) break;
+    if (named == most) break;
     append(text, say(named == 0 ? "{}" : ", {}", {name(part.name)}));
     ++named;
   }

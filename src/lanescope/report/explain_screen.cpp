@@ -381,9 +381,12 @@ std::string rest_text(const Explanation& explanation, const std::vector<Suggesti
 }
 
 std::string gain_text(const Suggestion& suggestion) {
-  if (suggestion.is_predicted)
-    return fmt::format("predicted {} (at most {})", rounded_time(suggestion.gain_ns),
-                       rounded_time(suggestion.at_most_ns));
+  if (suggestion.is_predicted) {
+    const std::string gain = rounded_time(suggestion.gain_ns);
+    const std::string most = rounded_time(suggestion.at_most_ns);
+    return fmt::format("predicted {}{}", gain,
+                       gain == most ? "" : fmt::format(" (at most {})", most));
+  }
   return suggestion.gain_ns <= 0 ? ""
                                  : fmt::format("up to {} ({})", rounded_time(suggestion.gain_ns),
                                                rounded_percent(suggestion.gain_ratio));
