@@ -192,8 +192,8 @@ Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
                             "(detach() it)");
   finding.brief =
       say(is_again
-              ? "{} operators, mostly {}, run again as those of the loss do, and no backward pass "
-                "follows"
+              ? "{} operators, mostly {}, look like the loss's forward pass once more, and no "
+                "backward pass goes through them"
               : "No backward pass goes through {} operators, mostly {}, that run with gradients on",
           {count(calls), name(largest->first)});
   finding.action =
