@@ -213,6 +213,12 @@ def test_a_merged_trace_has_one_clock_and_arrows(run, tmp_path):
     assert any(name.startswith("rank 2") for name in names)
     arrows = [event for event in events if event.get("name") == "last rank arrives"]
     assert arrows and {event["ph"] for event in arrows} == {"s", "f"}
+    # Each rank counts its calls from 1; in the merged trace no two ranks share an id.
+    ids = {}
+    for event in events:
+        if "correlation" in event.get("args", {}):
+            ids.setdefault(event["pid"] // 100_000, set()).add(event["args"]["correlation"])
+    assert len(ids) == 3 and len(set.union(*ids.values())) == sum(map(len, ids.values()))
     # It is a trace like any other, and every rank's events are in it.
     assert run("info", str(out)).code == 0
     count = sum(1 for event in events if event.get("ph") == "X")

@@ -1,8 +1,32 @@
 #include "lanescope/model/trace_copier.h"
 
+#include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 namespace lanescope {
+namespace {
+
+bool is_shared_id(ArgKey key) {
+  switch (key) {
+    case ArgKey::kCorrelation:
+    case ArgKey::kExternalId:
+    case ArgKey::kRecordFunctionId:
+    case ArgKey::kSequenceNumber:
+    case ArgKey::kEventId:
+    case ArgKey::kWaitOnEventCorrelation:
+    case ArgKey::kWaitOnEventId:
+    case ArgKey::kPythonId:
+    case ArgKey::kPythonParentId:
+    case ArgKey::kPythonModuleId:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 TraceCopier::TraceCopier(const Trace& trace, TraceBuilder& builder,
                          std::function<Scalar(ProcessId)> pid_of)
@@ -63,6 +87,15 @@ TrackId TraceCopier::track(TrackId id) {
   return known;
 }
 
+// None: stays as it is.
+std::optional<std::int64_t> TraceCopier::shifted(std::optional<std::int64_t> id) {
+  std::int64_t sum = 0;
+  if (!id || *id <= 0 || __builtin_add_overflow(*id, id_shift_, &sum)) return std::nullopt;
+  largest_id_ = std::max(largest_id_, sum);
+  if (id_shift_ == 0) return std::nullopt;
+  return sum;
+}
+
 ArgsId TraceCopier::copy(ArgsId id) {
   const ArgsView view = trace_.columns().args.view(id);
   if (view.empty()) return kNone<ArgsId>;
@@ -70,10 +103,20 @@ ArgsId TraceCopier::copy(ArgsId id) {
   args.begin();
   for (std::size_t i = 0; i < view.size(); ++i) {
     const ArgField& field = view.field(i);
+    const ArgKey known = arg_key(trace_.text(field.key));
+    std::optional<std::int64_t> shared;
+    if (is_shared_id(known) && (field.type == ArgType::kInt32 || field.type == ArgType::kInt64))
+      shared = shifted(view.integer(&field));
+    if (shared) {
+      const bool is_short = *shared <= std::numeric_limits<std::int32_t>::max();
+      args.add(copy(field.key), known, is_short ? ArgType::kInt32 : ArgType::kInt64,
+               static_cast<std::uint64_t>(*shared));
+      continue;
+    }
     const bool is_text = field.type == ArgType::kString || field.type == ArgType::kJson;
     std::uint64_t bits = view.bits(field);
     if (is_text) bits = raw(copy(StringId{static_cast<std::uint32_t>(bits)}));
-    args.add(copy(field.key), arg_key(trace_.text(field.key)), field.type, bits);
+    args.add(copy(field.key), known, field.type, bits);
   }
   return args.end();
 }

@@ -1,7 +1,9 @@
 // Copies rows of one Trace into a TraceBuilder: texts, arguments, processes and tracks get the builder's
 // own ids.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "lanescope/model/trace.h"
@@ -16,6 +18,12 @@ class TraceCopier {
   TraceCopier(const Trace& trace, TraceBuilder& builder,
               std::function<Scalar(ProcessId)> pid_of = {});
 
+  // `by` is added to the ids by which slices of one trace refer to each other (correlation, External
+  // id, sequence number, ...), so that those of several traces differ. 0 and less mean none and stay.
+  void shift_ids(std::int64_t by) { id_shift_ = by; }
+  // Of the ids copied so far, shifted.
+  std::int64_t largest_id() const { return largest_id_; }
+
   StringId copy(StringId id);
   Scalar copy(const Scalar& scalar);
   CategoryId copy(CategoryId id);
@@ -27,9 +35,12 @@ class TraceCopier {
   TrackId track(TrackId id);
 
  private:
+  std::optional<std::int64_t> shifted(std::optional<std::int64_t> id);
+
   const Trace& trace_;
   TraceBuilder& builder_;
   std::function<Scalar(ProcessId)> pid_of_;
+  std::int64_t id_shift_ = 0, largest_id_ = 0;
   std::vector<TrackId> tracks_;
 };
 

@@ -61,6 +61,7 @@ class Merger {
       return Scalar{false, static_cast<std::int64_t>(rank + 1) * kPidsOfARank + raw(id),
                     kNone<StringId>};
     });
+    copier.shift_ids(largest_id_);
     name_processes(rank, trace, copier);
     add_slices(trace, copier, time);
     const auto& instants = trace.instants();
@@ -83,6 +84,7 @@ class Merger {
       own.to_ns = time(flow.to_ns);
       builder_.add_flow(own);
     }
+    largest_id_ = std::max(largest_id_, copier.largest_id());
     return find_places(rank, trace, copier, time);
   }
 
@@ -174,7 +176,7 @@ class Merger {
   const Job& job_;
   TraceBuilder builder_;
   std::vector<std::vector<Place>> places_;
-  std::int64_t last_id_ = 0;
+  std::int64_t last_id_ = 0, largest_id_ = 0;
   std::uint32_t row_ = 0;
   std::uint64_t unaligned_ = 0;
 };
