@@ -27,7 +27,6 @@ using spool::CallNumbersRecord;
 using spool::MemoryRecord;
 using spool::RangeRecord;
 using spool::Record;
-using spool::RecordKind;
 using spool::TensorRecord;
 
 bool has_sequence(const RangeRecord& range) {
