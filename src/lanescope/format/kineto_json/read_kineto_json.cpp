@@ -338,8 +338,9 @@ class DocumentReader {
     kArrayEnded,  // the same, and there the array has ended
   };
   Ahead finish_ahead(ArrayPlace& place) {
-    if (ahead_.is_empty()) return Ahead::kAsGuessed;
-    auto wrong = ahead_.finish();
+    const bool was_empty = ahead_.is_empty();
+    auto wrong = ahead_.finish();  // ends the guess also where all of it is added already
+    if (was_empty) return Ahead::kAsGuessed;
     if (!wrong) {
       has_event_ = true;
       return Ahead::kAsGuessed;
