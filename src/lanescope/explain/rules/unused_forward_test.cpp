@@ -65,7 +65,7 @@ TEST(UnusedForwardTest, CountsOperatorsWithoutBackward) {
 TEST(UnusedForwardTest, SaysWhenTheyAreThoseOfTheLoss) {
   const auto finding = find_by_rule(draw({.size = 8}), "unused-forward");
   ASSERT_TRUE(finding);
-  EXPECT_NE(finding->brief.pattern.find("again"), std::string::npos);
+  EXPECT_NE(finding->brief.pattern.find("once more"), std::string::npos);
   EXPECT_NE(finding->action.pattern.find("first result"), std::string::npos);
 }
 
