@@ -41,7 +41,7 @@ void fuse_kernels(ChangedGraph& changed) {
   const NamePattern pattern(changed.trace, changed.change.name);
   const std::vector<bool> fits = slices_inside(changed, pattern);
   std::unordered_set<std::uint32_t> gone_launches;
-  std::uint32_t first = kNoIndex, longest = kNoIndex;
+  std::uint32_t first = kNoIndex;
   const auto is_fused = [&](const GpuWork& work) {
     return work.work == analysis::WorkClass::kCompute && work.work_edge != kNoIndex &&
            work_fits(changed, work, fits);
@@ -55,24 +55,20 @@ void fuse_kernels(ChangedGraph& changed) {
                              outermost(changed, pattern, work) &&
                          outermost(changed, pattern, work) != kNone<SliceId>;
     if (!follows) {
-      first = longest = i;
+      first = i;
       continue;
     }
     Edge& kept = changed.edges[changed.graph.works[first].work_edge];
     kept.weight_ns = std::max(kept.weight_ns, changed.edges[work.work_edge].weight_ns);
     changed.edges[work.work_edge].weight_ns = 0;
     if (work.stream_edge != kNoIndex) {
-      changed.edges[work.stream_edge].weight_ns = changed.edges[work.stream_edge].unexplained_ns =
-          0;
+      take_no_time(changed.edges[work.stream_edge]);
       if (work.launch_edge != kNoIndex) changed.edges[work.launch_edge].dropped = true;
     }
     if (work.launch != kNone<SliceId>) gone_launches.insert(raw(work.launch));
     ++changed.applied.count;
   }
-  for (Edge& edge : changed.edges)
-    if (edge.kind == EdgeKind::kHost && edge.owner != kNone<SliceId> &&
-        gone_launches.contains(raw(edge.owner)))
-      edge.weight_ns = 0;
+  take_no_cpu_time(changed, gone_launches);
   if (changed.applied.count > 0)
     changed.applied.notes.push_back(
         "kernels in a row of one occurrence become one that takes as long as the longest of "

@@ -33,9 +33,7 @@ void remove_named(ChangedGraph& changed) {
     changed.edges[work.work_edge].weight_ns = 0;
     if (work.launch_edge != kNoIndex && work.stream_edge != kNoIndex)
       changed.edges[work.launch_edge].dropped = true;
-    if (work.stream_edge != kNoIndex)
-      changed.edges[work.stream_edge].weight_ns = changed.edges[work.stream_edge].unexplained_ns =
-          0;
+    if (work.stream_edge != kNoIndex) take_no_time(changed.edges[work.stream_edge]);
     ++changed.applied.count;
   }
   for (Edge& edge : changed.edges) {
@@ -64,10 +62,7 @@ void remove_sync(ChangedGraph& changed) {
     if (!changed.trace.api_call(wait.call).does(api_effect::kCopies)) gone.insert(raw(wait.call));
     ++changed.applied.count;
   }
-  for (Edge& edge : changed.edges)
-    if (edge.kind == EdgeKind::kHost && edge.owner != kNone<SliceId> &&
-        gone.contains(raw(edge.owner)))
-      edge.weight_ns = 0;
+  take_no_cpu_time(changed, gone);
   if (changed.applied.count > 0)
     changed.applied.notes.push_back(
         "the CPU no longer waits; the copies and operators around the waits still run. A program "

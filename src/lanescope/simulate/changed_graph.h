@@ -1,6 +1,7 @@
 // A graph while one change is made to it, and what several kinds of changes do to its edges.
 #pragma once
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "lanescope/analysis/slice_nesting.h"
@@ -33,6 +34,15 @@ inline void scale(Edge& edge, double by) {
 inline void forget_slack(Edge& edge) {
   edge.weight_ns -= edge.unexplained_ns;
   edge.unexplained_ns = 0;
+}
+inline void take_no_time(Edge& edge) { edge.weight_ns = edge.unexplained_ns = 0; }
+
+// The CPU spends nothing in these calls any more (raw SliceIds).
+inline void take_no_cpu_time(ChangedGraph& changed, const std::unordered_set<std::uint32_t>& gone) {
+  for (Edge& edge : changed.edges)
+    if (edge.kind == EdgeKind::kHost && edge.owner != kNone<SliceId> &&
+        gone.contains(raw(edge.owner)))
+      edge.weight_ns = 0;
 }
 
 }  // namespace lanescope::simulate
