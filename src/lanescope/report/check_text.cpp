@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/report/budget_words.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/markdown_escape.h"
@@ -29,18 +30,6 @@ std::string evidence_text(const Facts& facts, const Evidence& evidence) {
                      format_time_ns(trace.dur_ns(evidence.slice)));
 }
 
-std::string verdict_text(const BudgetReport& report) {
-  const std::size_t all = report.lines.size();
-  if (report.kept())
-    return fmt::format("The budget is kept: {} of {} {}.", all, all, all == 1 ? "line" : "lines");
-  std::string text = "The budget is broken: ";
-  if (report.broken > 0) text += fmt::format("{} of {} lines not kept", report.broken, all);
-  if (report.missing > 0)
-    text += fmt::format("{}{} of {} lines cannot be checked", report.broken > 0 ? "; " : "",
-                        report.missing, all);
-  return text + ".";
-}
-
 std::string about(const Facts& facts) {
   std::string text = facts.steps.marked
                          ? fmt::format("{} steady {}", facts.selection.steady.size(),
@@ -52,12 +41,6 @@ std::string about(const Facts& facts) {
 
 std::string details(const BudgetLine& line) {
   return line.state == BudgetState::kMissing ? "needs " + line.missing : sentence_text(line.text);
-}
-
-const char* label(BudgetState state) {
-  return state == BudgetState::kKept     ? "kept"
-         : state == BudgetState::kBroken ? "BROKEN"
-                                         : "MISSING";
 }
 
 std::vector<const BudgetLine*> ranked(const BudgetReport& report) {
@@ -93,13 +76,14 @@ std::vector<std::string> causes_text(const BudgetReport& report) {
 std::string markdown(const Facts& facts, const BudgetReport& report, const CheckOptions& options) {
   std::string out =
       fmt::format("# {}\n\n{} ({}) against {}\n\n| | limit | found |\n|---|---|---|\n",
-                  verdict_text(report), markdown_code(one_line(options.trace)), about(facts),
+                  budget_result(report.lines.size(), report.broken, report.missing),
+                  markdown_code(one_line(options.trace)), about(facts),
                   markdown_code(one_line(options.budget)));
   for (const BudgetLine* line : ranked(report)) {
     std::string found = markdown_escaped(details(*line));
     for (const Evidence& each : line->evidence)
       found += "<br>" + markdown_escaped(evidence_text(facts, each));
-    out += fmt::format("| {} | {} | {} |\n", label(line->state), line->key, found);
+    out += fmt::format("| {} | {} | {} |\n", budget_label(line->state), line->key, found);
   }
   for (const std::string& each : causes_text(report)) out += "\n" + markdown_escaped(each) + "\n";
   return out;
@@ -110,7 +94,7 @@ std::string markdown(const Facts& facts, const BudgetReport& report, const Check
 std::string check_text(const Facts& facts, const BudgetReport& report,
                        const CheckOptions& options) {
   if (options.markdown) return markdown(facts, report, options);
-  std::string out = verdict_text(report) + '\n';
+  std::string out = budget_result(report.lines.size(), report.broken, report.missing) + '\n';
   out += fmt::format("  {} ({}) against {}\n\n", one_line(options.trace), about(facts),
                      one_line(options.budget));
   const auto is_quiet_rule = [](const BudgetLine& line) {
@@ -122,7 +106,7 @@ std::string check_text(const Facts& facts, const BudgetReport& report,
   for (const BudgetLine* line : ranked(report)) {
     if (is_quiet_rule(*line)) continue;
     const std::string first =
-        fmt::format("{} {}  ", pad_right(label(line->state), 7), pad_right(line->key, 21));
+        fmt::format("{} {}  ", pad_right(budget_label(line->state), 7), pad_right(line->key, 21));
     out += wrapped(first, details(*line));
     for (const Evidence& each : line->evidence)
       out += wrapped("          > ", evidence_text(facts, each));

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <vector>
 
+#include "lanescope/report/budget_words.h"
 #include "lanescope/report/explain_screen.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/ranks_words.h"
@@ -19,18 +18,6 @@ using ranks::JobBudgetLine;
 using ranks::JobBudgetReport;
 
 constexpr std::size_t kKeyWidth = 22;
-
-const char* state_label(BudgetState state) {
-  switch (state) {
-    case BudgetState::kKept:
-      return "kept";
-    case BudgetState::kBroken:
-      return "BROKEN";
-    case BudgetState::kMissing:
-      return "MISSING";
-  }
-  return "";
-}
 
 std::string number_text(double value, const std::string& unit) {
   if (unit == "ratio") return fmt::format("{:.1f} %", 100 * value);
@@ -50,28 +37,16 @@ std::string found_text(const JobBudgetLine& line) {
   return text;
 }
 
-std::string result_text(const JobBudgetReport& report) {
-  const std::size_t all = report.lines.size();
-  if (report.kept())
-    return fmt::format("The budget is kept: {} of {} {}.", all, all, all == 1 ? "line" : "lines");
-  std::string text;
-  if (report.broken > 0) text = fmt::format("{} of {} lines not kept", report.broken, all);
-  if (report.missing > 0)
-    text += fmt::format("{}{} of {} lines cannot be checked", text.empty() ? "" : "; ",
-                        report.missing, all);
-  return "The budget is broken: " + text + ".";
-}
-
 }  // namespace
 
 std::string ranks_check_text(const JobBudgetReport& report, const JobCheck& check) {
-  std::string out = result_text(report) + "\n";
+  std::string out = budget_result(report.lines.size(), report.broken, report.missing) + "\n";
   out += fmt::format("  {} against {}\n\n", one_line(check.job), one_line(check.budget));
   for (const BudgetState state : {BudgetState::kBroken, BudgetState::kMissing, BudgetState::kKept})
     for (const JobBudgetLine& line : report.lines)
       if (line.state == state)
         out += wrapped(
-            fmt::format("{}{}", pad_right(state_label(state), 9), pad_right(line.key, kKeyWidth)),
+            fmt::format("{}{}", pad_right(budget_label(state), 9), pad_right(line.key, kKeyWidth)),
             found_text(line));
   if (report.broken == 0) return out;
   out += "\n";
