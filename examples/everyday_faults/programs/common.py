@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Callable
 
 import torch
 from torch import nn
 
-Step = Callable[[], Any]
-PAIRS = {}
-
-
-def pair(function: Callable[..., Step]) -> Callable[..., Step]:
-    """Enters a program into the list. It takes a Setting and whether it is the good twin, and returns its step."""
-    PAIRS[function.__name__] = function
-    return function
+from pair_list import PAIRS, Step, pair  # noqa: F401  of examples/faults, for the programs and record.py
 
 
 def mlp(s, width: int, layers: int, out: int = 0) -> nn.Sequential:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-Step = Callable[[], Any]
-PAIRS = {}
+from pair_list import PAIRS, Step, pair  # noqa: F401  of examples/faults, for the programs and record.py
+
 VARIANTS = ("before", "after")
-
-
-def pair(function: Callable[..., Step]) -> Callable[..., Step]:
-    PAIRS[function.__name__] = function
-    return function
 
 
 class Attention(nn.Module):
