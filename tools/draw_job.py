@@ -63,6 +63,12 @@ class Job:
         self.leaving = [self.random.uniform(0, args.leaving) for _ in self.ranks]
         self.sequences: Dict[str, int] = {}  # by group
         self.late = args.late_rank % args.ranks
+        self.world = args.world or args.ranks
+
+    def ranks_text(self, ranks: List[Rank]) -> str:
+        """As torch writes it: with a gap when there are more than 30."""
+        count = self.world if ranks is self.ranks else len(ranks)
+        return str([rank.number for rank in ranks]) if count <= 30 else "[0, 1, ... ]"
 
     def all_reduce(self, elements: int, transfer_us: float, group: str = "0", members: Optional[List[Rank]] = None) -> None:
         arrivals, sequence = [], self.sequences.setdefault(group, 0)
@@ -74,9 +80,9 @@ class Job:
         for rank, start, correlation in arrivals:
             end = last + transfer_us * (1 + self.leaving[rank.number]) + self.random.uniform(0, 0.01) * transfer_us
             size = elements * (2 if self.a.fault == "mismatch" and rank.number == self.late and sequence % 5 == 3 else 1)
-            args = {"Collective name": "allreduce", "In msg nelems": size, "Out msg nelems": size, "Group size": len(ranks),
+            args = {"Collective name": "allreduce", "In msg nelems": size, "Out msg nelems": size, "Group size": len(members) if members else self.world,
                     "dtype": "Float", "Process Group Name": group, "Process Group Description": "pair" if members else "default_pg",
-                    "Process Group Ranks": str([rank.number for rank in ranks]) if len(ranks) <= 30 else "[0, 1, ... ]"}
+                    "Process Group Ranks": self.ranks_text(ranks)}
             if self.a.sequence_numbers:
                 args["Seq"] = sequence
             rank.slice("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", start, end - start, 20, 0, device=0, stream=20,
@@ -140,7 +146,7 @@ class Job:
             start, end = event["ts"], event["ts"] + event["dur"]
             moved = [self.a.epoch_us + time * (1 + drift) + offset for time in (start, end)]
             events.append({**event, "ts": round(moved[0], 3), "dur": round(moved[1] - moved[0], 3)})
-        world = len(self.ranks)
+        world = self.world
         return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Drawn GPU", "numSms": 132}],
                 "distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": world, "pg_count": 1, "pg_config": [
                     {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": world, "ranks": list(range(world))}]},
@@ -194,6 +200,7 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("out", type=pathlib.Path)
     p.add_argument("--ranks", type=int, default=4)
+    p.add_argument("--world", type=int, default=0, help="the ranks drawn are the first ones of a job of so many (default: --ranks)")
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--kernels", type=int, default=24)
     p.add_argument("--buckets", type=int, default=6)
