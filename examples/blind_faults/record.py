@@ -32,8 +32,6 @@ sys.path.insert(0, os.path.join(HERE, "..", "faults"))
 import torch  # noqa: E402
 from harness import Setting, fingerprint, locked, measure, raise_clocks  # noqa: E402
 
-ACTIVE = 6
-
 
 class Middle(Setting):
     """Sizes between the small and the full ones: powers of two."""
@@ -52,18 +50,23 @@ def load(folder):
     return common.PAIRS, getattr(common, "VARIANTS", ("bad", "good"))
 
 
-def record(step, setting, recorder, path, stacks):
+def record(step, setting, recorder, path, active, options):
+    """Records so many steps. options: shapes (default: yes), stacks, memory, and marks: no marks of steps if false."""
     module = importlib.import_module("lanescope" if recorder == "lanescope" else "torch.profiler")
     names = ("CPU", "CUDA") if setting.device == "cuda" else ("CPU",)
-    prof = module.profile(activities=[getattr(module.ProfilerActivity, name) for name in names], record_shapes=True,
-                          with_stack=stacks,
-                          schedule=module.schedule(wait=1, warmup=2, active=ACTIVE, repeat=1))
+    marks = options.get("marks", True)
+    prof = module.profile(activities=[getattr(module.ProfilerActivity, name) for name in names],
+                          record_shapes=options.get("shapes", True), with_stack=options.get("stacks", False),
+                          profile_memory=options.get("memory", False),
+                          **({"schedule": module.schedule(wait=1, warmup=2, active=active, repeat=1)} if marks else {}))
     prof.start()
-    for number in range(3 + ACTIVE):
+    for number in range((3 if marks else 0) + active):
         step()
-        prof.step()
-        if number == 0:  # the profiler has just prepared itself, which takes a while
+        if marks:
+            prof.step()
+        if marks and number == 0:  # the profiler has just prepared itself, which takes a while
             raise_clocks(setting.device, 0.1)
+    setting.finish()
     prof.stop()
     prof.export_chrome_trace(path)
 
@@ -83,7 +86,8 @@ def time_and_record(job, function, good, args):
             step()
             row = measure(step, setting, args.seconds, 0)
         path = os.path.join(args.out, f"{job}.{args.recorder}.json.gz")
-        record(step, setting, args.recorder, path, args.stacks)
+        options = dict(getattr(function, "recording", {}))
+        record(step, setting, args.recorder, path, args.active, {**options, "stacks": args.stacks or options.get("stacks", False)})
     return {**row, "results": results, "bytes": os.path.getsize(path)}
 
 
@@ -157,6 +161,7 @@ def main():
     add("--small", action="store_true", help="sizes for a quick run on a CPU")
     add("--middle", action="store_true", help="sizes between the small and the full ones, for a CPU")
     add("--stacks", action="store_true", help="record Python stacks too (with_stack)")
+    add("--active", type=int, default=6, help="recorded steps (default: %(default)s)")
     add("--no-timing", action="store_true", help="traces only")
     add("--seconds", type=float, default=0.4, help="of timing per program (default: %(default)s)")
     add("--jobs", type=int, default=4, help="processes that prepare themselves at the same time (default: %(default)s); 0: none")
@@ -166,7 +171,8 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     pairs, variants = load(args.set)
     names = args.only.split(",") if args.only else list(pairs)
-    jobs = [(f"{name}.{variant}", pairs[name], variant == variants[1]) for name in names for variant in variants]
+    jobs = [(f"{name}.{variant}", pairs[name], variant == variants[1])
+            for name in names for variant in getattr(pairs[name], "variants", variants)]
     begin, rows, failed = time.monotonic(), {}, 0
     for name, row in (run_all if args.jobs else run_here)(jobs, args):
         rows[name] = row
