@@ -31,11 +31,12 @@ constexpr char kAttention[] =
 constexpr char kPinned[] = "https://docs.pytorch.org/docs/stable/data.html#memory-pinning";
 
 constexpr char kCells[] = "does one time step; a Python loop calls it for each";
-constexpr char kWholeLstm[] = "Use nn.LSTM or nn.GRU over the whole sequence instead of the cell";
+constexpr char kWholeLstm[] =
+    "If all inputs are known ahead: nn.LSTM or nn.GRU over the whole sequence";
 constexpr char kWholeLstmMore[] =
     "use nn.LSTM or nn.GRU: cuDNN runs the whole sequence in a few launches. A cell that changes "
     "its input by its own output needs a CUDA graph or torch.compile";
-constexpr char kWholeRnn[] = "Use nn.RNN over the whole sequence instead of the cell";
+constexpr char kWholeRnn[] = "If all inputs are known ahead: nn.RNN over the whole sequence";
 constexpr char kWholeRnnMore[] =
     "use nn.RNN, which takes the whole sequence in one call. A cell that changes its input by its "
     "own output needs a CUDA graph or torch.compile";

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -23,6 +24,19 @@ AttentionBackend backend_of(const Facts& facts, const KernelCall& kernel) {
   // FlashAttention 3 is written with CUTLASS's classes for sm90.
   if (has("flash") && has("Sm90")) return AttentionBackend::kFlash3;
   return AttentionBackend::kOther;
+}
+
+// Does a call get a mask of numbers or flags of query length x key length, and both are equal? A causal
+// mask is one.
+bool has_square_mask(const Facts& facts, SliceId op) {
+  const SliceId call = find_around(facts, op, "aten::scaled_dot_product_attention");
+  if (call == kNone<SliceId>) return false;
+  const auto inputs = operator_inputs(*facts.trace, call);
+  const auto query = inputs.tensor(0), key = inputs.tensor(1), mask = inputs.tensor(3);
+  if (!query || !key || !mask || query->rank() < 3 || key->rank() < 3 || mask->rank() < 2)
+    return false;
+  return mask->dim(1) == mask->dim(0) && mask->dim(1) == query->dim(1) &&
+         mask->dim(0) == key->dim(1) && mask->dim(0) > 1;
 }
 
 struct SlowAttention {
@@ -93,9 +107,21 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
-  add_attention_advice(facts, *longest, finding);
+  const bool is_masked = has_square_mask(facts, longest->op);
+  if (is_masked) {
+    finding.try_next = {
+        "if the mask is the causal one, pass is_causal=True and no attn_mask: half of "
+        "the scores are not computed then, and FlashAttention applies, which takes no "
+        "mask",
+        "for other patterns use torch.nn.attention.flex_attention, which skips blocks "
+        "that the mask empties"};
+    finding.action = say("If the mask is causal: is_causal=True instead of attn_mask");
+  } else {
+    add_attention_advice(facts, *longest, finding);
+  }
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
-  finding.brief = say("Fused attention runs far below the GPU's peak");
+  finding.brief = is_masked ? say("Attention with a mask runs far below the GPU's peak")
+                            : say("Fused attention runs far below the GPU's peak");
   return finding;
 }
 

@@ -61,5 +61,23 @@ TEST(SlowAttentionTest, IsQuietAboveItAndCountsCausalWorkByHalf) {
       find_in_steps("slow-attention", [](ProgramSketch& p) { draw_fused(p, 160, "True"); }));
 }
 
+// A causal mask is one of query length x key length; a mask of padding is not.
+TEST(SlowAttentionTest, AdvisesIsCausalForASquareMaskOnly) {
+  const auto advice = [](const std::string& mask) {
+    const auto finding = find_in_steps("slow-attention", [&](ProgramSketch& p) {
+      p.begin_op("aten::scaled_dot_product_attention",
+                 shapes("[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], " + mask + "]",
+                        R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "c10::BFloat16"])"));
+      draw_fused(p, 250);
+      p.end();
+    });
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(advice("[2048, 2048]"), ::testing::HasSubstr("is_causal=True"));
+  EXPECT_THAT(advice("[4, 1, 2048, 2048]"), ::testing::HasSubstr("is_causal=True"));
+  EXPECT_THAT(advice("[4, 1, 1, 2048]"), ::testing::Not(::testing::HasSubstr("is_causal")));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -1,0 +1,215 @@
+// A model that runs forward twice in one step, both times with its backward pass.
+//
+// Problem: two forward passes look like twice as many layers. Idea: a weight has one gradient, however
+// often it was used, so fewer accumulated gradients than layer calls of its shape mean that weights were
+// used again. Recurrent layers do that, too, but there the second use takes the result of the first. So
+// the first layer of both passes must take data: its backward part computes no gradient of its input.
+// Example: linear a, b, c, a, b, c with three accumulated gradients, and one product in the backward
+// part of both a.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+using analysis::Sizes;
+
+constexpr double kLeastShare = 0.05;
+constexpr std::size_t kFewestLayers = 3;  // of one forward pass
+
+bool is_layer(std::string_view op) {
+  return op == "aten::linear" || op == "aten::conv1d" || op == "aten::conv2d" ||
+         op == "aten::conv3d";
+}
+
+struct Layer {
+  const AutogradPair* pair = nullptr;
+  Sizes weight;
+  std::uint32_t name = 0, dims = 0;  // raw StringIds
+  bool is_like(const Layer& other) const { return name == other.name && dims == other.dims; }
+};
+
+struct StepLayers {
+  std::vector<Layer> layers;               // in order of time
+  std::vector<const AutogradPair*> pairs;  // of all operators
+  std::map<Sizes, std::uint64_t> accumulated;
+};
+
+struct ForwardTwice {
+  std::size_t layers = 0;  // of one pass, in the first such step
+  std::int64_t cost_ns = 0;
+  std::uint64_t calls = 0;
+  SliceId first{}, second{};  // the first layer of each pass
+};
+
+class TwiceFinder {
+ public:
+  explicit TwiceFinder(const Facts& facts)
+      : facts_(facts), trace_(*facts.trace), pairs_(autograd_pairs(facts)) {}
+
+  std::optional<ForwardTwice> run() {
+    gather();
+    ForwardTwice found;
+    std::unordered_set<std::uint32_t> again;
+    std::size_t such_steps = 0;
+    for (auto& [index, step] : steps_) {
+      const auto halves = second_pass(step);
+      if (!halves) continue;
+      const auto& [first, second, last] = *halves;
+      if (such_steps++ == 0) {
+        found.layers = step.layers.size() / 2;
+        found.first = first;
+        found.second = second;
+      }
+      for (const AutogradPair* pair : step.pairs) {
+        const std::int64_t time = trace_.start_ns(pair->forward);
+        if (time < trace_.start_ns(second) || time > trace_.start_ns(last)) continue;
+        again.insert(raw(pair->forward));
+        for (const SliceId node : pair->nodes) again.insert(raw(node));
+      }
+    }
+    if (such_steps == 0 || such_steps * 2 <= facts_.selection.steady.size()) return std::nullopt;
+    found.calls = again.size();
+    found.cost_ns = cost_of_calls(facts_, again);
+    if (share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastShare) return std::nullopt;
+    return found;
+  }
+
+ private:
+  void gather() {
+    for (const AutogradPair& pair : pairs_) {
+      const std::size_t step = steady_step_at(facts_, trace_.start_ns(pair.forward));
+      if (step == ~std::size_t{0}) continue;
+      steps_[step].pairs.push_back(&pair);
+      if (!is_layer(trace_.name(pair.forward))) continue;
+      const auto weight = operator_inputs(trace_, pair.forward).tensor(1);
+      const auto dims = trace_.slice_args(pair.forward).text(ArgKey::kInputDims);
+      if (!weight || !dims) continue;
+      steps_[step].layers.push_back(
+          {&pair, weight->dims, raw(trace_.slices().name[raw(pair.forward)]), raw(*dims)});
+    }
+    for (auto& [index, step] : steps_)
+      std::stable_sort(step.layers.begin(), step.layers.end(), [&](const Layer& a, const Layer& b) {
+        return trace_.start_ns(a.pair->forward) < trace_.start_ns(b.pair->forward);
+      });
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
+      const SliceId id{i};
+      if (trace_.kind(id) != CategoryKind::kCpuOp ||
+          trace_.name(id) != "torch::autograd::AccumulateGrad")
+        continue;
+      const auto step = steps_.find(steady_step_at(facts_, trace_.start_ns(id)));
+      if (step == steps_.end()) continue;
+      if (const auto gradient = operator_inputs(trace_, id).tensor(0))
+        ++step->second.accumulated[gradient->dims];
+    }
+  }
+
+  struct Halves {
+    SliceId first, second, last;  // first layers of both passes, the last layer of the second
+  };
+  // Keeps the layers whose weights are used twice; nothing: they are not one pass and the same again.
+  std::optional<Halves> second_pass(StepLayers& step) const {
+    std::map<Sizes, std::uint64_t> calls;
+    for (const Layer& layer : step.layers) ++calls[layer.weight];
+    std::erase_if(step.layers, [&](const Layer& layer) {
+      const auto gradients = step.accumulated.find(layer.weight);
+      return gradients == step.accumulated.end() || gradients->second * 2 != calls[layer.weight];
+    });
+    const std::size_t half = step.layers.size() / 2;
+    if (half < kFewestLayers || step.layers.size() % 2 != 0) return std::nullopt;
+    for (std::size_t i = 0; i < half; ++i)
+      if (!step.layers[i].is_like(step.layers[half + i])) return std::nullopt;
+    if (!takes_data(*step.layers[0].pair) || !takes_data(*step.layers[half].pair) ||
+        takes_data(*step.layers[1].pair))
+      return std::nullopt;
+    return Halves{step.layers[0].pair->forward, step.layers[half].pair->forward,
+                  step.layers.back().pair->forward};
+  }
+
+  // Does a layer's backward part compute no gradient of its input?
+  bool takes_data(const AutogradPair& pair) const {
+    std::size_t products = 0;
+    bool is_without = false;
+    for (const SliceId node : pair.nodes)
+      for (std::uint32_t i = raw(node) + 1;
+           i < trace_.slices().size() &&
+           trace_.slices().track[i] == trace_.slices().track[raw(node)] &&
+           trace_.start_ns(SliceId{i}) < trace_.end_ns(node);
+           ++i) {
+        const std::string_view op = trace_.name(SliceId{i});
+        if (op == "aten::mm" || op == "aten::bmm") ++products;
+        if (op != "aten::convolution_backward") continue;
+        const auto wanted = operator_inputs(trace_, SliceId{i}).flags(10);  // input, weight, bias
+        is_without = is_without || (wanted.size() == 3 && !wanted[0]);
+      }
+    return is_without || products == 1;
+  }
+
+  const Facts& facts_;
+  const Trace& trace_;
+  std::vector<AutogradPair> pairs_;
+  std::map<std::size_t, StepLayers> steps_;
+};
+
+std::optional<ForwardTwice> measure_forward_twice(const Facts& facts) {
+  return TwiceFinder(facts).run();
+}
+
+Finding tell_forward_twice(const Facts& facts, const ForwardTwice& found) {
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          "{} layers run forward twice [per step] with equal shapes and the same weights, and the "
+          "backward pass goes through both: the second time takes {} [per step] ({}).",
+          {count(found.layers), ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls, finding);
+  finding.arithmetic.push_back(
+      say("counted: layers of two equal sequences, of whose weights half as many gradients are "
+          "accumulated as the layers were called; the first layer of both takes data, since no "
+          "gradient of its input is computed"));
+  finding.arithmetic.push_back(
+      say("the trace does not tell whether both inputs hold equal values"));
+  for (const auto& [slice, what] : {std::pair(found.second, "the first layer of the second pass"),
+                                    std::pair(found.first, "the first layer of the first pass")}) {
+    Sentence line = say(what);
+    add_line(facts, slice, line);
+    finding.evidence.push_back({slice, std::move(line)});
+  }
+  finding.try_next = {"if both take the same input, run the model once and use its result twice",
+                      "if they take different inputs, join them into one batch and run it once"};
+  finding.brief = say(facts,
+                      "The same {} layers run forward twice [per step], each time with a backward "
+                      "pass",
+                      {count(found.layers)});
+  finding.action =
+      say("Same input: use one result twice. Different inputs: join them into one batch");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule forward_twice_rule = {
+    .id = "forward-twice",
+    .question = "does a model run forward twice in a step?",
+    .meant_by = "forward twice repeated same again duplicate",
+    .order = 437,
+    .needs = {need::kAnyWork},
+    .only_if = has_marked_steps<1>,
+    .run = measure_and_tell<measure_forward_twice, tell_forward_twice>,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,74 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+struct Drawn {
+  int passes = 2;
+  int gradients = 3;            // accumulated, of the three weights of the model
+  bool takes_result = false;    // the second pass takes the result of the first
+  bool is_other_shape = false;  // of the second pass' input
+};
+
+// On the CPU: a model of three layers of 100 us, and their nodes of 100 us.
+Trace draw(const Drawn& drawn) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    const std::int64_t first = number;
+    for (int pass = 0; pass < drawn.passes; ++pass)
+      for (int layer = 0; layer < 3; ++layer) {
+        const std::string rows = pass > 0 && drawn.is_other_shape ? "16" : "8";
+        p.begin_op("aten::linear", {.sequence = number,
+                                    .input_dims = "[[" + rows + ", 4], [4, 4]]",
+                                    .input_types = R"(["float", "float"])"});
+        p.begin_op("aten::addmm", {.sequence = number++}).pass(96).end().end();
+      }
+    for (std::int64_t n = number; n-- > first;) {
+      const std::int64_t place = n - first;
+      p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
+                 {.sequence = n, .fwd_thread = 1});
+      // The gradient of the weight, and that of the input if it is the result of a layer.
+      p.cpu_op("aten::mm", 10);
+      if (place % 3 != 0 || (place == 3 && drawn.takes_result)) p.cpu_op("aten::mm", 10);
+      p.pass(place % 3 != 0 || (place == 3 && drawn.takes_result) ? 78 : 88).end();
+    }
+    for (int i = 0; i < drawn.gradients; ++i) {
+      p.begin_op("torch::autograd::AccumulateGrad",
+                 {.input_dims = "[[4, 4]]", .input_types = R"(["float"])"});
+      p.pass(6).end();
+    }
+  });
+  return program.trace();
+}
+
+// The second pass: three layers and three nodes.
+TEST(ForwardTwiceTest, CountsTheSecondPassAndItsBackwardPart) {
+  const auto finding = find_by_rule(draw({}), "forward-twice");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(600));
+  EXPECT_EQ(finding->brief.values[0].integer, 3);
+}
+
+TEST(ForwardTwiceTest, IsQuietAboutTwoModels) {
+  EXPECT_FALSE(find_by_rule(draw({.gradients = 6}), "forward-twice"));
+}
+
+TEST(ForwardTwiceTest, IsQuietAboutRecurrentLayers) {
+  EXPECT_FALSE(find_by_rule(draw({.takes_result = true}), "forward-twice"));
+}
+
+TEST(ForwardTwiceTest, IsQuietAboutOtherShapesAndOnePass) {
+  EXPECT_FALSE(find_by_rule(draw({.is_other_shape = true}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw({.passes = 1}), "forward-twice"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,194 @@
+// Products with a one-hot matrix: all but one element of each row are zeros.
+//
+// Idea: aten::one_hot of indices [n] with c classes makes a matrix [n, c]; later products of the same
+// step that take a matrix of that shape, or of its transposed shape, multiply with it. Example: one_hot
+// of [4096] with 32,000 classes, to(float), then mm([4096, 32000], [32000, 512]).
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+using analysis::Tensor;
+
+constexpr double kLeastShare = 0.03;
+// Few classes are a product that GPUs are good at.
+constexpr std::int64_t kFewestClasses = 65, kFewestRows = 2;
+
+bool is_product(std::string_view op) {
+  static constexpr std::array<std::string_view, 5> kProducts = {
+      "aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear"};
+  return std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end();
+}
+
+struct Matrix {
+  std::int64_t rows = 0, classes = 0;
+  SliceId made_by{};
+};
+
+struct OneHotProduct {
+  Matrix matrix;  // of the product with most time
+  SliceId longest = kNone<SliceId>;
+  std::uint64_t products = 0;
+  std::int64_t cost_ns = 0;  // of the products and of making the matrices
+  std::uint64_t calls = 0;
+};
+
+// The matrix that a call of aten::one_hot makes. Where the number of classes is not an argument, it is
+// the size of the zeros inside.
+std::optional<Matrix> matrix_of(const Trace& trace, SliceId op) {
+  const auto inputs = operator_inputs(trace, op);
+  const auto index = inputs.tensor(0);
+  if (!index) return std::nullopt;
+  Matrix matrix{static_cast<std::int64_t>(index->elements()), 0, op};
+  if (const auto classes = inputs.value(1); classes && classes->integer && *classes->integer > 0)
+    matrix.classes = *classes->integer;
+  for (std::uint32_t i = raw(op) + 1; matrix.classes == 0 && i < trace.slices().size() &&
+                                      trace.slices().track[i] == trace.slices().track[raw(op)] &&
+                                      trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i)
+    if (trace.name(SliceId{i}).starts_with("aten::scatter_"))
+      if (const auto into = operator_inputs(trace, SliceId{i}).tensor(0); into && into->rank() > 0)
+        matrix.classes = into->dims.back();
+  if (matrix.rows < kFewestRows || matrix.classes < kFewestClasses) return std::nullopt;
+  return matrix;
+}
+
+bool is_matrix(const Tensor& tensor, const Matrix& matrix) {
+  if (tensor.rank() < 2 ||
+      tensor.elements() != static_cast<double>(matrix.rows) * static_cast<double>(matrix.classes))
+    return false;
+  return tensor.dim(0) == matrix.classes ||
+         (tensor.rank() == 2 && tensor.dim(1) == matrix.classes && tensor.dim(0) == matrix.rows);
+}
+
+class ProductFinder {
+ public:
+  explicit ProductFinder(const Facts& facts) : facts_(facts), trace_(*facts.trace) {}
+
+  std::optional<OneHotProduct> run() {
+    find_matrices();
+    if (matrices_.empty()) return std::nullopt;
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) visit(SliceId{i});
+    if (found_.products == 0) return std::nullopt;
+    for (const auto& [step, matrices] : matrices_)
+      for (const Matrix& matrix : matrices)
+        if (used_.contains(raw(matrix.made_by))) calls_.insert(raw(matrix.made_by));
+    found_.calls = calls_.size();
+    found_.cost_ns = cost_of_calls(facts_, calls_);
+    if (share_of(found_.cost_ns, facts_.steady_wall_ns()) < kLeastShare) return std::nullopt;
+    return found_;
+  }
+
+ private:
+  void find_matrices() {
+    for (const CallSequence& sequence : call_sequences(facts_))
+      for (const SliceId op : sequence)
+        if (trace_.name(op) == "aten::one_hot")
+          if (const auto matrix = matrix_of(trace_, op))
+            matrices_[steady_step_at(facts_, trace_.start_ns(op))].push_back(*matrix);
+  }
+
+  // Products on any thread: those of the backward pass take the matrix, too.
+  void visit(SliceId op) {
+    if (trace_.kind(op) != CategoryKind::kCpuOp || !is_product(trace_.name(op))) return;
+    for (SliceId up = facts_.nesting.parent[raw(op)]; up != kNone<SliceId>;
+         up = facts_.nesting.parent[raw(up)])
+      if (calls_.contains(raw(up))) return;
+    const auto step = matrices_.find(steady_step_at(facts_, trace_.start_ns(op)));
+    if (step == matrices_.end()) return;
+    const auto inputs = operator_inputs(trace_, op);
+    for (std::size_t slot = 0; slot < 3; ++slot) {
+      const auto tensor = inputs.tensor(slot);
+      // A one-hot matrix is cast before it is multiplied, so the type does not tell.
+      if (!tensor || (trace_.name(op) == "aten::linear" && slot > 0)) continue;
+      for (const Matrix& matrix : step->second) {
+        if (!is_matrix(*tensor, matrix) || trace_.start_ns(op) < trace_.end_ns(matrix.made_by))
+          continue;
+        used_.insert(raw(matrix.made_by));
+        calls_.insert(raw(op));
+        ++found_.products;
+        if (found_.longest == kNone<SliceId> || trace_.dur_ns(op) > trace_.dur_ns(found_.longest)) {
+          found_.longest = op;
+          found_.matrix = matrix;
+        }
+        return;
+      }
+    }
+  }
+
+  const Facts& facts_;
+  const Trace& trace_;
+  std::map<std::size_t, std::vector<Matrix>> matrices_;  // by steady step
+  std::unordered_set<std::uint32_t> calls_, used_;
+  OneHotProduct found_;
+};
+
+std::optional<OneHotProduct> measure_one_hot_product(const Facts& facts) {
+  return ProductFinder(facts).run();
+}
+
+Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
+  const auto rows = static_cast<std::uint64_t>(found.matrix.rows);
+  const auto classes = static_cast<std::uint64_t>(found.matrix.classes);
+  const std::uint64_t steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          "{} [product|products] [per step] [takes|take] a matrix of the shape that {} made, {} x "
+          "{}, in "
+          "which one element of a row is 1 and all others are 0: {} [per step] ({}).",
+          {count(std::max<std::uint64_t>(1, found.products / steps)), name("aten::one_hot"),
+           count(rows), count(classes), ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls, finding);
+  finding.arithmetic.push_back(say(
+      "counted: products that begin after aten::one_hot in the same step and take a matrix of "
+      "its shape, or of the transposed shape, those of the backward pass too, and aten::one_hot "
+      "itself"));
+  // The matrix first: its place is where the program must change.
+  Sentence made = say("the matrix");
+  add_line(facts, found.matrix.made_by, made);
+  finding.evidence.push_back({found.matrix.made_by, std::move(made)});
+  Sentence line = say("the longest of these products");
+  add_line(facts, found.longest, line);
+  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.try_next = {
+      "to take rows of a table, use F.embedding(index, table) or table[index]: they read one row "
+      "for "
+      "each index",
+      "to add up rows by class, use index_add_ or scatter_add_"};
+  for (const char* covered :
+       {"hotspot-kernel", "fp32-matmul", "slow-gemm", "no-roof", "memory-roof"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief = say("A product takes a one-hot matrix, {} x {}: almost all of it are zeros",
+                      {count(rows), count(classes)});
+  finding.action = say("Take the rows themselves: F.embedding(index, table) or table[index]");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule one_hot_product_rule = {
+    .id = "one-hot-product",
+    .question = "does a product take a one-hot matrix?",
+    .meant_by = "one_hot onehot embedding index zeros",
+    .order = 499,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_one_hot_product, tell_one_hot_product>,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// On the CPU: one_hot of 32 indices in 100 us, a product of 100 us, and its backward part.
+Trace draw(const std::string& classes, const std::string& left) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op("aten::one_hot", {.input_dims = "[[32], []]",
+                                 .input_types = R"(["long int", "Scalar"])",
+                                 .concrete_inputs = "[\"\", \"" + classes + "\"]"});
+    p.pass(98).end();
+    p.begin_op("aten::matmul",
+               {.input_dims = "[" + left + ", [500, 8]]", .input_types = R"(["float", "float"])"});
+    p.begin_op("aten::mm",
+               {.input_dims = "[" + left + ", [500, 8]]", .input_types = R"(["float", "float"])"});
+    p.pass(96).end().end();
+    p.begin_op("autograd::engine::evaluate_function: MmBackward0");
+    p.begin_op("aten::mm",
+               {.input_dims = "[[500, 32], [32, 8]]", .input_types = R"(["float", "float"])"});
+    p.pass(46).end().end();
+  });
+  return program.trace();
+}
+
+// 100 us of one_hot, 100 of the product, 48 of that in the backward pass.
+TEST(OneHotProductTest, CountsTheProductsThatTakeTheMatrix) {
+  const auto finding = find_by_rule(draw("500", "[32, 500]"), "one-hot-product");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(248));
+  EXPECT_EQ(finding->verdict.values[0].integer, 2);
+  EXPECT_EQ(finding->brief.values[0].integer, 32);
+  EXPECT_EQ(finding->brief.values[1].integer, 500);
+}
+
+TEST(OneHotProductTest, IsQuietAboutFewClassesAndOtherMatrices) {
+  EXPECT_FALSE(find_by_rule(draw("64", "[32, 64]"), "one-hot-product"));
+  EXPECT_FALSE(find_by_rule(draw("400", "[64, 500]"), "one-hot-product"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

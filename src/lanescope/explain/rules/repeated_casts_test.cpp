@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+Fields inputs(const std::string& dims, const std::string& types) {
+  return {.input_dims = dims, .input_types = types};
+}
+
+// 50 us: float32 to bfloat16.
+void cast(ProgramSketch& p, const std::string& size) {
+  p.begin_op("aten::to", inputs("[" + size + "]", R"(["float"])"));
+  p.begin_op("aten::copy_",
+             inputs("[" + size + ", " + size + "]", R"(["c10::BFloat16", "float"])"));
+  p.pass(46).end().end();
+}
+
+struct Drawn {
+  int uses = 4;       // of weights of one shape, a step
+  int gradients = 0;  // accumulated; 0: no backward pass
+  bool is_autocast = false;
+  bool is_frozen = false;           // casts without nodes
+  std::string input = "[16, 256]";  // of the layer
+};
+
+// On the CPU: casts of [256, 256], each followed by its layer of 100 us, and the backward pass.
+Trace draw(const Drawn& drawn) {
+  const std::string weight = "[256, 256]";
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int use = 0; use < drawn.uses; ++use) {
+      if (!drawn.is_autocast) cast(p, weight);
+      const std::string type = drawn.is_autocast ? "float" : "c10::BFloat16";
+      p.begin_op("aten::linear", inputs("[" + drawn.input + ", " + weight + "]",
+                                        "[\"" + type + "\", \"" + type + "\"]"));
+      if (drawn.is_autocast) cast(p, weight);
+      p.pass(drawn.is_autocast ? 48 : 98).end();
+    }
+    const std::string node = "autograd::engine::evaluate_function: ";
+    for (int use = 0; drawn.gradients > 0 && !drawn.is_frozen && use < drawn.uses; ++use) {
+      p.begin_op(node + "ToCopyBackward0");
+      p.begin_op("ToCopyBackward0", inputs("[" + weight + "]", R"(["c10::BFloat16"])"));
+      p.pass(6).end().end();
+    }
+    for (int i = 0; i < drawn.gradients; ++i) {
+      p.begin_op(node + "torch::autograd::AccumulateGrad");
+      p.begin_op("torch::autograd::AccumulateGrad", inputs("[" + weight + "]", R"(["float"])"));
+      p.pass(6).end().end();
+    }
+  });
+  return program.trace();
+}
+
+TEST(RepeatedCastsTest, CountsCastsBeyondTheWeightsThatHaveGradients) {
+  for (const bool is_autocast : {false, true}) {
+    const auto finding =
+        find_by_rule(draw({.gradients = 1, .is_autocast = is_autocast}), "repeated-casts");
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->at_stake_ns, us(150));  // 3 of 4 casts
+    EXPECT_EQ(finding->action.pattern.find("autocast") != std::string::npos, is_autocast);
+  }
+}
+
+TEST(RepeatedCastsTest, CountsAllCastsWithoutABackwardPass) {
+  const auto finding = find_by_rule(draw({}), "repeated-casts");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(200));
+  EXPECT_EQ(finding->brief.values[1].integer, 4);
+  EXPECT_NE(finding->try_next[0].find("model.to(torch.bfloat16)"), std::string::npos);
+}
+
+// Mixed precision casts each weight once a step.
+TEST(RepeatedCastsTest, IsQuietAboutOneCastOfEachWeight) {
+  EXPECT_FALSE(find_by_rule(draw({.gradients = 4}), "repeated-casts"));
+  EXPECT_FALSE(find_by_rule(draw({.gradients = 4, .is_autocast = true}), "repeated-casts"));
+}
+
+TEST(RepeatedCastsTest, IsQuietAboutFrozenWeights) {
+  EXPECT_FALSE(find_by_rule(draw({.gradients = 1, .is_frozen = true}), "repeated-casts"));
+}
+
+// What has the shape of the weight may be the layer's input.
+TEST(RepeatedCastsTest, IsQuietAboutInputs) {
+  EXPECT_FALSE(find_by_rule(draw({.input = "[256, 256]"}), "repeated-casts"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,120 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+Fields inputs(const std::string& dims, const std::string& types, const std::string& concrete) {
+  return {.input_dims = dims, .input_types = types, .concrete_inputs = concrete};
+}
+
+// 100 us: aten::arange, or another that makes [length].
+void make(ProgramSketch& p, const char* op, int length) {
+  const std::string size = std::to_string(length);
+  p.begin_op(op, inputs("[[]]", R"(["Scalar"])", "[\"" + size + "\"]"));
+  p.begin_op("aten::empty", inputs("[[]]", R"(["ScalarList"])", "[\"[" + size + "]\"]"));
+  p.pass(96).end().end();
+}
+
+// 100 us, of tensors of these sizes.
+void compute(ProgramSketch& p, const char* op, const std::string& dims, const std::string& types,
+             const std::string& concrete = R"(["", ""])") {
+  p.begin_op(op, inputs(dims, types, concrete)).pass(98).end();
+}
+
+struct Drawn {
+  const char* source = "aten::arange";
+  int layers = 4;
+  int longer_by = 0;  // each step
+  bool has_counter = false;
+  bool takes_input = false;  // sin of a tensor of the program
+};
+
+// On the CPU, layers of 300 us: arange, sin of it, and the sum with the layer's input.
+Trace draw(const Drawn& drawn) {
+  ProgramSketch program;
+  int length = 64;
+  program.steps(4, [&](ProgramSketch& p) {
+    const std::string size = std::to_string(length);
+    for (int layer = 0; layer < drawn.layers; ++layer) {
+      make(p, drawn.source, length);
+      if (drawn.has_counter)
+        compute(p, "aten::mul", "[[" + size + "], []]", R"(["float", "long int"])");
+      else
+        compute(p, "aten::sin", drawn.takes_input ? "[[8]]" : "[[" + size + "]]", R"(["float"])");
+      compute(p, "aten::add", "[[8, " + size + "], [" + size + "]]", R"(["float", "float"])");
+    }
+    length += drawn.longer_by;
+  });
+  return program.trace();
+}
+
+// Of each layer 200 us. The sum takes a tensor of the program.
+TEST(RepeatedConstantsTest, CountsWhatDependsOnNoTensorOfTheProgram) {
+  const auto finding = find_by_rule(draw({}), "repeated-constants");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(800));
+  EXPECT_EQ(finding->brief.values[0].integer, 4);  // times a step
+  EXPECT_EQ(finding->brief.values[2].text, "aten::sin");
+}
+
+TEST(RepeatedConstantsTest, KeepsOneAStepWhereTheResultMayChangeWithTheStep) {
+  for (const Drawn& drawn : {Drawn{.longer_by = 1}, Drawn{.has_counter = true}}) {
+    const auto finding = find_by_rule(draw(drawn), "repeated-constants");
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->at_stake_ns, us(600));
+  }
+}
+
+TEST(RepeatedConstantsTest, SaysWhenItIsOnceInEachStep) {
+  const auto finding = find_by_rule(draw({.layers = 1}), "repeated-constants");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(200));
+  EXPECT_NE(finding->brief.pattern.find("in each step"), std::string::npos);
+}
+
+TEST(RepeatedConstantsTest, IsQuietWhereSomethingChanges) {
+  EXPECT_FALSE(find_by_rule(draw({.layers = 1, .longer_by = 1}), "repeated-constants"));
+  EXPECT_FALSE(find_by_rule(draw({.layers = 1, .has_counter = true}), "repeated-constants"));
+}
+
+// A program keeps its state in tensors that begin as zeros.
+TEST(RepeatedConstantsTest, IsQuietAboutZeros) {
+  EXPECT_FALSE(find_by_rule(draw({.source = "aten::zeros"}), "repeated-constants"));
+}
+
+// Of the layer only the arange is one.
+TEST(RepeatedConstantsTest, EndsBeforeATensorOfTheProgram) {
+  const auto finding = find_by_rule(draw({.takes_input = true}), "repeated-constants");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(400));
+}
+
+// ones, triu and the cast of it make a mask; two tensors of one shape must both be made here.
+TEST(RepeatedConstantsTest, FollowsMasksAndTellsEqualShapesApart) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int layer = 0; layer < 2; ++layer) {
+      p.begin_op("aten::ones", inputs("[[]]", R"(["ScalarList"])", R"(["[8, 8]"])"));
+      p.begin_op("aten::empty", inputs("[[]]", R"(["ScalarList"])", R"(["[8, 8]"])"));
+      p.pass(96).end().end();
+      compute(p, "aten::triu", "[[8, 8], []]", R"(["float", "Scalar"])", R"(["", "1"])");
+      compute(p, "aten::mul", "[[8, 8], []]", R"(["float", "double"])");
+      compute(p, "aten::sub", "[[8, 8], [8, 8]]", R"(["float", "float"])");  // scores - mask?
+      compute(p, "aten::mm", "[[8, 8], [8, 8]]", R"(["float", "float"])");
+    }
+  });
+  const auto finding = find_by_rule(program.trace(), "repeated-constants");
+  ASSERT_TRUE(finding);
+  // triu and mul made two of that shape: sub may be of both.
+  EXPECT_EQ(finding->at_stake_ns, us(800));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
