@@ -21,7 +21,7 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"missing-field", Severity::kLost, "the event lacks a field it needs"},
     {"unknown-phase", Severity::kLost,
      "the event is of a kind (phase, packet) that lanescope does not read"},
-    {"bad-time", Severity::kLost, "a time does not fit 64-bit nanoseconds"},
+    {"bad-time", Severity::kLost, "a time or duration that no clock gives"},
     {"sub-nanosecond", Severity::kNote, "digits below one nanosecond were cut off"},
     {"negative-duration", Severity::kRepaired, "a duration below zero was read as zero"},
     {"missing-duration", Severity::kRepaired,

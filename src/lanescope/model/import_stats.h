@@ -26,7 +26,7 @@ enum class ImportIssue : std::uint8_t {
   kWrongType,         // a field of another JSON type than the format says
   kMissingField,      // an event without a field it needs (ts, name, ph)
   kUnknownPhase,      // a "ph" that lanescope does not read
-  kBadTime,           // a time that does not fit 64-bit nanoseconds
+  kBadTime,           // a time or duration that no clock gives (model/time_limits.h)
   kSubNanosecond,     // digits below one nanosecond were cut off
   kNegativeDuration,  // dur < 0, read as 0
   kMissingDuration,   // an X event without dur, read as 0

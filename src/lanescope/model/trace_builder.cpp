@@ -1,6 +1,7 @@
 // Takes events in any order and appends them to the columns; finish_trace.cpp sorts them.
 #include "lanescope/model/trace_builder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lanescope/model/each_column.h"
@@ -131,10 +132,14 @@ void TraceBuilder::add_slice_at(std::uint32_t event_index, TrackId track, Catego
     stats().count(ImportIssue::kNegativeDuration);
     dur_ns = 0;
   }
+  if (!is_possible_time(start_ns) || !durations_.take(dur_ns)) {
+    stats().count(ImportIssue::kBadTime);
+    start_ns = std::clamp(start_ns, -kMaxTimeNs, kMaxTimeNs);
+    dur_ns = 0;
+  }
   auto& slices = tables_.slices;
   slices.start_ns.push_back(start_ns);
-  // An end beyond 64-bit time would overflow every later sum, so the slice is cut there.
-  slices.dur_ns.push_back(saturating_end(start_ns, dur_ns) - start_ns);
+  slices.dur_ns.push_back(dur_ns);
   slices.name.push_back(name);
   slices.track.push_back(track);
   slices.category.push_back(category);

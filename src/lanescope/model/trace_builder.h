@@ -11,6 +11,7 @@
 #include "lanescope/base/result.h"
 #include "lanescope/base/string_pool.h"
 #include "lanescope/model/args_builder.h"
+#include "lanescope/model/time_limits.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope {
@@ -134,6 +135,7 @@ class TraceBuilder {
   void find_api_calls();
   Trace hand_over();
 
+  DurationLimit durations_;
   TraceTables<GrowingColumn> tables_;  // all but the arguments and texts
   ArgsBuilder args_;
   StringPool strings_;

@@ -138,16 +138,37 @@ TEST(TraceBuilderTest, TheWindowReachesFromTheFirstCaptureSpanToTheLast) {
   EXPECT_EQ(trace.window_end_ns(), 250);
 }
 
-TEST(TraceBuilderTest, NegativeAndEndlessDurationsAreMended) {
+TEST(TraceBuilderTest, NegativeAndEndlessDurationsAreReadAsZero) {
   Builder b;
   b.add_slice(b.cpu, b.op, b.name("negative"), 10, -5, kNone<ArgsId>);
-  b.add_slice(b.cpu, b.op, b.name("endless"), 10, INT64_MAX, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("endless"), 11, INT64_MAX, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("before all clocks"), INT64_MIN, 7, kNone<ArgsId>);
   const Trace trace = b.done();
-  EXPECT_EQ(trace.name(SliceId{0}), "endless");
-  EXPECT_EQ(trace.end_ns(SliceId{0}), INT64_MAX);
+  EXPECT_EQ(trace.start_ns(SliceId{0}), -kMaxTimeNs);
+  EXPECT_EQ(trace.dur_ns(SliceId{0}), 0);
   EXPECT_EQ(trace.dur_ns(SliceId{1}), 0);
+  EXPECT_EQ(trace.name(SliceId{2}), "endless");
+  EXPECT_EQ(trace.dur_ns(SliceId{2}), 0);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kNegativeDuration].count, 1u);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kBadTime].count, 2u);
 }
+
+// Analyses add durations up; their sum must fit 64 bits whatever a file says.
+TEST(TraceBuilderTest, LongDurationsShareNineYears) {
+  constexpr std::int64_t most = DurationLimit::kMostLongNs;
+  Builder b;
+  b.add_slice(b.cpu, b.op, b.name("all but a day"), 0, most - 86'400'000'000'000, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("no room"), 1, 2 * 86'400'000'000'000, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("room"), 2, 86'400'000'000'000, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("short"), 3, DurationLimit::kLongNs, kNone<ArgsId>);
+  const Trace trace = b.done();
+  EXPECT_EQ(trace.dur_ns(SliceId{0}), most - 86'400'000'000'000);
+  EXPECT_EQ(trace.dur_ns(SliceId{1}), 0);
+  EXPECT_EQ(trace.dur_ns(SliceId{2}), 86'400'000'000'000);
+  EXPECT_EQ(trace.dur_ns(SliceId{3}), DurationLimit::kLongNs);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kBadTime].count, 1u);
+}
+
 TEST(TraceBuilderTest, CategoriesBeyondTheLimitAreCountedAsLost) {
   Builder b;  // "none" and one for b.op exist
   CategoryId last{};

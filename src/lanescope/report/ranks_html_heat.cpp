@@ -80,11 +80,10 @@ std::string draw_heat(const Job& job, std::int64_t darkest, const std::string& i
     for (std::size_t column = 0; column < columns.size(); ++column) {
       const HeatCell cell = latest(job, rows, row, columns, column);
       const double x = left + cell_width * static_cast<double>(column);
-      const auto shade = static_cast<int>(static_cast<double>(cell.late_ns) * kShades /
-                                          static_cast<double>(darkest));
+      const double share = static_cast<double>(cell.late_ns) / static_cast<double>(darkest);
+      const auto shade = static_cast<int>(std::clamp(share, 0.0, 1.0) * kShades);
       svg.rect(x, y, cell_width - 1, height - 1, "rail", {});
-      svg.rect(x, y, cell_width - 1, height - 1,
-               fmt::format("heat h{}", std::clamp(shade, 0, kShades)),
+      svg.rect(x, y, cell_width - 1, height - 1, fmt::format("heat h{}", shade),
                is_wide ? cell_tooltip(job, cell) : std::string());
     }
   }

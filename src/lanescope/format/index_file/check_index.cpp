@@ -7,6 +7,7 @@
 
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
+#include "lanescope/model/time_limits.h"
 
 namespace lanescope::format {
 namespace {
@@ -105,10 +106,10 @@ Result<void> check_slices(const TraceColumns& columns, ArgsCheck& args) {
   const SliceColumns& slices = columns.slices;
   const std::size_t count = slices.size();
   const std::size_t texts = columns.strings.size(), categories = columns.categories.size();
+  DurationLimit durations;
   for (std::size_t i = 0; i < count; ++i) {
-    std::int64_t end_ns = 0;
-    EXPECT_FIT(slices.dur_ns[i] >= 0 &&
-                   !__builtin_add_overflow(slices.start_ns[i], slices.dur_ns[i], &end_ns),
+    EXPECT_FIT(is_possible_time(slices.start_ns[i]) && slices.dur_ns[i] >= 0 &&
+                   durations.take(slices.dur_ns[i]),
                "a slice whose times do not fit");
     EXPECT_FIT(is_row(slices.name[i], texts) && is_row(slices.category[i], categories),
                "a slice without its name or category");

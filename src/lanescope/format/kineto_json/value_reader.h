@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lanescope/format/kineto_json/json_walk.h"
+#include "lanescope/model/time_limits.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -16,11 +17,6 @@ struct ArgValue {
   std::uint64_t bits = 0;
   std::string_view raw;  // its text; for a string, without the quotes
 };
-
-// 73 years in both directions: beyond any clock since 1970, so starts, ends and their differences
-// fit 64 bits.
-inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
-constexpr bool is_possible_time(std::int64_t ns) { return ns >= -kMaxTimeNs && ns <= kMaxTimeNs; }
 
 // Microseconds with up to three decimals, like nearly all times, as nanoseconds. False: use
 // codec::parse_decimal. `token` is in a text with codec::kJsonPadding.
