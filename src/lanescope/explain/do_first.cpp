@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMostTakers = 3;
 constexpr double kLeastShare = 0.05;
+constexpr std::size_t kEnoughSteps = 3;  // to know what each of them pays
 
 bool is_general(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);
@@ -40,7 +41,7 @@ bool is_cost(const Explanation& explanation, const Finding& finding) {
 }
 
 // Findings that may be acted on, in their order, the bound at the place that its stake gives it.
-std::vector<std::size_t> candidates_of(const Explanation& explanation) {
+std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_start_of_program) {
   const std::vector<Finding>& findings = explanation.findings;
   std::vector<std::size_t> found;
   std::int64_t largest_cost_ns = 0;
@@ -64,11 +65,18 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation) {
         (is_cost(explanation, finding) && !is_general(finding)) || is_unexplained)
       found.push_back(i);
   }
+  // What happened once comes first where it is most of the recording. But without marked steps the
+  // recording begins with the program: then what each of several steps pays comes first.
+  const bool has_cost_of_steps =
+      has_start_of_program && std::any_of(found.begin(), found.end(), [&](std::size_t i) {
+        return findings[i].kind == FindingKind::kCost && !is_general(findings[i]) &&
+               findings[i].at_stake_ratio >= kLeastShare;
+      });
   const auto comes_before = [&](std::size_t a, std::size_t b) {
     const auto rank = [&](const Finding& each) {
-      return each.kind == FindingKind::kEnds                   ? 0
-             : each.leads || each.kind == FindingKind::kMemory ? 1
-                                                               : 2;
+      if (each.kind == FindingKind::kEnds) return 0;
+      if (each.kind == FindingKind::kMemory) return 1;
+      return each.leads ? (has_cost_of_steps ? 3 : 1) : 2;
     };
     const Finding &left = findings[a], &right = findings[b];
     return rank(left) != rank(right)
@@ -211,7 +219,8 @@ std::optional<Together> gain_together(const Explanation& explanation,
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation) {
   std::vector<Suggestion> chosen;
   const std::int64_t wall_ns = facts.per_step(facts.steady_wall_ns());
-  const std::vector<std::size_t> candidates = candidates_of(explanation);
+  const std::vector<std::size_t> candidates = candidates_of(
+      explanation, facts.steps.found && facts.selection.steady.size() >= kEnoughSteps);
   for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||

@@ -117,6 +117,19 @@ TEST_F(DoFirstTest, WhatHappenedOnceIsOneWhereTheRuleSaysWhatToChange) {
   EXPECT_EQ(chosen().size(), 1u);
 }
 
+// Found iterations begin with the program, marked steps do not.
+TEST_F(DoFirstTest, WhatHappenedOnceComesAfterTheCostsOfIterations) {
+  all_.findings = {cost("once", 900'000, 0, "leave it out"), cost("a", 9'000, 0.09, "do a")};
+  all_.findings[0].kind = FindingKind::kOnce;
+  all_.findings[0].leads = true;
+  all_.findings[0].brief = say("It took long");
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"once", "a"}));
+  facts_.steps.found.emplace();
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"a", "once"}));
+  all_.findings[1].at_stake_ratio = 0.04;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"once", "a"}));
+}
+
 // Copies of input have no place of their own. That of the few copies inside an operator is not theirs.
 TEST(PlaceOfFindingTest, IsThatOfTheFirstEventOnly) {
   ProgramSketch program;

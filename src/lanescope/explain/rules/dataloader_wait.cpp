@@ -8,20 +8,44 @@ namespace lanescope::explain::rules {
 
 namespace {
 
+// A worker hands a batch over in some hundred microseconds: loading it must take longer to gain by that.
+constexpr std::int64_t kShortBatchNs = 1'000'000;
+
 // Where there is GPU work, who launched it.
 constexpr Need kLaunchCallsOfAnyGpu = {
     [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
     need::kLaunchCalls.missing};
 
-std::optional<WaitTime> measure_dataloader_wait(const Facts& facts) {
+struct LoaderWait {
+  WaitTime wait;
+  std::int64_t batch_ns = 0;  // the mean of the loader's calls
+};
+
+// The mean length of the calls of one name in the steady steps.
+std::int64_t mean_call_ns(const Facts& facts, SliceId example) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::int64_t sum_ns = 0, calls = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    if (trace.slices().name[i] != trace.slices().name[raw(example)] ||
+        is_device_work(trace.kind(SliceId{i})) || !inside(windows, trace.start_ns(SliceId{i})))
+      continue;
+    sum_ns += trace.dur_ns(SliceId{i});
+    ++calls;
+  }
+  return calls == 0 ? trace.dur_ns(example) : sum_ns / calls;
+}
+
+std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
   const WaitTime wait = waiting_for_batches(facts);
   if ((facts.main_device && is_thin(facts)) ||
       share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)
     return std::nullopt;
-  return wait;
+  return LoaderWait{wait, mean_call_ns(facts, wait.longest)};
 }
 
-Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
+Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
+  const WaitTime& wait = found.wait;
   const std::int64_t wall_ns = facts.steady_wall_ns();
   const bool single =
       facts.trace->name(wait.longest).find("SingleProcess") != std::string_view::npos;
@@ -51,6 +75,14 @@ Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
                                        "pin_memory=True)"
                                      : "Load in worker processes: DataLoader(num_workers=4)")
              : say("Raise num_workers and prefetch_factor, or make decoding cheaper");
+  if (single && found.batch_ns < kShortBatchNs) {
+    finding.try_next = {
+        "take a batch from memory in one call: slice a tensor, or give the dataset __getitems__()",
+        "worker processes (num_workers) gain little here: handing a batch over takes some hundred "
+        "microseconds, too"};
+    finding.action = say("Take a batch in one call (slice a tensor): {} is too short for workers",
+                         {ns(found.batch_ns)});
+  }
   return finding;
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_cpu_loop_test.h"
 
@@ -43,6 +45,19 @@ TEST(DataloaderWaitTest, IsQuietWhenLoadingHidesBehindTheGpu) {
     program.end();
   }
   EXPECT_FALSE(find_by_rule(program.trace(), "dataloader-wait"));
+}
+
+// Of 900 us a worker's hand-over would cost a large part.
+TEST(DataloaderWaitTest, AdvisesWorkersForLongBatchesOnly) {
+  const auto action = [](std::int64_t batch_us) {
+    const auto finding =
+        find_by_rule(draw_cpu_loop({.steps_us = {5'000, 5'000, 5'000}, .batch_us = batch_us}),
+                     "dataloader-wait");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action(1'000).find("num_workers"), std::string::npos);
+  EXPECT_NE(action(999).find("too short for workers"), std::string::npos);
 }
 
 TEST(DataloaderWaitTest, OnTheCpuSpeaksFromATwentiethOfTheStepsOn) {

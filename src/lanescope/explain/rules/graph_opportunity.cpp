@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -165,6 +166,16 @@ Loop find_loop(const Facts& facts, const StepSequence& step) {
   return most.pieces >= kLeast && most.pieces * 2 >= step.slices.size() ? most : Loop{};
 }
 
+// A loop whose rounds differ in size and that holds most of the step; null: none. With other data its
+// sizes are likely others, and a graph replays those of its capture.
+const Owner* loop_of_changing_size(const Facts& facts) {
+  const Owners* owners = step_owners(facts);
+  if (!owners) return nullptr;
+  for (const Owner& owner : owners->owners)
+    if (!owner.sizes.op.empty() && owner.total_ns * 2 > owners->total_ns) return &owner;
+  return nullptr;
+}
+
 constexpr Need kTwoSteadySteps = {
     [](const Facts& facts) { return facts.steps.marked && facts.selection.steady.size() >= 2; },
     need::kRecordSteps};
@@ -178,6 +189,7 @@ struct GraphOpportunity {
   std::map<std::string, Blocker> blocking;
   std::int64_t waiting = 0;  // of the GPU for the CPU
   Loop loop;
+  const Owner* changing = nullptr;  // loop_of_changing_size()
 };
 
 std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
@@ -200,6 +212,7 @@ std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
   found.waiting = waiting_inside(facts, spans);
   if (share_of(found.waiting, facts.wall.partition.wall_ns) < 0.1) return std::nullopt;
   found.loop = find_loop(facts, found.first);
+  found.changing = loop_of_changing_size(facts);
   return found;
 }
 
@@ -253,8 +266,16 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
                         {text(found.blocking.empty() ? "" : ", once what prevents it is removed"),
                          count(facts.selection.steady.size()), count(found.first.works.size()),
                          ns(facts.per_step(found.waiting)), ratio(found.waiting, wall_ns)});
-  // What prevents a capture, and a loop, have rules of their own, which come first.
-  if (!found.blocking.empty() || found.loop.pieces > 0) finding.kind = FindingKind::kWhere;
+  // What prevents a capture, and a loop, have advice of their own, which comes first.
+  if (!found.blocking.empty() || found.loop.pieces > 0 || found.changing)
+    finding.kind = FindingKind::kWhere;
+  if (found.changing)
+    finding.arithmetic.push_back(say(
+        "a size of {} differs from round to round, between {} and {}: a graph replays the sizes "
+        "of its capture only",
+        {name(found.changing->sizes.op),
+         count(static_cast<std::uint64_t>(found.changing->sizes.least)),
+         count(static_cast<std::uint64_t>(found.changing->sizes.most))}));
   if (found.loop.pieces > 0)
     finding.arithmetic.push_back(
         found.loop.optimizer

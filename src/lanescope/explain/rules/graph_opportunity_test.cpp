@@ -46,6 +46,30 @@ TEST(GraphOpportunityTest, ALoopComesFirst) {
   EXPECT_EQ(finding->arithmetic[0].values[0].integer, 60);
 }
 
+// Ten rounds of two operators whose first size is another in each: no round's graph fits the next.
+TEST(GraphOpportunityTest, ALoopOfChangingSizesComesFirst) {
+  const auto kind = [](bool changes) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 10; ++k) {
+        const int rows = changes ? 16 + 7 * k % 50 : 16;
+        const std::string dims = "[[" + std::to_string(rows) + ", 64], [64, 64]]";
+        for (const char* op : {"aten::mm", "aten::relu"}) {
+          program.begin_op(op, {.input_dims = dims, .input_types = R"(["float", "float"])"});
+          program.pass(8).kernel("gemm", 1).end();
+        }
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "graph-opportunity");
+    EXPECT_TRUE(finding);
+    return finding ? finding->kind : FindingKind::kNormal;
+  };
+  EXPECT_EQ(kind(true), FindingKind::kWhere);
+  EXPECT_EQ(kind(false), FindingKind::kCost);
+}
+
 // One step holds 300 us of garbage collection between its launches: no replay ends that.
 TEST(GraphOpportunityTest, DoesNotCountAHoleInOneStep) {
   const auto with_hole = [](std::int64_t hole_us) {
