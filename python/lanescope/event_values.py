@@ -49,7 +49,7 @@ class Kernel(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def concrete_value(text: str) -> Any:
-    """The value of one of "Concrete Inputs": "[4, 3]", "2.5", "True", "inf"; None for "", which stands for a tensor."""
+    """The value of one of "Concrete Inputs": "[4, 3]", "2.5", "True", "inf"; None for "", which is a tensor."""
     if text == "":
         return None
     try:

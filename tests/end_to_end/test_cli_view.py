@@ -1,4 +1,4 @@
-"""`lanescope view`: the server behind the page, who may ask it, and what it does with hostile input."""
+"""`lanescope view`: the server of the page, who may ask it, and what it does with hostile input."""
 
 from __future__ import annotations
 

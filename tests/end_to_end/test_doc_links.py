@@ -1,4 +1,4 @@
-"""Every link of the documentation, and every docs/*.md that a source names, leads to a page and a heading that exist."""
+"""Links of the documentation lead to pages and headings that exist, and files that pages and sources name are there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 MENTION = re.compile(r"(?<![\w./-])docs/[\w./-]+\.md(?:#[\w-]+)?")
+QUOTED = re.compile(r"`([^`\n]+)`")
+# Where a page may count a path from, besides its own folder.
+FOLDERS = (".", "src/lanescope", "docs", "python", "ui/src")
 TEXT = {".md", ".h", ".cpp", ".py", ".txt", ".toml", ".cmake", ".sh", ".yml", ""}
+BUILT = {"build", ".venv"}
 # Examples of links, and files of other projects.
 LEFT_OUT = ("tests/end_to_end/test_doc_links.py", "tests/data/")
 
@@ -62,6 +66,24 @@ def mentions(source: Path, root: Path) -> list[Target]:
     return [Target(source, root / name.partition("#")[0], name.partition("#")[2]) for name in MENTION.findall(text)]
 
 
+def named_paths(page: Path) -> list[str]:
+    """What a page quotes as a path: words with a slash and letters of file names only, no wildcards, no NAME."""
+    words = [word.strip("`,;:()") for quoted in QUOTED.findall(page.read_text(encoding="utf-8")) for word in quoted.split()]
+    return [word for word in words if "NAME" not in word and re.fullmatch(r"[\w+-][\w+./-]*/[\w+./-]*(#[\w-]+)?", word)]
+
+
+def missing_paths(page: Path, root: Path) -> list[str]:
+    """Of the paths whose first folder is one of the repository or of its sources."""
+    firsts = {each.name for each in [*root.iterdir(), *(root / "src/lanescope").iterdir()] if each.is_dir()}
+    complaints = []
+    for word in named_paths(page):
+        path = word.partition("#")[0]
+        homes = [page.parent, *(root / folder for folder in FOLDERS)]
+        if path.split("/")[0] in firsts - BUILT and not any((home / path).exists() for home in homes):
+            complaints.append(f"{page}: there is no {path}")
+    return complaints
+
+
 def broken(targets: list[Target]) -> list[str]:
     complaints = []
     for source, page, heading in targets:
@@ -98,6 +120,12 @@ def test_each_page_that_a_source_names_exists() -> None:
     assert not broken(targets)
 
 
+def test_each_path_that_a_page_names_exists() -> None:
+    pages = [path for path in sources() if path.suffix == ".md"]
+    assert sum(len(named_paths(page)) for page in pages) > 300
+    assert [complaint for page in pages for complaint in missing_paths(page, ROOT)] == []
+
+
 def test_each_row_of_the_index_of_definitions_has_an_anchor() -> None:
     """Old links, docs/definitions.md#word, lead to the row that says where the word is defined."""
     index = (ROOT / "docs/definitions.md").read_text(encoding="utf-8")
@@ -106,6 +134,14 @@ def test_each_row_of_the_index_of_definitions_has_an_anchor() -> None:
     assert [row for row in rows if not row.startswith('| <a id="')] == []
     pages = {path.name for path in (ROOT / "docs/definitions").glob("*.md")}
     assert pages == set(re.findall(r"\(definitions/(\w+\.md)\)", index))
+
+
+def test_a_path_that_moved_is_found(tmp_path: Path) -> None:
+    (tmp_path / "src/lanescope/model").mkdir(parents=True)
+    (tmp_path / "src/lanescope/model/trace.h").touch()
+    page = tmp_path / "README.md"
+    page.write_text("`model/trace.h` `src/lanescope/model/` `model/gone.h`, `model/*.h`, `torch/ops`, `a | model/none.h`\n")
+    assert missing_paths(page, tmp_path) == [f"{page}: there is no model/gone.h", f"{page}: there is no model/none.h"]
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:

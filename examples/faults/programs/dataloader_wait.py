@@ -10,7 +10,7 @@ import torch
 
 
 class Samples(torch.utils.data.Dataset):
-    """Stands for decoding: some tenths of a millisecond of numpy for each sample."""
+    """Like decoding: some tenths of a millisecond of numpy for each sample."""
 
     def __init__(self, size):
         self.size = size
