@@ -58,6 +58,12 @@ std::string container_key(OwnerKind kind, const std::string& label) {
 
 bool is_loader(std::string_view label) { return label.starts_with("enumerate(DataLoader)"); }
 
+SliceId cpu_side(const Facts& facts, SliceId slice) {
+  return slice != kNone<SliceId> && is_device_work(facts.trace->kind(slice))
+             ? facts.links.launch_of[raw(slice)]
+             : slice;
+}
+
 CallTree::CallTree(const Facts& facts, const StepPath& path)
     : facts_(facts), trace_(*facts.trace), thread_(path.thread) {
   has_frames_ =
@@ -110,13 +116,6 @@ void CallTree::add(std::uint32_t index, const PathPiece& piece) {
     node.longest_ns = time;
     node.example = piece.slice;
   }
-}
-
-// The call that launched GPU work.
-SliceId CallTree::cpu_side(SliceId slice) const {
-  return slice != kNone<SliceId> && is_device_work(trace_.kind(slice))
-             ? facts_.links.launch_of[raw(slice)]
-             : slice;
 }
 
 void CallTree::find_outermost() {
@@ -370,7 +369,7 @@ std::uint32_t CallTree::node_without_loop(SliceId unit) {
 bool CallTree::is_backward(SliceId unit) const { return trace_.name(unit).starts_with(kAutograd); }
 
 std::uint32_t CallTree::node_of(SliceId slice) {
-  const SliceId call = cpu_side(slice);
+  const SliceId call = cpu_side(facts_, slice);
   if (call == kNone<SliceId>) {  // GPU work without a launch call
     const std::string label = names::readable_kernel_name(trace_.name(slice));
     return child(0, OwnerKind::kCall, label, label);
@@ -413,7 +412,7 @@ bool CallTree::comes_after_backward(TrackId track, SliceId last, std::int64_t ti
 // Time of a thread outside of operators and calls: inside a loop it is the loop's, else it lies
 // between two units.
 std::uint32_t CallTree::node_of_code(const PathPiece& piece) {
-  const SliceId slice = cpu_side(piece.slice);
+  const SliceId slice = cpu_side(facts_, piece.slice);
   const TrackId track = slice == kNone<SliceId> ? thread_ : trace_.slices().track[raw(slice)];
   const auto found = track == kNone<TrackId> ? sequences_.end() : sequences_.find(raw(track));
   const Sequence* sequence = found == sequences_.end() ? nullptr : &found->second;

@@ -21,6 +21,9 @@ namespace lanescope::explain {
 // "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 bool is_loader(std::string_view label);
 
+// The call that launched GPU work; of other slices the slice itself. kNone: not known.
+SliceId cpu_side(const Facts& facts, SliceId slice);
+
 struct CallNode {
   std::uint32_t parent = 0;  // node 0 is the step and its own parent
   OwnerKind kind = OwnerKind::kStep;
@@ -89,7 +92,6 @@ class CallTree {
   bool comes_after_backward(TrackId track, SliceId last, std::int64_t time_ns) const;
   std::uint32_t node_of_code(const simulate::PathPiece& piece);
   std::uint32_t node_without_loop(SliceId unit);
-  SliceId cpu_side(SliceId slice) const;
   bool is_graph(SliceId call) const;
   const std::string& unit_name(SliceId unit);
   std::uint32_t unit_symbol(SliceId unit) const;

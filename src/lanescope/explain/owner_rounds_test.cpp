@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lanescope/explain/loop_sizes.h"
-#include "lanescope/explain/owner_words.h"
+#include "lanescope/explain/owner_advice.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/rule_helpers_test.h"
 

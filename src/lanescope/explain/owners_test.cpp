@@ -5,6 +5,8 @@
 
 #include <memory>
 
+#include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/rule_helpers_test.h"
 

@@ -7,7 +7,7 @@
 
 #include "lanescope/explain/compare_headline.h"
 #include "lanescope/explain/compare_reasons.h"
-#include "lanescope/report/explain_screen.h"
+#include "lanescope/report/rounded_numbers.h"
 
 namespace lanescope::report {
 namespace {

@@ -10,6 +10,9 @@
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/html_escape.h"
+#include "lanescope/report/nothing_to_do.h"
+#include "lanescope/report/rounded_numbers.h"
+#include "lanescope/report/screen_wall.h"
 #include "lanescope/report/svg_evidence.h"
 #include "lanescope/report/text_format.h"
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "lanescope/explain/do_first.h"
+#include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"

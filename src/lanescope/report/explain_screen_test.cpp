@@ -7,6 +7,9 @@
 #include <filesystem>
 
 #include "lanescope/format/read_trace.h"
+#include "lanescope/report/nothing_to_do.h"
+#include "lanescope/report/rounded_numbers.h"
+#include "lanescope/report/screen_wall.h"
 #include "lanescope/report/text_format.h"
 #include "lanescope/testing/program_sketch.h"
 

@@ -8,6 +8,9 @@
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_words.h"
+#include "lanescope/report/nothing_to_do.h"
+#include "lanescope/report/rounded_numbers.h"
+#include "lanescope/report/screen_wall.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {

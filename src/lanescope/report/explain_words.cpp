@@ -219,6 +219,11 @@ bool is_headline(const Explanation& explanation, const Finding& finding) {
          sentence_text(explanation.headline).starts_with(sentence_text(finding.verdict));
 }
 
+bool declares(const explain::Finding& finding, bool explain::Rule::*property) {
+  const explain::Rule* rule = explain::find_rule(finding.rule);
+  return rule && rule->*property;
+}
+
 std::vector<explain::RuleRun> runs_found_first(const Explanation& explanation) {
   std::vector<explain::RuleRun> runs = explanation.runs;
   std::stable_partition(runs.begin(), runs.end(), [](const explain::RuleRun& run) {

@@ -45,6 +45,9 @@ std::string long_step_line(const explain::Facts& facts);
 // Does the headline begin with this finding's verdict, so that it need not be repeated?
 bool is_headline(const explain::Explanation& explanation, const explain::Finding& finding);
 
+// Does the rule of the finding declare this? A finding of no rule declares nothing.
+bool declares(const explain::Finding& finding, bool explain::Rule::*property);
+
 // The rules that ran: first those that found something, then the others.
 std::vector<explain::RuleRun> runs_found_first(const explain::Explanation& explanation);
 // The number of the rule's finding, from 1.

@@ -7,9 +7,9 @@
 #include <cstdlib>
 
 #include "lanescope/ranks/roster.h"
-#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/ranks_words.h"
+#include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {

@@ -8,10 +8,10 @@
 #include <set>
 
 #include "lanescope/report/explain_html_sections.h"
-#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/html_escape.h"
 #include "lanescope/report/ranks_text.h"
 #include "lanescope/report/ranks_words.h"
+#include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/svg_writer.h"
 #include "lanescope/report/text_format.h"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "lanescope/report/explain_html_sections.h"
-#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/ranks_html.h"
+#include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/svg_writer.h"
 #include "lanescope/report/text_format.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "lanescope/ranks/roster.h"
-#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/ranks_words.h"
+#include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {

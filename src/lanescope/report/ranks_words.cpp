@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lanescope/ranks/roster.h"
-#include "lanescope/report/explain_screen.h"
+#include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {

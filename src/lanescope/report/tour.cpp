@@ -10,6 +10,8 @@
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_words.h"
+#include "lanescope/report/rounded_numbers.h"
+#include "lanescope/report/screen_wall.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {

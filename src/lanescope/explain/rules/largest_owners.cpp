@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/arithmetic.h"

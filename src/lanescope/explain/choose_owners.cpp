@@ -1,0 +1,94 @@
+#include "lanescope/explain/choose_owners.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lanescope::explain {
+namespace {
+
+using simulate::PathKind;
+
+// A child with so much of its parent's time replaces it.
+constexpr double kReplacesParent = 0.8;
+// A range of the CPU whose largest child has less than this is named as a whole.
+constexpr double kScattered = 0.4;
+
+bool is_mostly_cpu(const CallNode& node) {
+  const auto of = [&](PathKind kind) { return node.time_ns[static_cast<std::size_t>(kind)]; };
+  return (of(PathKind::kHost) + of(PathKind::kCall) + of(PathKind::kDelay)) * 2 > node.total_ns;
+}
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+class Chooser {
+ public:
+  explicit Chooser(const std::vector<CallNode>& nodes) : nodes_(nodes), children_(nodes.size()) {
+    for (std::uint32_t i = 1; i < nodes.size(); ++i) children_[nodes[i].parent].push_back(i);
+    for (auto& each : children_)
+      std::stable_sort(each.begin(), each.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return nodes_[a].total_ns > nodes_[b].total_ns;
+      });
+    least_ns_ = static_cast<std::int64_t>(kLeastOwner * static_cast<double>(nodes[0].total_ns));
+    choose(0);
+  }
+
+  std::vector<OwnerChoice> choices;
+
+ private:
+  bool is_whole(std::uint32_t index) const {
+    const CallNode& node = nodes_[index];
+    if (children_[index].empty()) return true;
+    const CallNode& largest = nodes_[children_[index].front()];
+    switch (node.kind) {
+      case OwnerKind::kOperator:
+      case OwnerKind::kCall:
+        return true;
+      case OwnerKind::kLoop:
+        return is_mostly_cpu(node) || node.waits >= node.rounds;
+      case OwnerKind::kStep:
+        return false;
+      case OwnerKind::kRange:
+        if (is_loader(node.name)) return true;
+        [[fallthrough]];
+      default:
+        return is_mostly_cpu(node) && share(largest.total_ns, node.total_ns) < kScattered;
+    }
+  }
+
+  void choose(std::uint32_t index) {
+    while (!is_whole(index) && share(nodes_[children_[index].front()].total_ns,
+                                     nodes_[index].total_ns) >= kReplacesParent)
+      index = children_[index].front();
+    const std::int64_t total_ns = nodes_[index].total_ns;
+    if (is_whole(index)) {
+      choices.push_back({index, total_ns, false});
+      return;
+    }
+    std::int64_t rest_ns = total_ns;
+    for (const std::uint32_t child : children_[index]) {
+      if (nodes_[child].total_ns < least_ns_) break;
+      rest_ns -= nodes_[child].total_ns;
+      choose(child);
+    }
+    if (rest_ns >= least_ns_) choices.push_back({index, rest_ns, rest_ns != total_ns});
+  }
+
+  const std::vector<CallNode>& nodes_;
+  std::vector<std::vector<std::uint32_t>> children_;
+  std::int64_t least_ns_ = 0;
+};
+
+}  // namespace
+
+std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes) {
+  std::vector<OwnerChoice> choices = std::move(Chooser(nodes).choices);
+  std::stable_sort(choices.begin(), choices.end(), [](const OwnerChoice& a, const OwnerChoice& b) {
+    return a.total_ns > b.total_ns;
+  });
+  if (choices.size() > kMostOwners) choices.resize(kMostOwners);
+  return choices;
+}
+
+}  // namespace lanescope::explain

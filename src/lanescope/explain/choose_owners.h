@@ -1,0 +1,21 @@
+// Chooses which nodes of the call tree are owners; for owners.cpp.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lanescope/explain/call_tree.h"
+
+namespace lanescope::explain {
+
+struct OwnerChoice {
+  std::uint32_t node = 0;
+  std::int64_t total_ns = 0;  // without what chosen nodes below it took
+  bool is_rest = false;       // nodes below it were chosen too
+};
+
+// From the root, goes down while one child has most of the time; what is left there is chosen.
+// At most kMostOwners, most time first, each with kLeastOwner of the total or more. `nodes`: parents
+// before children, never empty. O(n log n).
+std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes);
+
+}  // namespace lanescope::explain

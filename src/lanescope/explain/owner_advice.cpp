@@ -1,0 +1,147 @@
+#include "lanescope/explain/owner_advice.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "lanescope/explain/call_tree.h"
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/owner_mechanism.h"
+#include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/sentences.h"
+
+namespace lanescope::explain {
+namespace {
+
+// The row of an operator that holds a quarter of a loop or range, where no row asks for the inputs
+// of the call: of a part there is only its name. Null: none.
+const rules::OperatorAdvice* known_part(const Facts& facts, const Owner& owner) {
+  for (const OwnerPart& part : owner.parts) {
+    if (part.time_ns * 4 < owner.total_ns) break;
+    for (const rules::OperatorAdvice& row : rules::operator_advice())
+      if (row.op == part.name && !row.fits && row.kernel.empty() && row.unless_in.empty() &&
+          a_step(facts, std::max<std::uint64_t>(1, owner.rounds)) >=
+              static_cast<std::uint64_t>(row.least_calls))
+        return &row;
+  }
+  return nullptr;
+}
+
+// Calls that take longer have work of their own: one call for all would not be shorter.
+constexpr std::int64_t kLongestBatchedNs = 500'000;
+
+bool has_category(const Trace& trace, CategoryKind kind) {
+  return std::any_of(trace.categories().begin(), trace.categories().end(),
+                     [&](const Category& each) { return each.kind == kind; });
+}
+
+// Was with_stack on? Its frames are events, or texts of the operators.
+bool has_stacks(const Trace& trace) {
+  if (has_category(trace, CategoryKind::kPythonFunction)) return true;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
+        trace.slice_args(SliceId{i}).text(ArgKey::kCallStack))
+      return true;
+  return false;
+}
+
+// May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
+bool could_be_batched(const Facts& facts, const Owner& owner) {
+  if (owner.kind != OwnerKind::kLoop || owner.loops == 0 || owner.cell_size > 24 ||
+      owner.has_large_products || !facts.steps.marked)
+    return false;
+  // Compiled code and other regions of their own do not join.
+  if (!std::all_of(owner.cell.begin(), owner.cell.end(),
+                   [](const std::string& each) { return each.starts_with("aten::"); }))
+    return false;
+  if (std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& each) {
+        return each.find("Backward") != std::string::npos;
+      }))
+    return false;
+  const Mechanism mechanism = mechanism_of(owner);
+  if (mechanism != Mechanism::kLaunching && mechanism != Mechanism::kCpuWork &&
+      mechanism != Mechanism::kCode)
+    return false;
+  const std::uint64_t rounds = owner.rounds / owner.loops;
+  // Few and long rounds are more likely the layers of a model.
+  return rounds >= 8 && a_step(facts, owner.work.calls) >= rounds &&
+         mean(owner.cpu_ns(), owner.work.calls) <= kLongestBatchedNs;
+}
+
+// Of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
+Sentence remedy_text(const Facts& facts, const Owner& owner) {
+  if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
+  if (Sentence remedy = remedy_of_rounds(facts, owner); !remedy.pattern.empty()) return remedy;
+  if (could_be_batched(facts, owner)) {
+    const std::uint64_t calls = a_step(facts, owner.work.calls);
+    return say(
+        facts,
+        "If no round needs the one before it: batch all rounds, {} [call|calls] instead of {}",
+        {count(calls / (owner.rounds / owner.loops)), count(calls)});
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_one_operator(const Owner& owner) {
+  return owner.kind == OwnerKind::kOperator ||
+         (owner.kind == OwnerKind::kLoop && owner.cell_size == 1);
+}
+
+const rules::OperatorAdvice* known_operator(const Facts& facts, const Owner& owner) {
+  if (!is_one_operator(owner)) return known_part(facts, owner);
+  const rules::OperatorAdvice* found = nullptr;
+  // From the longest call outwards: the outermost operator with advice decides.
+  SliceId slice = cpu_side(facts, owner.example);
+  for (; slice != kNone<SliceId>; slice = facts.nesting.parent[raw(slice)]) {
+    const std::string_view name = facts.trace->name(slice);
+    const bool is_owner = name == owner.name;
+    if (!is_owner &&
+        std::find(owner.inside.begin(), owner.inside.end(), name) == owner.inside.end())
+      continue;
+    const rules::OperatorAdvice* row = rules::advice_for_call(facts, slice);
+    if (row && row->kernel.empty()) found = row;
+    if (is_owner) break;
+  }
+  return found;
+}
+
+bool has_remedy(const Facts& facts, const Owner& owner) {
+  return !remedy_text(facts, owner).pattern.empty();
+}
+
+Sentence advice_text(const Facts& facts, const Owner& owner) {
+  if (Sentence remedy = remedy_text(facts, owner); !remedy.pattern.empty()) return remedy;
+  std::string more = record_more(facts, owner);
+  if (more.empty()) return {};
+  return say("To learn more: {}", {text(std::move(more))});
+}
+
+std::string record_more(const Facts& facts, const Owner& owner) {
+  // Only torch.profiler and lanescope record operators, and stacks with them.
+  const bool may_have_stacks = has_category(*facts.trace, CategoryKind::kCpuOp);
+  switch (mechanism_of(owner)) {
+    case Mechanism::kCode:
+      if (owner.kind == OwnerKind::kLine || owner.around_kind == OwnerKind::kLine) return {};
+      if (has_stacks(*facts.trace)) return "mark parts of it with record_function";
+      if (!may_have_stacks) return "mark parts of it with ranges (record_function, NVTX)";
+      return "record with_stack=True to see which lines of Python these are, or mark parts of it "
+             "with record_function";
+    case Mechanism::kCpuWork:
+    case Mechanism::kLaunching:
+      if (has_stacks(*facts.trace) || !may_have_stacks) return {};
+      return "record with_stack=True to see which lines make these calls";
+    case Mechanism::kGpuWork:
+      if (facts.main_device && !kernel_facts(facts).roofline.has_shapes)
+        return "record_shapes=True tells how near these kernels come to what the GPU can do";
+      return {};
+    case Mechanism::kData:
+      return "record the workers too, or time the dataset's __getitem__";
+    default:
+      return {};
+  }
+}
+
+}  // namespace lanescope::explain

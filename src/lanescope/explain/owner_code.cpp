@@ -1,0 +1,76 @@
+#include "lanescope/explain/owner_code.h"
+
+#include <algorithm>
+
+namespace lanescope::explain {
+
+using simulate::PathPiece;
+
+// What other threads of the process do while this one runs code: it may wait for them.
+void OwnerCode::add_other_threads(std::uint32_t owner, const PathPiece& piece) {
+  constexpr std::int64_t kShortestNs = 50'000;
+  const Trace& trace = *facts_.trace;
+  if (piece.end_ns - piece.start_ns < kShortestNs || !facts_.host) return;
+  const TrackId own =
+      piece.slice == kNone<SliceId> ? path_.thread : trace.slices().track[raw(piece.slice)];
+  if (own == kNone<TrackId>) return;
+  for (std::uint32_t t = 0; t < trace.tracks().size(); ++t) {
+    const Track& track = trace.track(TrackId{t});
+    if (TrackId{t} == own || track.kind != TrackKind::kThread || track.slice_count == 0 ||
+        track.process != trace.track(own).process)
+      continue;
+    facts_.host->visit(TrackId{t}, piece.start_ns, piece.end_ns,
+                       [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                         if (slice != kNone<SliceId>)
+                           elsewhere_[{owner, t, std::string(trace.name(slice))}] += to - from;
+                       });
+  }
+}
+
+// Own time of the Python frames that began in a piece of code, on its thread.
+void OwnerCode::add_frames(std::uint32_t owner, const PathPiece& piece) {
+  const Trace& trace = *facts_.trace;
+  if (!has_stacks_) return;
+  const TrackId own = piece.slice == kNone<SliceId> || is_device_work(trace.kind(piece.slice))
+                          ? path_.thread
+                          : trace.slices().track[raw(piece.slice)];
+  if (own == kNone<TrackId>) return;
+  if (!frames_of_.contains(raw(own)))
+    for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+      if (trace.slices().track[i] == own && trace.kind(SliceId{i}) == CategoryKind::kPythonFunction)
+        frames_of_[raw(own)].push_back(SliceId{i});
+  const std::vector<SliceId>& frames = frames_of_[raw(own)];
+  std::vector<SliceId> open;
+  const auto clipped = [&](SliceId frame) {
+    return std::min(trace.end_ns(frame), piece.end_ns) - trace.start_ns(frame);
+  };
+  for (auto at = std::lower_bound(
+           frames.begin(), frames.end(), piece.start_ns,
+           [&](SliceId frame, std::int64_t time) { return trace.start_ns(frame) < time; });
+       at != frames.end() && trace.start_ns(*at) < piece.end_ns; ++at) {
+    while (!open.empty() && trace.end_ns(open.back()) <= trace.start_ns(*at)) open.pop_back();
+    frames_[{owner, raw(trace.slices().name[raw(*at)])}] += clipped(*at);
+    if (!open.empty()) frames_[{owner, raw(trace.slices().name[raw(open.back())])}] -= clipped(*at);
+    open.push_back(*at);
+  }
+}
+
+void OwnerCode::finish(std::vector<Owner>& owners) const {
+  for (const auto& [key, time] : elsewhere_) {
+    Owner& owner = owners[std::get<0>(key)];
+    if (time <= owner.other_ns || time * 2 < owner.total_ns) continue;
+    const Track& track = facts_.trace->track(TrackId{std::get<1>(key)});
+    owner.other_ns = time;
+    owner.other_thread = track.tid.is_text ? std::string(facts_.trace->text(track.tid.text))
+                                           : std::to_string(track.tid.number);
+    owner.other_event = std::get<2>(key);
+  }
+  for (const auto& [key, time] : frames_) {
+    Owner& owner = owners[key.first];
+    if (time <= owner.frame_ns || time * 2 < owner.total_ns) continue;
+    owner.frame_ns = time;
+    owner.frame = facts_.trace->text(StringId{key.second});
+  }
+}
+
+}  // namespace lanescope::explain

@@ -1,0 +1,45 @@
+// What happens while an owner's thread runs code without events: other threads, Python frames; for
+// owners.cpp.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/owners.h"
+#include "lanescope/explain/step_path.h"
+
+namespace lanescope::explain {
+
+class OwnerCode {
+ public:
+  // Borrows both. `has_stacks`: the trace has Python frames.
+  OwnerCode(const Facts& facts, const StepPath& path, bool has_stacks)
+      : facts_(facts), path_(path), has_stacks_(has_stacks) {}
+
+  // `piece`: code of owners[owner]. O(threads log n), and what happens in the piece.
+  void add(std::uint32_t owner, const simulate::PathPiece& piece) {
+    add_other_threads(owner, piece);
+    add_frames(owner, piece);
+  }
+  // Fills in other_thread, other_event, other_ns, frame and frame_ns: of what holds at least half of
+  // the owner's time.
+  void finish(std::vector<Owner>& owners) const;
+
+ private:
+  void add_other_threads(std::uint32_t owner, const simulate::PathPiece& piece);
+  void add_frames(std::uint32_t owner, const simulate::PathPiece& piece);
+
+  const Facts& facts_;
+  const StepPath& path_;
+  bool has_stacks_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::int64_t>
+      elsewhere_;                                                           // owner, track, event
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> frames_;  // owner, name
+  std::map<std::uint32_t, std::vector<SliceId>> frames_of_;                 // by track, by start
+};
+
+}  // namespace lanescope::explain

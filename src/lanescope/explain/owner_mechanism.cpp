@@ -1,0 +1,276 @@
+#include "lanescope/explain/owner_mechanism.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lanescope/explain/call_tree.h"
+#include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/sentences.h"
+#include "lanescope/explain/user_code.h"
+
+namespace lanescope::explain {
+namespace {
+
+using simulate::PathKind;
+
+// More CPU time for a launch than this is not the launching.
+constexpr std::int64_t kLongestLaunchingNs = 100'000;
+
+// Kinds of time on the path. What the CPU does is divided later.
+constexpr std::pair<PathKind, Mechanism> kOfKinds[] = {
+    {PathKind::kHost, Mechanism::kCpuWork},  {PathKind::kCall, Mechanism::kCpuWork},
+    {PathKind::kDelay, Mechanism::kCpuWork}, {PathKind::kCompute, Mechanism::kGpuWork},
+    {PathKind::kCopy, Mechanism::kCopying},  {PathKind::kCommunication, Mechanism::kCommunication},
+    {PathKind::kData, Mechanism::kData},     {PathKind::kUnexplained, Mechanism::kUnknown}};
+
+std::int64_t time_of(const Owner& owner, Mechanism wanted) {
+  std::int64_t time = 0;
+  for (const auto& [kind, mechanism] : kOfKinds)
+    if (mechanism == wanted) time += owner.of(kind);
+  return time;
+}
+
+std::int64_t all_cpu_ns(const Owner& owner) { return time_of(owner, Mechanism::kCpuWork); }
+
+Sentence gpu_text(const Facts& facts, const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  const std::uint64_t kernels = a_step(facts, work.launches - std::min(work.copies, work.launches));
+  Sentence text = say("GPU work: ");
+  if (work.top_kernel != kNone<SliceId> && is_most(work.top_kernel_ns, work.gpu_ns)) {
+    if (kernels > 1) append(text, say("{} kernels, mostly ", {count(kernels)}));
+    append(text, say(kernels > 1 ? "{} of {}" : "{}, {}",
+                     {kernel(facts.trace->name(work.top_kernel)),
+                      ns(mean(work.top_kernel_ns, work.top_kernel_count))}));
+  } else {
+    append(text, say(facts, "{} [kernel|kernels] of {} in the mean",
+                     {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches))}));
+  }
+  if (is_most(work.rated_ns, work.gpu_ns)) {
+    const auto floor = static_cast<std::int64_t>(work.rated_floor_ns);
+    append(text, say(is_most(work.rated_by_memory_ns, work.rated_ns)
+                         ? "; {} of what the memory's bandwidth allows"
+                         : "; {} of what the arithmetic units allow",
+                     {ratio(floor, work.rated_ns)}));
+  }
+  return text;
+}
+
+Sentence communication_text(const Facts& facts, const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  Sentence text =
+      say(facts, "communication: {} [kernel|kernels]", {count(a_step(facts, work.launches))});
+  if (work.top_kernel != kNone<SliceId>)
+    append(text, say(", mostly {} of {}", {kernel(facts.trace->name(work.top_kernel)),
+                                           ns(mean(work.top_kernel_ns, work.top_kernel_count))}));
+  return text;
+}
+
+Sentence copy_text(const Facts& facts, const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  if (work.longest_copy == kNone<SliceId>) return say("copying");
+  Sentence text =
+      say(facts, "copying: {} [copy|copies], mostly {}",
+          {count(a_step(facts, work.copies)), name(facts.trace->name(work.longest_copy))});
+  if (work.copied_bytes > 0 && work.copies_ns > 0) {
+    append(text, say(", {} of data",
+                     {bytes(work.copied_bytes / static_cast<std::int64_t>(step_count(facts)))}));
+    const double rate =
+        static_cast<double>(work.copied_bytes) / static_cast<double>(work.copies_ns) * 1e9;
+    append(text, say(", {} a second", {bytes(static_cast<std::int64_t>(rate))}));
+  }
+  return text;
+}
+
+Sentence launch_text(const Facts& facts, const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  const char* pattern =
+      work.copies == work.launches ? "launching: {} [copy|copies] of {}, {} of the CPU for each"
+      : work.copies > 0 ? "launching: {} kernels and copies of {}, {} of the CPU for each"
+                        : "launching: {} [kernel|kernels] of {}, {} of the CPU for [it|each]";
+  return say(facts, pattern,
+             {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches)),
+              ns(mean(owner.cpu_ns(), work.launches))});
+}
+
+Sentence cpu_text(const Facts& facts, const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  const std::int64_t each = mean(owner.total_ns, work.calls);
+  if (!facts.main_device)
+    return owner.kind == OwnerKind::kOperator && work.calls == step_count(facts)
+               ? say("CPU time of one call")
+               : say(facts, "CPU time of {} [call|calls], {} each",
+                     {count(a_step(facts, work.calls)), ns(each)});
+  if (work.launches == 0)
+    return say(facts, "work on the CPU: {} [call|calls] of {}, no GPU work",
+               {count(a_step(facts, work.calls)), ns(each)});
+  return say(facts, "work on the CPU around {} [piece|pieces] of GPU work",
+             {count(a_step(facts, work.launches))});
+}
+
+const char* short_mechanism(Mechanism mechanism) {
+  switch (mechanism) {
+    case Mechanism::kCpuWork:
+      return "CPU time";
+    case Mechanism::kGpuWork:
+      return "kernels";
+    case Mechanism::kCommunication:
+      return "communication";
+    case Mechanism::kCopying:
+      return "copies";
+    case Mechanism::kData:
+      return "the DataLoader";
+    default:
+      return "not explained";
+  }
+}
+
+// Equal kernels, or launch calls, of which some take much longer: 15 % of the owner's time or more.
+Sentence spread_text(const Owner& owner) {
+  const Mechanism mechanism = mechanism_of(owner);
+  const bool of_kernels = mechanism == Mechanism::kGpuWork;
+  if (!of_kernels && mechanism != Mechanism::kLaunching) return {};
+  const Spread& spread = of_kernels ? owner.work.kernel_spread : owner.work.launch_spread;
+  if (spread.excess_ns * 20 < owner.total_ns * 3) return {};
+  return say(of_kernels ? "; unequal: half of these kernels take at most {}, the longest {}"
+                        : "; unequal: half of the launch calls take at most {}, the longest {}",
+             {ns(spread.median_ns), ns(spread.longest_ns)});
+}
+
+// The second kind of an owner's time, if it has a quarter of it.
+Sentence other_kind_text(const Owner& owner, Mechanism first) {
+  if (first == Mechanism::kData) return {};
+  const bool is_cpu = first == Mechanism::kLaunching || first == Mechanism::kStartUp ||
+                      first == Mechanism::kAllocating || first == Mechanism::kCode;
+  if (is_cpu) first = Mechanism::kCpuWork;
+  for (const Mechanism other : {Mechanism::kCpuWork, Mechanism::kGpuWork, Mechanism::kCopying,
+                                Mechanism::kCommunication, Mechanism::kUnknown}) {
+    const std::int64_t time = time_of(owner, other);
+    if (other != first && time * 4 >= owner.total_ns)
+      return say("; {} of it is {}", {ratio(time, owner.total_ns), text(short_mechanism(other))});
+  }
+  return {};
+}
+
+// "<built-in method save of X object at 0x7f>" as "built-in save", "a/b.py(3): f" as "a/b.py:3 f".
+std::string short_frame(std::string_view frame) {
+  constexpr std::string_view kMethod = "<built-in method ", kFunction = "<built-in function ";
+  if (!frame.starts_with(kMethod) && !frame.starts_with(kFunction)) return short_line(frame);
+  frame.remove_prefix(frame.starts_with(kMethod) ? kMethod.size() : kFunction.size());
+  return "built-in " + std::string(frame.substr(0, frame.find_first_of(" >")));
+}
+
+Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
+  if (owner.kind != OwnerKind::kCode && owner.kind != OwnerKind::kLine)
+    return say(facts, "Python or other code around its {} [call|calls]",
+               {count(a_step(facts, owner.work.calls))});
+  // "Python of train.py:12 step", "code outside of operators": said already.
+  const bool is_said =
+      owner.around_kind == OwnerKind::kLine ||
+      (owner.kind == OwnerKind::kCode && owner.name.empty() && owner.next_name.empty());
+  Sentence text = !owner.frame.empty()
+                      ? say("code, {} of it in {}",
+                            {ratio(owner.frame_ns, owner.total_ns), name(short_frame(owner.frame))})
+                  : is_said ? say("no events in it")
+                            : say("Python or other code without events");
+  if (!owner.other_event.empty())
+    append(text, say("; for {} of it thread {} was in {}",
+                     {ratio(owner.other_ns, owner.total_ns), name(owner.other_thread),
+                      name(owner.other_event)}));
+  else if (facts.main_device)
+    append(text, say(", while the GPU waits"));
+  return text;
+}
+
+// What the table of operators says of this one, or of the one inside that it is made for.
+Sentence known_text(const Facts& facts, const Owner& owner) {
+  const rules::OperatorAdvice* row = known_operator(facts, owner);
+  if (!row) return {};
+  return is_one_operator(owner) ? say("; it {}", {text(row->meaning)})
+                                : say("; {} {}", {name(row->op), text(row->meaning)});
+}
+
+}  // namespace
+
+const char* mechanism_name(Mechanism mechanism) {
+  constexpr const char* kNames[] = {"gpu_work", "communication", "copying",  "launching",
+                                    "start_up", "allocating",    "cpu_work", "code",
+                                    "data",     "unknown"};
+  return kNames[static_cast<std::size_t>(mechanism)];
+}
+
+Mechanism mechanism_of(const Owner& owner) {
+  if (owner.kind == OwnerKind::kRange && is_loader(owner.name)) return Mechanism::kData;
+  std::pair<std::int64_t, Mechanism> largest{-1, Mechanism::kUnknown};
+  for (const auto& [kind, mechanism] : kOfKinds)
+    if (const std::int64_t time = time_of(owner, mechanism); time > largest.first)
+      largest = {time, mechanism};
+  if (largest.second != Mechanism::kCpuWork) return largest.second;
+  if (owner.kind == OwnerKind::kCode) return Mechanism::kCode;
+  const OwnerWork& work = owner.work;
+  if (is_most(work.start_up_ns, owner.total_ns)) return Mechanism::kStartUp;
+  if (is_most(work.allocator_ns, owner.total_ns)) return Mechanism::kAllocating;
+  if (work.launches > 0 && mean(owner.cpu_ns(), work.launches) <= kLongestLaunchingNs)
+    return Mechanism::kLaunching;
+  return is_most(owner.code_ns, all_cpu_ns(owner)) ? Mechanism::kCode : Mechanism::kCpuWork;
+}
+
+Sentence mechanism_text(const Facts& facts, const Owner& owner) {
+  Sentence text;
+  switch (mechanism_of(owner)) {
+    case Mechanism::kGpuWork:
+      text = gpu_text(facts, owner);
+      break;
+    case Mechanism::kCommunication:
+      text = communication_text(facts, owner);
+      break;
+    case Mechanism::kCopying:
+      text = copy_text(facts, owner);
+      break;
+    case Mechanism::kLaunching:
+      text = launch_text(facts, owner);
+      break;
+    case Mechanism::kAllocating:
+      text = say(facts,
+                 "allocating: {} [call that allocates|calls that allocate] or [frees|free] GPU "
+                 "memory, {} in all",
+                 {count(a_step(facts, owner.work.allocator_calls)),
+                  ns(facts.per_step(owner.work.allocator_ns))});
+      break;
+    case Mechanism::kStartUp:
+      text = say(facts,
+                 "start-up: {} [call|calls] in which libraries or kernels are used for the first "
+                 "time, {} in all",
+                 {count(owner.work.start_up_calls), ns(owner.work.start_up_ns)});
+      break;
+    case Mechanism::kCpuWork:
+      text = cpu_text(facts, owner);
+      break;
+    case Mechanism::kCode:
+      text = code_mechanism_text(facts, owner);
+      break;
+    case Mechanism::kData:
+      text = say(owner.name.find("SingleProcess") == std::string::npos
+                     ? "waiting for the DataLoader"
+                     : "the training process prepares its batches itself (num_workers=0)");
+      break;
+    case Mechanism::kUnknown:
+      text = say("delays that the trace does not explain");
+      break;
+  }
+  append(text, other_kind_text(owner, mechanism_of(owner)));
+  if (owner.work.waits > 0 && owner.kind != OwnerKind::kCode)
+    append(text, say(facts, "; the CPU waits for the GPU {} [time|times] in it",
+                     {count(a_step(facts, owner.work.waits))}));
+  append(text, spread_text(owner));
+  append(text, more_of_rounds(facts, owner));
+  append(text, known_text(facts, owner));
+  if (step_count(facts) >= 3 && owner.most_in_a_step_ns * 5 > owner.total_ns * 3)
+    append(text, say("; {} of it in one step", {ratio(owner.most_in_a_step_ns, owner.total_ns)}));
+  return text;
+}
+
+}  // namespace lanescope::explain

@@ -1,0 +1,29 @@
+// What kind of work most of an owner's time is, in words and numbers.
+#pragma once
+#include <cstdint>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+#include "lanescope/explain/owners.h"
+
+namespace lanescope::explain {
+
+enum class Mechanism : std::uint8_t {
+  kGpuWork,
+  kCommunication,
+  kCopying,
+  kLaunching,   // the GPU waits while the CPU launches work that is shorter than the launching
+  kStartUp,     // the first use of libraries and kernels
+  kAllocating,  // calls that allocate or free GPU memory
+  kCpuWork,     // operators that compute on the CPU
+  kCode,        // the thread is outside of operators and calls
+  kData,        // the DataLoader
+  kUnknown,     // delays that the trace does not explain
+};
+const char* mechanism_name(Mechanism mechanism);  // "gpu_work", "communication", ...
+Mechanism mechanism_of(const Owner& owner);
+
+// "launching: 64 kernels of 2.1 us, 9.2 us of the CPU for each"
+Sentence mechanism_text(const Facts& facts, const Owner& owner);
+
+}  // namespace lanescope::explain

@@ -1,0 +1,87 @@
+#include "lanescope/report/nothing_to_do.h"
+
+#include <fmt/format.h>
+
+#include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/rules/step_state.h"
+#include "lanescope/report/explain_words.h"
+#include "lanescope/report/rounded_numbers.h"
+
+namespace lanescope::report {
+namespace {
+
+using explain::Explanation;
+using explain::Facts;
+using explain::Finding;
+
+// The finding of the verdict. Its advice is shown if there is no other.
+const Finding* headline_finding(const Explanation& explanation) {
+  for (const Finding& finding : explanation.findings)
+    if (is_headline(explanation, finding) || declares(finding, &explain::Rule::is_cpu_headline))
+      return &finding;
+  return nullptr;
+}
+
+// Work is missing in the trace, or there is hardly any.
+bool has_too_little_data(const Facts& facts) {
+  return facts.selection.lacks_gpu_work || facts.trace->import_stats().is_truncated() ||
+         (facts.main_device && explain::rules::is_thin(facts));
+}
+
+// What the evidence suggests for that owner, else what to record for the largest; empty: nothing.
+std::string owner_advice(const Facts& facts) {
+  const explain::Owners* owners = explain::step_owners(facts);
+  if (!owners || owners->owners.empty() || has_too_little_data(facts)) return {};
+  const explain::Owner* known = owner_with_remedy(facts, 3);
+  return rounded_sentence(explain::advice_text(facts, known ? *known : owners->owners.front()));
+}
+
+}  // namespace
+
+const explain::Owner* owner_with_remedy(const Facts& facts, std::size_t shown) {
+  const explain::Owners* owners = explain::step_owners(facts);
+  if (!owners || has_too_little_data(facts)) return nullptr;
+  for (std::size_t i = 0; i < owners->owners.size() && i < shown; ++i)
+    if (explain::has_remedy(facts, owners->owners[i])) return &owners->owners[i];
+  return nullptr;
+}
+
+NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
+  NothingToDo nothing;
+  nothing.takers = explain::largest_time_takers(facts);
+  const bool has_takers = !nothing.takers.empty();
+  nothing.remark = has_too_little_data(facts)
+                       ? std::string("The trace holds too little to say what to change.")
+                       : fmt::format("No finding would save 1 % of the {} or more.",
+                                     facts.steps.marked ? "step" : "recording");
+  if (!facts.main_device && has_takers)
+    nothing.remark = "Most of the CPU's time belongs to:";
+  else if (has_takers)
+    nothing.remark += " Most of the time belongs to:";
+  if (const std::string advice = owner_advice(facts); !advice.empty()) {
+    nothing.next = advice;
+    return nothing;
+  }
+  const Finding* headline = headline_finding(explanation);
+  if (!facts.main_device && explain::step_owners(facts)) return nothing;
+  if (!headline || has_too_little_data(facts) || headline->try_next.empty()) return nothing;
+  nothing.next = fmt::format("To go further: {}", headline->action.pattern.empty()
+                                                      ? headline->try_next.front()
+                                                      : rounded_sentence(headline->action));
+  return nothing;
+}
+
+std::vector<std::string> nothing_to_do_lines(const Facts& facts, const Explanation& explanation,
+                                             bool markdown) {
+  if (facts.steady_wall_ns() == 0) return {};
+  const NothingToDo nothing = nothing_to_do(facts, explanation);
+  std::vector<std::string> lines{nothing.remark};
+  for (const explain::TimeTaker& taker : nothing.takers)
+    lines.push_back(fmt::format("{} ({}): {}", rounded_time(taker.per_step_ns),
+                                rounded_percent(taker.ratio),
+                                rounded_sentence(taker.what, markdown)));
+  if (!nothing.next.empty()) lines.push_back(nothing.next);
+  return lines;
+}
+
+}  // namespace lanescope::report

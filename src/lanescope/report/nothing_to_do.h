@@ -1,0 +1,31 @@
+// What `lanescope explain` shows instead of "Do first" if there is no finding to act on.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lanescope/explain/do_first.h"
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/owners.h"
+#include "lanescope/explain/run_rules.h"
+
+namespace lanescope::report {
+
+inline constexpr char kNothingTitle[] = "No known fault";
+
+struct NothingToDo {
+  std::string remark;                      // that there is none, or that the trace is too small
+  std::vector<explain::TimeTaker> takers;  // where the time goes instead
+  std::string next;                        // "To go further: ..."; empty: no advice
+};
+NothingToDo nothing_to_do(const explain::Facts& facts, const explain::Explanation& explanation);
+// The same as lines. Empty: there is no wall.
+std::vector<std::string> nothing_to_do_lines(const explain::Facts& facts,
+                                             const explain::Explanation& explanation,
+                                             bool markdown = false);
+
+// The largest of the first `shown` owners that a change is known for; null: none, or the trace holds
+// too little to advise.
+const explain::Owner* owner_with_remedy(const explain::Facts& facts, std::size_t shown);
+
+}  // namespace lanescope::report

@@ -1,0 +1,51 @@
+#include "lanescope/report/rounded_numbers.h"
+
+#include <fmt/format.h>
+
+#include "lanescope/report/explain_words.h"
+
+namespace lanescope::report {
+namespace {
+
+using explain::Sentence;
+using explain::Value;
+
+// Three digits: 1.23, 12.3, 123, 1234.
+std::string three_digits(double value) {
+  return value < 9.995   ? fmt::format("{:.2f}", value)
+         : value < 99.95 ? fmt::format("{:.1f}", value)
+                         : fmt::format("{:.0f}", value);
+}
+
+std::string rounded_value(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::kNs:
+      return rounded_time(value.integer);
+    case Value::Kind::kRatio:
+      return rounded_percent(value.real);
+    default:
+      return value_text(value);
+  }
+}
+
+}  // namespace
+
+std::string rounded_time(std::int64_t ns) {
+  if (ns < 0) return fmt::format("-{}", rounded_time(-ns));
+  const auto value = static_cast<double>(ns);
+  if (ns >= 999'500'000) return fmt::format("{} s", three_digits(value / 1e9));
+  if (ns >= 999'500) return fmt::format("{} ms", three_digits(value / 1e6));
+  return fmt::format("{} us", three_digits(value / 1e3));
+}
+
+std::string rounded_percent(double ratio) {
+  if (ratio > 0 && ratio < 0.005) return "<1 %";
+  if (ratio < 1 && ratio >= 0.995) return ">99 %";
+  return fmt::format("{:.0f} %", ratio * 100);
+}
+
+std::string rounded_sentence(const Sentence& sentence, bool markdown) {
+  return fill_sentence(sentence, markdown, rounded_value);
+}
+
+}  // namespace lanescope::report

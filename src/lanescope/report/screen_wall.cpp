@@ -1,0 +1,145 @@
+#include "lanescope/report/screen_wall.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lanescope/explain/do_first.h"
+#include "lanescope/explain/predicted_gains.h"
+#include "lanescope/explain/rules/copying.h"
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/step_state.h"
+#include "lanescope/report/explain_words.h"
+#include "lanescope/report/rounded_numbers.h"
+
+namespace lanescope::report {
+namespace {
+
+using analysis::HostPart;
+using analysis::IdleCause;
+using explain::Facts;
+
+constexpr std::size_t kMostWallLines = 4;
+
+// The parts of a step's time that are not empty.
+std::vector<WallLine> all_wall_parts(const Facts& facts) {
+  std::vector<WallLine> parts;
+  const auto add = [&](const char* label, std::int64_t total_ns) {
+    if (total_ns > 0)
+      parts.push_back(
+          {label, facts.per_step(total_ns),
+           static_cast<double>(total_ns) / static_cast<double>(facts.steady_wall_ns())});
+  };
+  if (facts.vendor) {
+    const analysis::VendorWall& wall = facts.vendor_wall;
+    const std::string device = facts.vendor->name;
+    add((device + " computing").c_str(), wall.compute_ns);
+    add("collectives, no compute", wall.exposed_communication_ns);
+    add("copies, no compute", wall.exposed_copy_ns);
+    add((device + " idle or waiting").c_str(), wall.idle_ns());
+    return parts;
+  }
+  if (!facts.main_device) {
+    for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
+      add(host_part_text(static_cast<HostPart>(i)), facts.cpu_wall.part_ns[i]);
+    return parts;
+  }
+  const auto& part = facts.wall.partition;
+  add("GPU compute", part.compute_ns);
+  add("communication, no compute", part.exposed_communication_ns);
+  add("copies, no compute", part.exposed_copy_ns);
+  const std::int64_t for_cpu_ns =
+      facts.device().timeline.has_launches() ? facts.waiting_for_cpu_ns() : 0;
+  const std::int64_t for_batch_ns =
+      for_cpu_ns == 0 ? 0
+                      : std::min(for_cpu_ns, explain::rules::waiting_for_batches(facts).time_ns);
+  const std::int64_t between_ns = facts.wall.idle_by(IdleCause::kBetweenQueued);
+  const std::int64_t profiler_ns = facts.wall.idle_by(IdleCause::kProfiler);
+  add("idle: waiting for a batch", for_batch_ns);
+  const std::int64_t for_copies_ns =
+      std::min(for_cpu_ns - for_batch_ns, explain::rules::waiting_in_copies_ns(facts));
+  add("idle: CPU makes a copy", for_copies_ns);
+  add("idle: waiting for the CPU", for_cpu_ns - for_batch_ns - for_copies_ns);
+  add("idle: between queued kernels", between_ns);
+  add("idle: the profiler's own work", profiler_ns);
+  const analysis::Gap* edge = explain::rules::find_edge_gap(facts);
+  const std::int64_t unknown_ns = part.idle_ns - for_cpu_ns - between_ns - profiler_ns;
+  const std::int64_t edge_ns = edge ? std::min(unknown_ns, edge->end_ns - edge->start_ns) : 0;
+  add("not recorded (edge of trace)", edge_ns);
+  add("idle: cause unknown", unknown_ns - edge_ns);
+  return parts;
+}
+
+// Of a step in which the GPU waits for the CPU: the GPU's work, if that is nearly all of the step
+// without the profiler, and most of the waiting is what recording cost. 0: it is not so.
+std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::StepBase& base) {
+  if (!facts.main_device) return 0;
+  const std::int64_t busy_ns = facts.per_step(facts.wall.partition.busy_ns());
+  const std::int64_t waiting_ns = facts.per_step(facts.waiting_for_cpu_ns());
+  const bool waits = waiting_ns * 5 >= base.recorded_ns;  // a fifth of the step
+  const bool is_nearly_all = busy_ns * 5 >= base.step_ns * 4;
+  const bool is_the_profilers = (base.recorded_ns - base.step_ns) * 2 > waiting_ns;
+  return waits && is_nearly_all && is_the_profilers ? busy_ns : 0;
+}
+
+}  // namespace
+
+std::vector<WallLine> wall_lines(const Facts& facts) {
+  if (facts.steady_wall_ns() == 0) return {};
+  std::vector<WallLine> parts = all_wall_parts(facts);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const WallLine& a, const WallLine& b) { return a.ratio > b.ratio; });
+  if (parts.size() <= kMostWallLines) return parts;
+  WallLine rest{"everything else", 0, 0};
+  for (std::size_t i = kMostWallLines - 1; i < parts.size(); ++i) {
+    rest.per_step_ns += parts[i].per_step_ns;
+    rest.ratio += parts[i].ratio;
+  }
+  parts.resize(kMostWallLines - 1);
+  parts.push_back(std::move(rest));
+  return parts;
+}
+
+std::string wall_subject(const Facts& facts) {
+  if (!facts.steps.marked || facts.selection.steady.empty()) return "recording";
+  const auto number = [&](std::size_t index) {
+    return facts.steps.steps[index].number.value_or(0);
+  };
+  if (facts.selection.steady.size() == 1)
+    return fmt::format("step {}", number(facts.selection.steady.front()));
+  return fmt::format("step (mean of {}-{})", number(facts.selection.steady.front()),
+                     number(facts.selection.steady.back()));
+}
+
+std::string base_text(const Facts& facts, const explain::Explanation& explanation) {
+  if (!explanation.gains) return {};
+  const explain::StepBase& base = explanation.gains->base();
+  const char* what = facts.steps.marked ? "a step" : "this";
+  // Recording did not delay what limits the step.
+  if (base.recorded_ns - base.step_ns < base.recorded_ns / 50)
+    return fmt::format("Without the profiler {} takes about as long.", what);
+  std::string text = fmt::format("Without the profiler {} takes about {} +- {}", what,
+                                 rounded_time(base.step_ns), rounded_time(base.error_ns));
+  // A limit that the recording made: a reader of the verdict alone would look at the CPU.
+  if (const std::int64_t busy_ns = std::min(busy_without_profiler_ns(facts, base), base.step_ns);
+      busy_ns > 0)
+    text += fmt::format(
+        ", and the GPU works for {} of it ({}): most of the waiting above is the profiler's",
+        rounded_time(busy_ns),
+        rounded_percent(static_cast<double>(busy_ns) / static_cast<double>(base.step_ns)));
+  return text + ". Gains are of that.";
+}
+
+std::string largest_kernels_text(const Facts& facts) {
+  if (!facts.main_device || facts.wall.partition.compute_ns * 2 < facts.wall.partition.wall_ns)
+    return {};
+  std::string text;
+  for (const explain::TimeTaker& taker : explain::largest_kernels(facts))
+    text += fmt::format("{}{} {}", text.empty() ? "Most of the GPU's time: " : "; ",
+                        rounded_sentence(explain::say("{}", {taker.what.values.front()})),
+                        rounded_percent(taker.ratio));
+  return text.empty() ? text : text + ".";
+}
+
+}  // namespace lanescope::report

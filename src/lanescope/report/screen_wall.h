@@ -1,0 +1,32 @@
+// The wall of a step on the first screen of `lanescope explain`: its largest parts, and what it would
+// be without the profiler. docs/definitions/explain.md#first-screen
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/run_rules.h"
+
+namespace lanescope::report {
+
+// At most four parts, largest first; if there are more, the fourth is "everything else". They add up
+// to the wall, except for rounding.
+struct WallLine {
+  std::string label;
+  std::int64_t per_step_ns = 0;
+  double ratio = 0;  // of the wall
+};
+std::vector<WallLine> wall_lines(const explain::Facts& facts);
+
+// "step (mean of 17-21)", "step 3", "recording": what the wall is of.
+std::string wall_subject(const explain::Facts& facts);
+
+// What gains are of: the step without the profiler; empty: none is predicted.
+std::string base_text(const explain::Facts& facts, const explain::Explanation& explanation);
+
+// "Most of the GPU's time: GEMM bf16 25 %; mul, bf16 11 %.": if the GPU computes for half of a step
+// or more; else empty.
+std::string largest_kernels_text(const explain::Facts& facts);
+
+}  // namespace lanescope::report
