@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "lanescope/codec/byte_source.h"
+#include "lanescope/codec/json_event_bounds.h"
 #include "lanescope/codec/json_index.h"
-#include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/unpack.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/read_trace.h"

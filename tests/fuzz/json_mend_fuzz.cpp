@@ -4,6 +4,7 @@
 #include "json_mutator.h"
 #include "lanescope/base/json_escape.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/codec/json_event_bounds.h"
 #include "lanescope/codec/json_mend.h"
 
 LANESCOPE_FUZZ_MUTATOR(lanescope::fuzz::mutate_json)

@@ -8,6 +8,8 @@
 
 #include "lanescope/base/json_escape.h"
 #include "lanescope/codec/decimal.h"
+#include "lanescope/codec/json_event_bounds.h"
+#include "lanescope/codec/json_string_end.h"
 #include "lanescope/codec/json_text.h"
 
 namespace lanescope::codec {
@@ -15,31 +17,9 @@ namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
 constexpr std::size_t kMaxDepth = 512;
-constexpr std::size_t kKeyLookahead = 256;
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
-
-std::size_t skip_blanks(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_blank(text[at])) ++at;
-  return at;
-}
-
-// Keys with which some writer begins a trace event.
-bool starts_event_key(std::string_view text, std::size_t quote) {
-  for (const std::string_view key :
-       {"ph", "name", "cat", "ts", "pid", "tid", "dur", "id", "args", "bp", "s"}) {
-    if (text.substr(quote + 1, key.size()) != key) continue;
-    const std::size_t end = quote + 1 + key.size();
-    if (end >= text.size() || text[end] != '"') continue;
-    const std::size_t colon = skip_blanks(text, end + 1);
-    return colon < text.size() && text[colon] == ':';
-  }
-  return false;
-}
-
-enum class Answer : std::uint8_t { kNo, kYes, kNeedMore };
 
 class Mender {
  public:
@@ -91,6 +71,7 @@ class Mender {
   MendResult done(MendStatus status) const { return {status, at_, mends_}; }
 
   bool in_object() const { return !open_.empty() && open_.back() == '{'; }
+  JsonContext context() const { return {text_, at_end_, open_}; }
   bool in_array() const { return !open_.empty() && open_.back() == '['; }
 
   void copy_blanks() {
@@ -118,7 +99,7 @@ class Mender {
   // The value ends before text_[at_], although brackets are open.
   Step close_all() {
     syntax();
-    while (!out_.empty() && is_blank(out_.back())) out_.pop_back();
+    while (!out_.empty() && is_json_blank(out_.back())) out_.pop_back();
     while (!open_.empty()) close_top();
     return go(State::kDone);
   }
@@ -239,9 +220,8 @@ class Mender {
     std::size_t end = at_;
     while (end < text_.size() && !std::strchr(",]}:\"[{ \n\r\t", text_[end])) ++end;
     if (end == text_.size() && !at_end_) return stop(MendStatus::kNeedMore);
-    while (end < text_.size() && text_[end] == '\0')
-      ++end;  // strchr also finds the 0 at the end
-              // of its set
+    // strchr also finds the 0 at the end of its set.
+    while (end < text_.size() && text_[end] == '\0') ++end;
     if (end == from) return stop(MendStatus::kBroken);
     const std::string_view token = text_.substr(from, end - from);
     at_ = end;
@@ -339,13 +319,13 @@ class Mender {
       if (at_ >= text_.size()) return stop(out_of_text());
       const char c = text_[at_];
       if (c == '"') {
-        const Answer answer = ends_string(is_key);
-        if (answer == Answer::kNeedMore) return stop(MendStatus::kNeedMore);
-        if (answer == Answer::kYes) {
+        const QuoteEnds ends = ends_string(context(), at_, is_key);
+        if (ends == QuoteEnds::kNeedMore) return stop(MendStatus::kNeedMore);
+        if (ends == QuoteEnds::kYes) {
           take();
           return go(is_key ? State::kColon : open_.empty() ? State::kDone : State::kAfterValue);
         }
-        if (at_event_start()) return stop(MendStatus::kBroken);
+        if (opens_next_event(text_, at_)) return stop(MendStatus::kBroken);
         mends_.add(Mend::kText, at_);
         at_ = text_byte(at_, text_.size());
       } else if (c == '\\') {
@@ -381,7 +361,7 @@ class Mender {
         return;
       }
     } else if (next != '\0' && std::strchr("\"\\/bfnrt", next) &&
-               !(next == '"' && !in_key && key_follows(at_ + 2))) {
+               !(next == '"' && !in_key && next_key_follows(context(), at_ + 2))) {
       out_.append(text_, at_, 2);
       at_ += 2;
       return;
@@ -395,82 +375,6 @@ class Mender {
     out_ += "\\ufffd";
     at_ += 6;
   }
-  // Is `, "key":` at `at`? Strict JSON cannot have that inside a value, so the \" before it was a
-  // \ and the end of the value. A key can: "\",":" is one.
-  bool key_follows(std::size_t at) const {
-    at = skip_blanks(text_, at);
-    if (at >= text_.size() || text_[at] != ',') return false;
-    at = skip_blanks(text_, at + 1);
-    return at < text_.size() && text_[at] == '"' && is_key_at(at) == Answer::kYes;
-  }
-
-  // text_[at_] is a stray quote: does it open the first key of another event?
-  bool at_event_start() const {
-    if (!starts_event_key(text_, at_)) return false;
-    std::size_t at = at_;
-    while (at > 0 && is_blank(text_[at - 1])) --at;
-    if (at == 0 || text_[--at] != '{') return false;
-    while (at > 0 && is_blank(text_[at - 1])) --at;
-    if (at == 0 || text_[--at] != ',') return false;
-    while (at > 0 && is_blank(text_[at - 1])) --at;
-    return at > 0 && text_[at - 1] == '}';
-  }
-
-  Answer end_of_text() const { return at_end_ ? Answer::kYes : Answer::kNeedMore; }
-  // After a closing bracket the grammar allows only these.
-  Answer bracket_may_close(std::size_t at) const {
-    at = skip_blanks(text_, at + 1);
-    if (at >= text_.size()) return end_of_text();
-    return text_[at] == ',' || text_[at] == '}' || text_[at] == ']' || text_[at] == '{'
-               ? Answer::kYes
-               : Answer::kNo;
-  }
-  Answer is_key_at(std::size_t quote) const {
-    for (std::size_t at = quote + 1; at < quote + kKeyLookahead; ++at) {
-      if (at >= text_.size()) return at_end_ ? Answer::kNo : Answer::kNeedMore;
-      if (text_[at] == '\\') {
-        ++at;
-      } else if (text_[at] == '"') {
-        at = skip_blanks(text_, at + 1);
-        if (at >= text_.size()) return at_end_ ? Answer::kNo : Answer::kNeedMore;
-        return text_[at] == ':' ? Answer::kYes : Answer::kNo;
-      }
-    }
-    return Answer::kYes;  // a very long key
-  }
-  Answer ends_string(bool is_key) const {
-    std::size_t at = skip_blanks(text_, at_ + 1);
-    if (at >= text_.size()) return end_of_text();
-    if (is_key) return text_[at] == ':' ? Answer::kYes : Answer::kNo;
-    if (open_.empty()) return Answer::kYes;
-    switch (text_[at]) {
-      case '}':
-        return in_object() ? bracket_may_close(at) : Answer::kNo;
-      case ']':
-        return in_array() ? bracket_may_close(at) : Answer::kNo;
-      case '"':
-        return in_object() ? is_key_at(at) : Answer::kNo;
-      case ',':
-        break;
-      default:
-        return Answer::kNo;
-    }
-    while (at < text_.size() && (text_[at] == ',' || is_blank(text_[at]))) ++at;
-    if (at >= text_.size()) return end_of_text();
-    const char c = text_[at];
-    if (in_object()) {
-      if (c == '"') return is_key_at(at);
-      if (c == '}') return bracket_may_close(at);
-      // A lost closing bracket: the next event starts here.
-      const std::size_t quote = skip_blanks(text_, at + 1);
-      return c == '{' && quote < text_.size() && text_[quote] == '"' &&
-                     starts_event_key(text_, quote)
-                 ? Answer::kYes
-                 : Answer::kNo;
-    }
-    return std::strchr("\"[{-0123456789tfnNI]", c) ? Answer::kYes : Answer::kNo;
-  }
-
   std::string_view text_;
   bool at_end_;
   std::string& out_;
@@ -494,33 +398,6 @@ bool is_strict_json(std::string_view text) {
   const MendResult result = mend_json(text, true, out);
   return result.status == MendStatus::kDone && result.used == text.size() && !result.mends.any() &&
          out == text;
-}
-
-std::size_t find_event_start(std::string_view text, std::size_t from) {
-  for (std::size_t at = text.find('{', from); at != kNone; at = text.find('{', at + 1)) {
-    const std::size_t quote = skip_blanks(text, at + 1);
-    if (quote >= text.size() || text[quote] != '"' || !starts_event_key(text, quote)) continue;
-    std::size_t before = at;
-    while (before > from && is_blank(text[before - 1])) --before;
-    if (before > from && text[before - 1] == ':') continue;  // the args of an event
-    return at;
-  }
-  return kNone;
-}
-
-std::size_t find_last_event_end(std::string_view text) {
-  for (std::size_t at = text.rfind('{'); at != kNone && at > 0; at = text.rfind('{', at - 1)) {
-    const std::size_t quote = skip_blanks(text, at + 1);
-    if (quote >= text.size() || text[quote] != '"' || !starts_event_key(text, quote)) continue;
-    std::size_t before = at;
-    while (before > 0 && is_blank(text[before - 1])) --before;
-    if (before == 0 || text[before - 1] != ',') continue;
-    const std::size_t end = before;
-    --before;
-    while (before > 0 && is_blank(text[before - 1])) --before;
-    if (before > 0 && text[before - 1] == '}') return end;
-  }
-  return 0;
 }
 
 }  // namespace lanescope::codec

@@ -57,11 +57,4 @@ MendResult mend_json(std::string_view text, bool at_end, std::string& out);
 // Strict JSON, one value, no blanks around it.
 bool is_strict_json(std::string_view text);
 
-// The next `{` at or after `from` that starts a trace event, by its first key; npos: there is none.
-std::size_t find_event_start(std::string_view text, std::size_t from);
-// The offset after the last "}," in `text` that an event start follows, so that text[0, result)
-// holds whole events; 0: none. It can be wrong inside a string or a nested list; parsing the text
-// before it shows that.
-std::size_t find_last_event_end(std::string_view text);
-
 }  // namespace lanescope::codec

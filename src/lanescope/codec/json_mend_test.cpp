@@ -1,4 +1,5 @@
 #include "lanescope/codec/json_mend.h"
+#include "lanescope/codec/json_event_bounds.h"
 
 #include <gtest/gtest.h>
 

@@ -13,6 +13,7 @@
 #include "lanescope/base/json_escape.h"
 #include "lanescope/base/usable_cores.h"
 #include "lanescope/codec/decimal.h"
+#include "lanescope/codec/json_event_bounds.h"
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/format/kineto_json/event_reader.h"
 #include "lanescope/format/kineto_json/events_ahead.h"

@@ -1,0 +1,24 @@
+// Where trace events begin and end in text that may be damaged: guesses from their first keys, without
+// parsing.
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace lanescope::codec {
+
+inline bool is_json_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+// The first offset at or after `at` that is no blank; text.size(): none.
+std::size_t skip_blanks(std::string_view text, std::size_t at);
+
+// Does the quote at `quote` begin a key, with its colon, with which some writer begins a trace event?
+bool starts_event_key(std::string_view text, std::size_t quote);
+
+// The next `{` at or after `from` that starts a trace event, by its first key; npos: there is none.
+std::size_t find_event_start(std::string_view text, std::size_t from);
+// The offset after the last "}," in `text` that an event start follows, so that text[0, result)
+// holds whole events; 0: none. It can be wrong inside a string or a nested list; parsing the text
+// before it shows that.
+std::size_t find_last_event_end(std::string_view text);
+
+}  // namespace lanescope::codec
