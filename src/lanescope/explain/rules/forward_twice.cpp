@@ -1,11 +1,13 @@
-// A model that runs forward twice in one step, both times with its backward pass.
+// A model that runs forward twice in one step: both times with its backward pass, or the second time
+// without gradients.
 //
 // Problem: two forward passes look like twice as many layers. Idea: a weight has one gradient, however
 // often it was used, so fewer accumulated gradients than layer calls of its shape mean that weights were
 // used again. Recurrent layers do that, too, but there the second use takes the result of the first. So
 // the first layer of both passes must take data: its backward part computes no gradient of its input.
 // Example: linear a, b, c, a, b, c with three accumulated gradients, and one product in the backward
-// part of both a.
+// part of both a. Of a pass without gradients only names and shapes are known; it must come after the
+// other, since frozen layers come before the layers that are trained.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -36,6 +38,7 @@ bool is_layer(std::string_view op) {
 }
 
 struct Layer {
+  SliceId op{};
   const AutogradPair* pair = nullptr;
   Sizes weight;
   std::uint32_t name = 0, dims = 0;  // raw StringIds
@@ -44,6 +47,7 @@ struct Layer {
 
 struct StepLayers {
   std::vector<Layer> layers;               // in order of time
+  std::vector<Layer> without_gradients;    // in order of time, without pairs
   std::vector<const AutogradPair*> pairs;  // of all operators
   std::map<Sizes, std::uint64_t> accumulated;
 };
@@ -53,6 +57,12 @@ struct ForwardTwice {
   std::int64_t cost_ns = 0;
   std::uint64_t calls = 0;
   SliceId first{}, second{};  // the first layer of each pass
+  bool has_gradients = true;  // the second pass
+};
+
+struct Passes {
+  SliceId first{}, second{}, last{};  // first layers of both passes, the last layer of the second
+  std::size_t layers = 0;             // of one pass
 };
 
 class TwiceFinder {
@@ -62,30 +72,8 @@ class TwiceFinder {
 
   std::optional<ForwardTwice> run() {
     gather();
-    ForwardTwice found;
-    std::unordered_set<std::uint32_t> again;
-    std::size_t such_steps = 0;
-    for (auto& [index, step] : steps_) {
-      const auto halves = second_pass(step);
-      if (!halves) continue;
-      const auto& [first, second, last] = *halves;
-      if (such_steps++ == 0) {
-        found.layers = step.layers.size() / 2;
-        found.first = first;
-        found.second = second;
-      }
-      for (const AutogradPair* pair : step.pairs) {
-        const std::int64_t time = trace_.start_ns(pair->forward);
-        if (time < trace_.start_ns(second) || time > trace_.start_ns(last)) continue;
-        again.insert(raw(pair->forward));
-        for (const SliceId node : pair->nodes) again.insert(raw(node));
-      }
-    }
-    if (such_steps == 0 || such_steps * 2 <= facts_.selection.steady.size()) return std::nullopt;
-    found.calls = again.size();
-    found.cost_ns = cost_of_calls(facts_, again);
-    if (share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastShare) return std::nullopt;
-    return found;
+    if (auto found = find(true)) return found;
+    return recomputes_ ? std::nullopt : find(false);
   }
 
  private:
@@ -98,18 +86,19 @@ class TwiceFinder {
       const auto weight = operator_inputs(trace_, pair.forward).tensor(1);
       const auto dims = trace_.slice_args(pair.forward).text(ArgKey::kInputDims);
       if (!weight || !dims) continue;
-      steps_[step].layers.push_back(
-          {&pair, weight->dims, raw(trace_.slices().name[raw(pair.forward)]), raw(*dims)});
+      steps_[step].layers.push_back({pair.forward, &pair, weight->dims,
+                                     raw(trace_.slices().name[raw(pair.forward)]), raw(*dims)});
     }
+    gather_without_gradients();
     for (auto& [index, step] : steps_)
       std::stable_sort(step.layers.begin(), step.layers.end(), [&](const Layer& a, const Layer& b) {
-        return trace_.start_ns(a.pair->forward) < trace_.start_ns(b.pair->forward);
+        return trace_.start_ns(a.op) < trace_.start_ns(b.op);
       });
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
       const SliceId id{i};
-      if (trace_.kind(id) != CategoryKind::kCpuOp ||
-          trace_.name(id) != "torch::autograd::AccumulateGrad")
-        continue;
+      if (trace_.kind(id) != CategoryKind::kCpuOp) continue;
+      if (is_layer(trace_.name(id))) recomputes_ = recomputes_ || is_in_backward(id);
+      if (trace_.name(id) != "torch::autograd::AccumulateGrad") continue;
       const auto step = steps_.find(steady_step_at(facts_, trace_.start_ns(id)));
       if (step == steps_.end()) continue;
       if (const auto gradient = operator_inputs(trace_, id).tensor(0))
@@ -117,26 +106,85 @@ class TwiceFinder {
     }
   }
 
-  struct Halves {
-    SliceId first, second, last;  // first layers of both passes, the last layer of the second
-  };
-  // Keeps the layers whose weights are used twice; nothing: they are not one pass and the same again.
-  std::optional<Halves> second_pass(StepLayers& step) const {
+  std::optional<ForwardTwice> find(bool has_gradients) {
+    ForwardTwice found;
+    found.has_gradients = has_gradients;
+    std::unordered_set<std::uint32_t> again;
+    std::size_t such_steps = 0;
+    for (auto& [index, step] : steps_) {
+      const auto passes = has_gradients ? halves_of(step) : pass_without_gradients(step);
+      if (!passes) continue;
+      if (such_steps++ == 0) {
+        found.layers = passes->layers;
+        found.first = passes->first;
+        found.second = passes->second;
+      }
+      if (has_gradients)
+        add_pairs(step, *passes, again);
+      else
+        for (const Layer& layer : step.without_gradients) again.insert(raw(layer.op));
+    }
+    if (such_steps == 0 || such_steps * 2 <= facts_.selection.steady.size()) return std::nullopt;
+    found.calls = again.size();
+    found.cost_ns = cost_of_calls(facts_, again);
+    if (share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastShare) return std::nullopt;
+    return found;
+  }
+
+  // All operators of the second pass, with their nodes.
+  void add_pairs(const StepLayers& step, const Passes& passes,
+                 std::unordered_set<std::uint32_t>& again) const {
+    for (const AutogradPair* pair : step.pairs) {
+      const std::int64_t time = trace_.start_ns(pair->forward);
+      if (time < trace_.start_ns(passes.second) || time > trace_.start_ns(passes.last)) continue;
+      again.insert(raw(pair->forward));
+      for (const SliceId node : pair->nodes) again.insert(raw(node));
+    }
+  }
+
+  // Layers that make no nodes, outside of the backward pass.
+  void gather_without_gradients() {
+    std::unordered_set<std::uint32_t> paired;
+    for (const AutogradPair& pair : pairs_) paired.insert(raw(pair.forward));
+    for (const CallSequence& sequence : call_sequences(facts_))
+      for (const SliceId op : sequence) {
+        if (!is_layer(trace_.name(op)) || paired.contains(raw(op))) continue;
+        const auto dims = trace_.slice_args(op).text(ArgKey::kInputDims);
+        const auto step = steps_.find(steady_step_at(facts_, trace_.start_ns(op)));
+        if (dims && step != steps_.end())
+          step->second.without_gradients.push_back(
+              {op, nullptr, {}, raw(trace_.slices().name[raw(op)]), raw(*dims)});
+      }
+  }
+
+  // Nothing: the layers whose weights are used twice are not one pass and the same again.
+  std::optional<Passes> halves_of(const StepLayers& step) const {
     std::map<Sizes, std::uint64_t> calls;
     for (const Layer& layer : step.layers) ++calls[layer.weight];
-    std::erase_if(step.layers, [&](const Layer& layer) {
-      const auto gradients = step.accumulated.find(layer.weight);
-      return gradients == step.accumulated.end() || gradients->second * 2 != calls[layer.weight];
-    });
-    const std::size_t half = step.layers.size() / 2;
-    if (half < kFewestLayers || step.layers.size() % 2 != 0) return std::nullopt;
+    std::vector<Layer> twice;
+    for (const Layer& layer : step.layers)
+      if (const auto gradients = step.accumulated.find(layer.weight);
+          gradients != step.accumulated.end() && gradients->second * 2 == calls[layer.weight])
+        twice.push_back(layer);
+    const std::size_t half = twice.size() / 2;
+    if (half < kFewestLayers || twice.size() % 2 != 0) return std::nullopt;
     for (std::size_t i = 0; i < half; ++i)
-      if (!step.layers[i].is_like(step.layers[half + i])) return std::nullopt;
-    if (!takes_data(*step.layers[0].pair) || !takes_data(*step.layers[half].pair) ||
-        takes_data(*step.layers[1].pair))
+      if (!twice[i].is_like(twice[half + i])) return std::nullopt;
+    if (!takes_data(*twice[0].pair) || !takes_data(*twice[half].pair) || takes_data(*twice[1].pair))
       return std::nullopt;
-    return Halves{step.layers[0].pair->forward, step.layers[half].pair->forward,
-                  step.layers.back().pair->forward};
+    return Passes{twice[0].op, twice[half].op, twice.back().op, half};
+  }
+
+  // All layers without gradients are like all with gradients, and come after them.
+  std::optional<Passes> pass_without_gradients(const StepLayers& step) const {
+    const auto &with = step.layers, &without = step.without_gradients;
+    if (with.size() < kFewestLayers || with.size() != without.size() ||
+        trace_.start_ns(without.front().op) < trace_.end_ns(with.back().op) ||
+        !takes_data(*with.front().pair))
+      return std::nullopt;
+    for (std::size_t i = 0; i < with.size(); ++i)
+      if (!with[i].is_like(without[i])) return std::nullopt;
+    return Passes{with.front().op, without.front().op, without.back().op, with.size()};
   }
 
   // Does a layer's backward part compute no gradient of its input?
@@ -158,37 +206,56 @@ class TwiceFinder {
     return is_without || products == 1;
   }
 
+  // Checkpointed layers run forward without gradients, and once more in the backward pass.
+  bool is_in_backward(SliceId op) const {
+    for (SliceId up = facts_.nesting.parent[raw(op)]; up != kNone<SliceId>;
+         up = facts_.nesting.parent[raw(up)])
+      if (trace_.name(up).starts_with(kEvaluateNode)) return true;
+    return false;
+  }
+
   const Facts& facts_;
   const Trace& trace_;
   std::vector<AutogradPair> pairs_;
   std::map<std::size_t, StepLayers> steps_;
+  bool recomputes_ = false;
 };
 
 std::optional<ForwardTwice> measure_forward_twice(const Facts& facts) {
   return TwiceFinder(facts).run();
 }
 
-Finding tell_forward_twice(const Facts& facts, const ForwardTwice& found) {
-  Finding finding;
+// The second pass has no gradients.
+void tell_without_gradients(const Facts& facts, const ForwardTwice& found, Finding& finding) {
+  finding.verdict = say(
+      facts,
+      "{} layers with the names and shapes of those that the backward pass goes through run once "
+      "more [per step], after them and without gradients: {} [per step] ({}).",
+      {count(found.layers), ns(facts.per_step(found.cost_ns)),
+       ratio(found.cost_ns, facts.steady_wall_ns())});
+  finding.arithmetic.push_back(
+      say("counted: the layers without gradients alone, not the operators between them; the trace "
+          "does not tell whether weights and input are the same"));
+  finding.try_next = {"if model and input are the same, use the first result again (detach() it)"};
+  finding.brief =
+      say(facts, "{} layers like those of the loss run once more [per step], without gradients",
+          {count(found.layers)});
+  finding.action = say("If model and input are the same: use the first result (detach() it)");
+}
+
+void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding& finding) {
   finding.verdict =
       say(facts,
           "{} layers run forward twice [per step] with equal shapes and the same weights, and the "
           "backward pass goes through both: the second time takes {} [per step] ({}).",
           {count(found.layers), ns(facts.per_step(found.cost_ns)),
            ratio(found.cost_ns, facts.steady_wall_ns())});
-  rate_cost(facts, found.cost_ns, found.calls, finding);
   finding.arithmetic.push_back(
       say("counted: layers of two equal sequences, of whose weights half as many gradients are "
           "accumulated as the layers were called; the first layer of both takes data, since no "
           "gradient of its input is computed"));
   finding.arithmetic.push_back(
       say("the trace does not tell whether both inputs hold equal values"));
-  for (const auto& [slice, what] : {std::pair(found.second, "the first layer of the second pass"),
-                                    std::pair(found.first, "the first layer of the first pass")}) {
-    Sentence line = say(what);
-    add_line(facts, slice, line);
-    finding.evidence.push_back({slice, std::move(line)});
-  }
   finding.try_next = {"if both take the same input, run the model once and use its result twice",
                       "if they take different inputs, join them into one batch and run it once"};
   finding.brief = say(facts,
@@ -197,6 +264,21 @@ Finding tell_forward_twice(const Facts& facts, const ForwardTwice& found) {
                       {count(found.layers)});
   finding.action =
       say("Same input: use one result twice. Different inputs: join them into one batch");
+}
+
+Finding tell_forward_twice(const Facts& facts, const ForwardTwice& found) {
+  Finding finding;
+  rate_cost(facts, found.cost_ns, found.calls, finding);
+  if (found.has_gradients)
+    tell_with_gradients(facts, found, finding);
+  else
+    tell_without_gradients(facts, found, finding);
+  for (const auto& [slice, what] : {std::pair(found.second, "the first layer of the second pass"),
+                                    std::pair(found.first, "the first layer of the first pass")}) {
+    Sentence line = say(what);
+    add_line(facts, slice, line);
+    finding.evidence.push_back({slice, std::move(line)});
+  }
   return finding;
 }
 

@@ -15,7 +15,19 @@ struct Drawn {
   int gradients = 3;            // accumulated, of the three weights of the model
   bool takes_result = false;    // the second pass takes the result of the first
   bool is_other_shape = false;  // of the second pass' input
+  // Passes without gradients, before or after the others; checkpointed: in a node of the backward pass.
+  int plain_before = 0, plain_after = 0;
+  bool is_checkpointed = false;
 };
+
+// Three layers of 100 us without nodes.
+void draw_plain(ProgramSketch& p, int passes) {
+  for (int i = 0; i < 3 * passes; ++i) {
+    p.begin_op("aten::linear",
+               {.input_dims = "[[8, 4], [4, 4]]", .input_types = R"(["float", "float"])"});
+    p.pass(98).end();
+  }
+}
 
 // On the CPU: a model of three layers of 100 us, and their nodes of 100 us.
 Trace draw(const Drawn& drawn) {
@@ -23,6 +35,7 @@ Trace draw(const Drawn& drawn) {
   std::int64_t number = 0;
   program.steps(4, [&](ProgramSketch& p) {
     const std::int64_t first = number;
+    draw_plain(p, drawn.plain_before);
     for (int pass = 0; pass < drawn.passes; ++pass)
       for (int layer = 0; layer < 3; ++layer) {
         const std::string rows = pass > 0 && drawn.is_other_shape ? "16" : "8";
@@ -40,6 +53,12 @@ Trace draw(const Drawn& drawn) {
       if (place % 3 != 0 || (place == 3 && drawn.takes_result)) p.cpu_op("aten::mm", 10);
       p.pass(place % 3 != 0 || (place == 3 && drawn.takes_result) ? 78 : 88).end();
     }
+    if (drawn.is_checkpointed) {
+      p.begin_op("autograd::engine::evaluate_function: CheckpointFunctionBackward");
+      draw_plain(p, 1);
+      p.end();
+    }
+    draw_plain(p, drawn.plain_after);
     for (int i = 0; i < drawn.gradients; ++i) {
       p.begin_op("torch::autograd::AccumulateGrad",
                  {.input_dims = "[[4, 4]]", .input_types = R"(["float"])"});
@@ -68,6 +87,21 @@ TEST(ForwardTwiceTest, IsQuietAboutRecurrentLayers) {
 TEST(ForwardTwiceTest, IsQuietAboutOtherShapesAndOnePass) {
   EXPECT_FALSE(find_by_rule(draw({.is_other_shape = true}), "forward-twice"));
   EXPECT_FALSE(find_by_rule(draw({.passes = 1}), "forward-twice"));
+}
+
+TEST(ForwardTwiceTest, CountsASecondPassWithoutGradients) {
+  const auto finding = find_by_rule(draw({.passes = 1, .plain_after = 1}), "forward-twice");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(300));
+  EXPECT_NE(finding->action.pattern.find("If model and input"), std::string::npos);
+}
+
+// Frozen layers come before those that are trained; several passes are a validation.
+TEST(ForwardTwiceTest, IsQuietAboutFrozenLayersValidationAndCheckpoints) {
+  EXPECT_FALSE(find_by_rule(draw({.passes = 1, .plain_before = 1}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw({.passes = 1, .plain_after = 2}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw({.passes = 1, .plain_after = 1, .is_checkpointed = true}),
+                            "forward-twice"));
 }
 
 }  // namespace
