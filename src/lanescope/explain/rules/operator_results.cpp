@@ -1,0 +1,266 @@
+#include "lanescope/explain/rules/operator_results.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+namespace lanescope::explain::rules {
+namespace {
+
+using analysis::Sizes;
+
+struct Row {
+  std::string_view name;  // without "aten::" and the "_" of operators in place
+  ResultKind kind;
+};
+
+constexpr std::array kRows = {
+    Row{"arange", ResultKind::kSeries},
+    Row{"eye", ResultKind::kSeries},
+    Row{"linspace", ResultKind::kSeries},
+    Row{"logspace", ResultKind::kSeries},
+    Row{"tril_indices", ResultKind::kSeries},
+    Row{"triu_indices", ResultKind::kSeries},
+    Row{"full", ResultKind::kFill},
+    Row{"ones", ResultKind::kFill},
+    Row{"zeros", ResultKind::kFill},
+    Row{"full_like", ResultKind::kFillLike},
+    Row{"ones_like", ResultKind::kFillLike},
+    Row{"zeros_like", ResultKind::kFillLike},
+    Row{"cumsum", ResultKind::kShape},
+    Row{"tril", ResultKind::kShape},
+    Row{"triu", ResultKind::kShape},
+    Row{"abs", ResultKind::kElementwise},
+    Row{"add", ResultKind::kElementwise},
+    Row{"bitwise_and", ResultKind::kElementwise},
+    Row{"bitwise_not", ResultKind::kElementwise},
+    Row{"bitwise_or", ResultKind::kElementwise},
+    Row{"clamp", ResultKind::kElementwise},
+    Row{"clone", ResultKind::kElementwise},
+    Row{"contiguous", ResultKind::kElementwise},
+    Row{"cos", ResultKind::kElementwise},
+    Row{"div", ResultKind::kElementwise},
+    Row{"eq", ResultKind::kElementwise},
+    Row{"exp", ResultKind::kElementwise},
+    Row{"exp2", ResultKind::kElementwise},
+    Row{"floor", ResultKind::kElementwise},
+    Row{"floor_divide", ResultKind::kElementwise},
+    Row{"ge", ResultKind::kElementwise},
+    Row{"gt", ResultKind::kElementwise},
+    Row{"le", ResultKind::kElementwise},
+    Row{"log", ResultKind::kElementwise},
+    Row{"logical_and", ResultKind::kElementwise},
+    Row{"logical_not", ResultKind::kElementwise},
+    Row{"logical_or", ResultKind::kElementwise},
+    Row{"lt", ResultKind::kElementwise},
+    Row{"masked_fill", ResultKind::kElementwise},
+    Row{"maximum", ResultKind::kElementwise},
+    Row{"minimum", ResultKind::kElementwise},
+    Row{"mul", ResultKind::kElementwise},
+    Row{"ne", ResultKind::kElementwise},
+    Row{"neg", ResultKind::kElementwise},
+    Row{"pow", ResultKind::kElementwise},
+    Row{"reciprocal", ResultKind::kElementwise},
+    Row{"remainder", ResultKind::kElementwise},
+    Row{"rsqrt", ResultKind::kElementwise},
+    Row{"rsub", ResultKind::kElementwise},
+    Row{"sin", ResultKind::kElementwise},
+    Row{"sqrt", ResultKind::kElementwise},
+    Row{"sub", ResultKind::kElementwise},
+    Row{"to", ResultKind::kElementwise},
+    Row{"where", ResultKind::kElementwise},
+    Row{"expand", ResultKind::kView},
+    Row{"flatten", ResultKind::kView},
+    Row{"permute", ResultKind::kView},
+    Row{"reshape", ResultKind::kView},
+    Row{"select", ResultKind::kView},
+    Row{"slice", ResultKind::kView},
+    Row{"squeeze", ResultKind::kView},
+    Row{"t", ResultKind::kView},
+    Row{"transpose", ResultKind::kView},
+    Row{"unsqueeze", ResultKind::kView},
+    Row{"view", ResultKind::kView},
+    Row{"cat", ResultKind::kJoin},
+    Row{"stack", ResultKind::kJoin},
+    Row{"outer", ResultKind::kOuter},
+    Row{"repeat", ResultKind::kRepeat},
+};
+
+std::optional<Sizes> sizes_of(const JsonValue& value) {
+  if (!value.is_array()) return std::nullopt;
+  Sizes sizes;
+  for (const JsonValue& item : value.items) {
+    if (!item.integer || *item.integer < 0) return std::nullopt;
+    sizes.push_back(*item.integer);
+  }
+  return sizes;
+}
+
+double elements(const Sizes& sizes) {
+  double product = 1;
+  for (const std::int64_t size : sizes) product *= static_cast<double>(size);
+  return product;
+}
+
+std::optional<Sizes> broadcast(const std::vector<Sizes>& shapes) {
+  Sizes result;
+  for (const Sizes& shape : shapes) {
+    if (shape.size() > result.size())
+      result.insert(result.begin(), shape.size() - result.size(), 1);
+    for (std::size_t k = 0; k < shape.size(); ++k) {
+      std::int64_t& size = result[result.size() - shape.size() + k];
+      if (size == 1)
+        size = shape[k];
+      else if (shape[k] != 1 && shape[k] != size)
+        return std::nullopt;
+    }
+  }
+  return result;
+}
+
+// "[256, 1]" of the last of these operators inside a call.
+std::optional<Sizes> size_inside(
+    const Trace& trace, SliceId op,
+    std::initializer_list<std::pair<std::string_view, std::size_t>> ops) {
+  std::optional<Sizes> found;
+  const TrackId track = trace.slices().track[raw(op)];
+  for (std::uint32_t i = raw(op) + 1;
+       i < trace.slices().size() && trace.slices().track[i] == track &&
+       trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i) {
+    for (const auto& [name, index] : ops) {
+      if (trace.name(SliceId{i}) != name) continue;
+      const auto inputs = taken_tensors(trace, SliceId{i});
+      auto sizes = inputs ? inputs->list(index) : std::nullopt;
+      if (sizes && (!found || elements(*sizes) >= elements(*found))) found = std::move(sizes);
+    }
+  }
+  return found;
+}
+
+std::optional<Sizes> joined_size(const TakenTensors& inputs, bool is_stack) {
+  const auto dim = inputs.number(1);
+  if (inputs.tensors.empty() || !dim) return std::nullopt;
+  Sizes size = inputs.tensors.front();
+  if (is_stack) {
+    const auto rank = static_cast<std::int64_t>(size.size()) + 1;
+    const std::int64_t at = *dim < 0 ? *dim + rank : *dim;
+    if (at < 0 || at >= rank) return std::nullopt;
+    size.insert(size.begin() + at, static_cast<std::int64_t>(inputs.tensors.size()));
+    return size;
+  }
+  const auto rank = static_cast<std::int64_t>(size.size());
+  const std::int64_t at = *dim < 0 ? *dim + rank : *dim;
+  if (at < 0 || at >= rank) return std::nullopt;
+  for (std::size_t i = 1; i < inputs.tensors.size(); ++i) {
+    if (inputs.tensors[i].size() != size.size()) return std::nullopt;
+    size[static_cast<std::size_t>(at)] += inputs.tensors[i][static_cast<std::size_t>(at)];
+  }
+  return size;
+}
+
+std::optional<Sizes> repeated_size(const TakenTensors& inputs) {
+  const auto times = inputs.list(1);
+  if (inputs.tensors.size() != 1 || !times || times->size() < inputs.tensors[0].size())
+    return std::nullopt;
+  Sizes size = *times;
+  const Sizes& from = inputs.tensors[0];
+  for (std::size_t k = 0; k < from.size(); ++k) size[size.size() - from.size() + k] *= from[k];
+  return size;
+}
+
+std::optional<Sizes> viewed_size(const Trace& trace, SliceId op, const TakenTensors& inputs) {
+  if (auto size = size_inside(trace, op, {{"aten::as_strided", 1}, {"aten::view", 1}})) return size;
+  auto size = inputs.list(1);
+  if (size && !inputs.tensors.empty() && elements(*size) == elements(inputs.tensors[0]))
+    return size;
+  return std::nullopt;
+}
+
+}  // namespace
+
+ResultKind result_kind(std::string_view op) {
+  if (!op.starts_with("aten::")) return ResultKind::kOther;
+  op.remove_prefix(6);
+  if (op.ends_with("_") && op.size() > 1) op.remove_suffix(1);
+  const auto* row =
+      std::find_if(kRows.begin(), kRows.end(), [&](const Row& each) { return each.name == op; });
+  return row == kRows.end() ? ResultKind::kOther : row->kind;
+}
+
+std::optional<Sizes> TakenTensors::list(std::size_t index) const {
+  if (index >= concrete.items.size()) return std::nullopt;
+  return sizes_of(parse_json(concrete.items[index].text).value_or(JsonValue{}));
+}
+
+std::optional<std::int64_t> TakenTensors::number(std::size_t index) const {
+  if (index >= concrete.items.size()) return std::nullopt;
+  return parse_json(concrete.items[index].text).value_or(JsonValue{}).integer;
+}
+
+std::optional<TakenTensors> taken_tensors(const Trace& trace, SliceId op) {
+  const ArgsView args = trace.slice_args(op);
+  const auto dims = args.text(ArgKey::kInputDims), types = args.text(ArgKey::kInputType),
+             concrete = args.text(ArgKey::kConcreteInputs);
+  if (!dims || !types || !concrete) return std::nullopt;
+  const JsonValue shapes = parse_json(trace.text(*dims)).value_or(JsonValue{});
+  const JsonValue names = parse_json(trace.text(*types)).value_or(JsonValue{});
+  if (shapes.items.size() != names.items.size()) return std::nullopt;
+  TakenTensors inputs;
+  inputs.concrete = parse_json(trace.text(*concrete)).value_or(JsonValue{});
+  for (std::size_t i = 0; i < names.items.size(); ++i) {
+    const std::string& type = names.items[i].text;
+    if (type == "TensorList") {
+      inputs.is_list = true;
+      for (const JsonValue& each : shapes.items[i].items) {
+        auto sizes = sizes_of(each);
+        if (!sizes) return std::nullopt;
+        inputs.tensors.push_back(std::move(*sizes));
+      }
+      continue;
+    }
+    if (!analysis::find_type(type)) continue;  // numbers, lists of them, nothing
+    auto sizes = sizes_of(shapes.items[i]);
+    if (!sizes) return std::nullopt;
+    // Numbers of Python come as doubles and whole numbers without a dimension.
+    if (sizes->empty() && type == "double") continue;
+    if (sizes->empty() && (type == "long int" || type == "bool"))
+      inputs.has_counter = inputs.has_counter || type == "long int";
+    else
+      inputs.tensors.push_back(std::move(*sizes));
+  }
+  return inputs;
+}
+
+std::optional<Sizes> result_size(const Trace& trace, SliceId op, ResultKind kind,
+                                 const TakenTensors& inputs) {
+  switch (kind) {
+    case ResultKind::kSeries:
+    case ResultKind::kFill:
+      return size_inside(trace, op,
+                         {{"aten::resize_", 1}, {"aten::empty", 0}, {"aten::empty_strided", 0}});
+    case ResultKind::kFillLike:
+    case ResultKind::kShape:
+      return inputs.tensors.empty() ? std::nullopt : std::optional(inputs.tensors.front());
+    case ResultKind::kElementwise:
+      return broadcast(inputs.tensors);
+    case ResultKind::kView:
+      return viewed_size(trace, op, inputs);
+    case ResultKind::kJoin:
+      return joined_size(inputs, trace.name(op) == "aten::stack");
+    case ResultKind::kOuter:
+      if (inputs.tensors.size() != 2 || inputs.tensors[0].size() != 1 ||
+          inputs.tensors[1].size() != 1)
+        return std::nullopt;
+      return Sizes{inputs.tensors[0][0], inputs.tensors[1][0]};
+    case ResultKind::kRepeat:
+      return repeated_size(inputs);
+    case ResultKind::kOther:
+      break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lanescope::explain::rules
