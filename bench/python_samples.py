@@ -3,6 +3,7 @@
 
     python3 bench/python_samples.py cost [--pairs 15] [--seconds 2]
     python3 bench/python_samples.py peer [--seconds 20]        needs py-spy (PyPI) and the right to trace a child
+    python3 bench/python_samples.py stdlib --python python3.15 --lanescope build/release/src/lanescope/cli/lanescope
     python3 bench/python_samples.py crash [--stacks 1000000]
 
 `cost`: torch.add(torch.matmul(x, w), b) of 64x64 in a loop, in one process, pairs of blocks with and without samples (1,000 a
@@ -14,6 +15,9 @@ sampling thread may use all. Printed as well: the CPU time of the sampling threa
 `peer`: a program of known proportions samples itself while py-spy samples it from outside, as often. Printed: the share of each of
 the ten top functions in both, their difference, and the standard error of that difference (samples taken to be independent).
 Fails when one differs by more than four standard errors and one percent of all samples.
+
+`stdlib`: the same with the sampler of the standard library of --python (profiling.sampling, from 3.15 on), and with
+`lanescope sample --pid`: both from outside, at the same time.
 
 `crash`: a program whose threads start and end, recurse deeply, run generators and coroutines, unload modules and fork, until so
 many stacks were taken (at 10,000 times a second). Fails when the program or a child of it fails.
@@ -27,6 +31,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import resource
 import statistics
 import subprocess
@@ -154,14 +159,21 @@ def peer(args: argparse.Namespace) -> int:
         for line in file:
             stack, _, count = line.rpartition(" ")
             theirs[stack.rpartition(";")[2].split(" ")[0]] += int(count)
-    mine = Counter({name: count for name, count in answer["functions"].items() if name in NAMES})
-    theirs = Counter({name: count for name, count in theirs.items() if name in NAMES})
-    n, m = sum(mine.values()), sum(theirs.values())
-    print(f"samples in the twelve functions: lanescope {n}, py-spy {m}")
     print(f"lanescope: {answer['counts']}")
     print(f"py-spy: {1e6 * (spent.ru_utime + spent.ru_stime) / (1000 * int(args.seconds)):.1f} us of CPU time a sample that was due; "
           f"{' '.join(complaint.split()) or 'no complaint'}")
-    print(f"{'function':<10} {'expected':>9} {'lanescope':>10} {'py-spy':>9} {'apart':>8} {'error':>8}")
+    return compare(Counter(answer["functions"]), theirs, "py-spy")
+
+
+def compare(mine: Counter, theirs: Counter, peer_name: str) -> int:
+    """Prints both shares of the ten top functions; 1: one of them differs too much."""
+    mine = Counter({name: count for name, count in mine.items() if name in NAMES})
+    theirs = Counter({name: count for name, count in theirs.items() if name in NAMES})
+    n, m = sum(mine.values()), sum(theirs.values())
+    print(f"samples in the twelve functions: lanescope {n}, {peer_name} {m}")
+    if n == 0 or m == 0:
+        return 1
+    print(f"{'function':<10} {'expected':>9} {'lanescope':>10} {peer_name:>9} {'apart':>8} {'error':>8}")
     worst = 0
     for name, _ in mine.most_common(10):
         a, b = mine[name] / n, theirs[name] / m
@@ -170,6 +182,54 @@ def peer(args: argparse.Namespace) -> int:
         worst += abs(a - b) > 4 * error and abs(a - b) > 0.01
         print(f"{name:<10} {expected:9.2%} {a:10.2%} {b:9.2%} {abs(a - b):8.2%} {error:8.2%}")
     return 1 if worst else 0
+
+
+PROGRAM = """
+import random, sys, time
+{source}
+order = random.Random(5).choices({names}, k=1 << 18)  # seconds: a fixed rate meets no period
+end = time.perf_counter() + {seconds}
+print("ready", flush=True)
+while time.perf_counter() < end:
+    for name in order:
+        globals()[name](20)
+"""
+
+
+def stdlib(args: argparse.Namespace) -> int:
+    folder = tempfile.mkdtemp()
+    program, raw = os.path.join(folder, "known.py"), os.path.join(folder, "raw.txt")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(PROGRAM.format(source=SOURCE, names=NAMES, seconds=args.seconds + 5))
+    known = subprocess.Popen([args.python, program], stdout=subprocess.PIPE, text=True)
+    assert known.stdout
+    known.stdout.readline()
+    seconds, pid = str(int(args.seconds)), str(known.pid)
+    commands = ([args.lanescope, "sample", "--pid", pid, "--seconds", seconds],
+                [args.python, "-m", "profiling.sampling", "attach", "-d", seconds, "-r", "1000", "--collapsed", "-o", raw, pid])
+    commands = [["bash", "-c", 'time "$@"', "--", *command] for command in commands]  # its CPU time
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
+    (folded, ours), (out, theirs_said) = (each.communicate() for each in both)
+    for each, said in zip(both, (ours, out + theirs_said)):
+        print(f"{os.path.basename(each.args[4])}: {' '.join(said.split())[:600]}")
+    known.kill()
+    known.wait()
+    if not os.path.exists(raw):
+        return 1
+    with open(raw, encoding="utf-8") as file:
+        counted = [innermost_counts(folded), innermost_counts(file.read())]
+    return compare(*counted, "stdlib")
+
+
+def innermost_counts(folded: str) -> Counter:
+    """Samples by innermost function of "outermost;...;innermost N" lines, whatever else a frame says."""
+    found: Counter = Counter()
+    for line in folded.splitlines():
+        stack, _, count = line.rpartition(" ")
+        name = re.search(r"work_\d+", stack.rpartition(";")[2])
+        if name and count.isdigit():
+            found[name.group()] += int(count)
+    return found
 
 
 # -- crash --------------------------------------------------------------------------------------------------------------
@@ -253,14 +313,16 @@ def crash(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cost", "peer", "crash", "child"])
+    parser.add_argument("what", choices=["cost", "peer", "stdlib", "crash", "child"])
+    parser.add_argument("--python", default="python3.15", help="with stdlib: an interpreter that has profiling.sampling")
+    parser.add_argument("--lanescope", default="lanescope", help="with stdlib: the command")
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=None)
     parser.add_argument("--stacks", type=int, default=1_000_000)
     args = parser.parse_args()
     if args.seconds is None:
         args.seconds = 2.0 if args.what == "cost" else 20.0
-    return {"cost": cost, "peer": peer, "crash": crash, "child": child}[args.what](args)
+    return {"cost": cost, "peer": peer, "stdlib": stdlib, "crash": crash, "child": child}[args.what](args)
 
 
 if __name__ == "__main__":

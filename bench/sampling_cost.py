@@ -60,7 +60,7 @@ class Nothing:
 
 
 class PythonSamples(Nothing):
-    settle = 0.02
+    settle = 0.01
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
@@ -184,11 +184,9 @@ def measure(what: str, args: argparse.Namespace) -> Dict[str, Any]:
         began = time.monotonic()
         alone()
         time.sleep(with_it.settle)
-        block()
         first, second = block(), block()
         ran += time.monotonic() - began
         taken += with_it.stop()
-        block()
         after = block()
         clock.append((first[0] + second[0]) / (before[0] + after[0]) - 1)
         cpu.append((first[1] + second[1]) / (before[1] + after[1]) - 1)
@@ -204,7 +202,7 @@ def main() -> int:
     add("--device", default="cpu", choices=("cpu", "cuda"))
     add("--rate", type=int, default=1000, help="Python samples a second (default: %(default)s)")
     add("--bound", type=float, default=1.0, help="in percent (default: %(default)s)")
-    add("--block", type=float, default=0.08, help="seconds of a block (default: %(default)s)")
+    add("--block", type=float, default=0.025, help="seconds of a block (default: %(default)s)")
     add("--seconds", type=float, default=60, help="for all of --what together (default: %(default)s)")
     add("--only", help=argparse.SUPPRESS)  # in a process of its own: prints the pairs as JSON
     args = parser.parse_args()
