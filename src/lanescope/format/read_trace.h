@@ -1,5 +1,6 @@
 // Reads any trace file into a Trace. The bytes decide the format, not the name.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -9,6 +10,11 @@
 #include "lanescope/model/trace.h"
 
 namespace lanescope::format {
+
+// Who read the pieces of a JSON text that several threads shared. May be looked at meanwhile.
+struct ReadShares {
+  std::atomic<std::uint64_t> by_caller = 0, by_others = 0;  // pieces; all others are read alone
+};
 
 struct ReadOptions {
   // The reading thread sometimes calls it with the bytes read and the file's size (0:
@@ -25,6 +31,8 @@ struct ReadOptions {
   // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
   // core, at most 8. The Trace is the same for any number, and short files take one anyway.
   unsigned threads = 0;
+  // Counted there while reading, for tests and benches; it outlives the reading.
+  ReadShares* shares = nullptr;
 };
 
 // Every format of formats.h, by content: JSON of torch.profiler, Kineto and Chrome (object or bare

@@ -11,8 +11,9 @@ constexpr std::size_t kMostTextBytes = 16u << 20;
 
 }  // namespace
 
-EventsAhead::EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads)
-    : builder_(builder), sink_(sink), thread_count_(threads) {}
+EventsAhead::EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads,
+                         ReadShares* shares)
+    : builder_(builder), sink_(sink), thread_count_(threads), shares_(shares) {}
 
 EventsAhead::~EventsAhead() {
   {
@@ -66,6 +67,7 @@ void EventsAhead::work() {
     generation = generation_;
     lock.unlock();
     read(*piece, reader);
+    count(&ReadShares::by_others);
     lock.lock();
     piece->state = State::kRead;
     --being_read_;
@@ -128,6 +130,7 @@ std::optional<EventsAhead::WrongGuess> EventsAhead::add_first() {
       Piece* const piece = take_waiting();
       lock.unlock();
       read(*piece, own_reader_);
+      count(&ReadShares::by_caller);
       lock.lock();
       piece->state = State::kRead;
       --being_read_;

@@ -8,6 +8,7 @@
 // the caller goes on from the last event of that piece. Cost: what a thread read for nothing, at
 // most kPiecesPerThread pieces for each thread.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -21,6 +22,7 @@
 #include "lanescope/format/kineto_json/event_batch.h"
 #include "lanescope/format/kineto_json/event_reader.h"
 #include "lanescope/format/kineto_json/text_window.h"
+#include "lanescope/format/read_trace.h"
 
 namespace lanescope::format {
 
@@ -29,8 +31,8 @@ class EventsAhead {
  public:
   static constexpr std::size_t kPiecesPerThread = 3;
 
-  // `threads`: all that read, the caller's among them.
-  EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads);
+  // `threads`: all that read, the caller's among them. `shares`: may be null.
+  EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads, ReadShares* shares);
   EventsAhead(const EventsAhead&) = delete;
   EventsAhead& operator=(const EventsAhead&) = delete;
   ~EventsAhead();
@@ -76,6 +78,9 @@ class EventsAhead {
   void start_threads();
   void work();
   static void read(Piece& piece, std::shared_ptr<Reader>& reader);
+  void count(std::atomic<std::uint64_t> ReadShares::*who) {
+    if (shares_) (shares_->*who).fetch_add(1, std::memory_order_relaxed);
+  }
   Piece* take_waiting();  // with the lock
   std::optional<WrongGuess> add_first();
   WrongGuess give_back(EventReader::Outcome outcome);
@@ -83,6 +88,7 @@ class EventsAhead {
   TraceBuilder& builder_;
   EventSink& sink_;
   const unsigned thread_count_;
+  ReadShares* const shares_;
   std::deque<std::unique_ptr<Piece>> open_;  // in the order of the file; the caller's alone
   std::vector<std::unique_ptr<Piece>> free_;
   std::shared_ptr<Reader> own_reader_;

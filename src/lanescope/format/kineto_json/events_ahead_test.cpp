@@ -5,10 +5,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "lanescope/codec/byte_sink.h"
 #include "lanescope/format/index_file/index_helpers_test.h"
@@ -30,7 +32,7 @@ std::string all_of(std::string_view text, unsigned threads, std::uint32_t window
 
 void expect_same(std::string_view text, std::uint32_t window_bytes, std::string_view what) {
   const std::string alone = all_of(text, 1, window_bytes);
-  for (const unsigned threads : {2u, 4u})
+  for (const unsigned threads : {2u, 4u, 8u})
     EXPECT_TRUE(all_of(text, threads, window_bytes) == alone)
         << what << ", " << threads << " threads, windows of " << window_bytes;
 }
@@ -65,6 +67,36 @@ std::string mixed_trace(int rounds) {
 TEST(EventsAheadTest, AnyNumberOfThreadsGivesTheSameTrace) {
   const std::string text = mixed_trace(300);
   for (const std::uint32_t window : {700u, 2000u, 10000u}) expect_same(text, window, "mixed");
+}
+
+// Counts, not times: the caller waits until another thread has read a piece that it was handed, so
+// this fails as soon as the caller reads alone.
+TEST(EventsAheadTest, OtherThreadsReadWhatTheyAreHanded) {
+  const std::string text = mixed_trace(300);
+  constexpr std::uint32_t kWindow = 4000;
+  ReadShares shares;
+  ReadOptions options;
+  options.threads = 3;
+  options.window_bytes = kWindow;
+  options.shares = &shares;
+  options.progress = [&](std::uint64_t done, std::uint64_t) {
+    if (done < 10 * kWindow) return;  // the caller reads the begin alone
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (shares.by_others == 0 && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+  };
+  ASSERT_TRUE(read_trace_bytes(text, options));
+  EXPECT_GT(shares.by_others, 0u);
+}
+
+TEST(EventsAheadTest, OneThreadSharesNothing) {
+  ReadShares shares;
+  ReadOptions options;
+  options.threads = 1;
+  options.window_bytes = 4000;
+  options.shares = &shares;
+  ASSERT_TRUE(read_trace_bytes(mixed_trace(100), options));
+  EXPECT_EQ(shares.by_caller + shares.by_others, 0u);
 }
 
 TEST(EventsAheadTest, LongTextsAndLongEventsChangeNothing) {

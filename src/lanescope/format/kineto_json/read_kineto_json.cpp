@@ -71,7 +71,7 @@ class DocumentReader {
         sink_(builder_),
         events_(builder_, sink_),
         threads_(thread_count(options)),
-        ahead_(builder_, sink_, threads_),
+        ahead_(builder_, sink_, threads_, options.shares),
         alone_until_(kAloneWindows * options.window_bytes) {}
 
   Result<Trace> run() {
