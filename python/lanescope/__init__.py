@@ -48,7 +48,7 @@ from .kernel_names import KernelName, kernel_name
 from .profiler import profile
 from .ranks import JobVerdict, Ranks, read_ranks
 from .tables import Table
-from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, sql, sql_schema, write_kineto_json
+from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read, read_trace, sql, sql_schema, write_kineto_json
 
 __all__ = [
     "CorruptInputError",
@@ -91,6 +91,7 @@ __all__ = [
     "kineto_json",
     "profile",
     "read_ranks",
+    "read",
     "read_trace",
     "record_function",
     "schedule",

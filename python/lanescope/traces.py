@@ -12,17 +12,30 @@ from .tables import Table
 PathLike = Union[str, "os.PathLike[str]"]
 
 
-def read_trace(path: PathLike, *, progress: Optional[Callable[[int, int], Any]] = None) -> _core.Trace:
+def read_trace(
+    path: PathLike,
+    *,
+    window: str = "",
+    step: Optional[int] = None,
+    progress: Optional[Callable[[int, int], Any]] = None,
+) -> _core.Trace:
     """A trace file as columns: JSON of torch.profiler, Kineto or Chrome (plain, gzip, zstd), or a lanescope recording.
 
     A directory means the one recording in it, also of a killed process. ``progress`` is called with bytes read and the
     file's size (0: unknown). Damage is repaired or skipped and counted in ``Trace.import_stats``. Raises IoError,
     CorruptInputError, UnsupportedError or LimitError.
 
+    ``window="10ms..12.5ms"`` reads only that part, in times since the start of the trace, and ``step=7`` only the part of
+    that ProfilerStep, as the commands do with ``--window`` and ``--step``: slices that reach beyond an end are cut there
+    (docs/definitions/reading.md). Raises InvalidArgumentError for a window that is none, or a step that the trace lacks.
+
     An index of the trace is used where there is one, and one of a large trace is written into the user's cache folder;
     ``LANESCOPE_INDEX=off`` in the environment prevents both (docs/decisions/index_file.md).
     """
-    return _core.read_trace(os.fspath(path), progress)
+    return _core.read_trace(os.fspath(path), progress, window=window, step=step)
+
+
+read = read_trace  # short, for notebooks
 
 
 def opened(trace: Union[_core.Trace, PathLike]) -> _core.Trace:

@@ -1,16 +1,30 @@
 // format: trace files to a Trace and back.
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "bindings.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/view/crop_trace.h"
+#include "lanescope/view/trace_part.h"
 
 namespace lanescope::python {
 namespace {
 
-std::shared_ptr<Trace> read(const std::string& path, const py::object& progress) {
+// The part that was asked for; a part without events is a Trace without rows.
+Result<Trace> part_of(Trace whole, const view::PartAsked& asked) {
+  if (!asked.is_given()) return whole;
+  LANESCOPE_TRY(const view::TraceWindow window, view::find_part(whole, asked));
+  LANESCOPE_TRY(view::CroppedTrace part,
+                view::crop_trace(whole, window.start_ns, window.end_ns, view::Edges::kCut));
+  return std::move(part.trace);
+}
+
+std::shared_ptr<Trace> read(const std::string& path, const py::object& progress,
+                            const std::string& window, std::optional<std::int64_t> step) {
   format::ReadOptions options;
   if (!progress.is_none()) {
     options.progress = [&progress](std::uint64_t done, std::uint64_t total) {
@@ -22,8 +36,15 @@ std::shared_ptr<Trace> read(const std::string& path, const py::object& progress)
       }
     };
   }
-  return std::make_shared<Trace>(
-      value_or_raise(without_gil([&] { return format::open_indexed(path, options); })));
+  const view::PartAsked asked{window, step};
+  if (!window.empty() && step)
+    value_or_raise(
+        Result<void>(Error{Errc::kInvalidArgument, "expected a window or a step, found both"}));
+  value_or_raise(view::parse_window(window));  // before a long read
+  return std::make_shared<Trace>(value_or_raise(without_gil([&]() -> Result<Trace> {
+    LANESCOPE_TRY(Trace whole, format::open_indexed(path, options));
+    return part_of(std::move(whole), asked);
+  })));
 }
 
 void write(const Trace& trace, const std::string& path) {
@@ -33,7 +54,8 @@ void write(const Trace& trace, const std::string& path) {
 }  // namespace
 
 void bind_format(py::module_& m) {
-  m.def("read_trace", &read, py::arg("path"), py::arg("progress") = py::none());
+  m.def("read_trace", &read, py::arg("path"), py::arg("progress") = py::none(), py::kw_only(),
+        py::arg("window") = "", py::arg("step") = py::none());
   m.def("write_kineto_json", &write, py::arg("trace"), py::arg("path"));
   m.def(
       "kineto_json",

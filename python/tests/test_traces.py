@@ -49,6 +49,24 @@ def test_columns_are_exact_nanoseconds(path):
     assert trace.names[trace.name_id[op]] == "aten::mm"
 
 
+def test_a_window_or_a_step_alone(path):
+    whole = lanescope.read_trace(path)
+    origin = min(whole.start_ns)
+    op = [whole.name(i) for i in range(len(whole))].index("aten::mm")
+    first, middle = whole.start_ns[op] - origin, whole.start_ns[op] + whole.dur_ns[op] // 2 - origin
+    part = lanescope.read(path, window=f"{first}ns..{middle}ns")
+    names = {part.name(i): part.dur_ns[i] for i in range(len(part))}
+    assert names["aten::mm"] == middle - first  # cut at the end of the window
+    assert names["ProfilerStep#4"] == middle - first
+    assert len(lanescope.read_trace(path, step=4)) == len(whole)
+    with pytest.raises(ValueError, match="window expects two times"):
+        lanescope.read(path, window="5")
+    with pytest.raises(ValueError, match="expected a step of the trace, 4 to 4; found 9"):
+        lanescope.read(path, step=9)
+    with pytest.raises(ValueError, match="found both"):
+        lanescope.read(path, window="0ns..1ns", step=4)
+
+
 def test_arguments_are_python_values(path):
     trace = lanescope.read_trace(path)
     rows = [trace.args(i) for i in range(len(trace)) if trace.name(i) == "aten::mm"]

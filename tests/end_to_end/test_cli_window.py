@@ -102,7 +102,7 @@ def test_a_step_is_its_range_and_its_time_on_the_device(run):
     assert any(row["name"] == "aten::mm" for row in json.loads(table.out)["rows"])
 
 
-@pytest.mark.parametrize("command", ["table", "tree", "explain", "kernels", "roofline", "flame"])
+@pytest.mark.parametrize("command", ["table", "tree", "explain", "kernels", "roofline", "flame", "info", "memory", "whatif"])
 def test_a_wrong_window_is_one_line(run, command):
     for window in ("5", "5ms..", "9ms..2ms", "a..b", "1ms..1ms"):
         ran = run(command, TRACE, "--window", window)
@@ -125,6 +125,43 @@ def test_a_step_that_is_not_there(run):
 
 def test_step_and_window_exclude_each_other(run):
     assert run("tree", TRACE, "--step", "3", "--window", WINDOW).code == 2
+
+
+def test_info_counts_what_is_in_the_window(run):
+    ran = run("info", TRACE, "--window", WINDOW, "--json")
+    assert ran.code == 0, ran.err
+    found = {each["category"]: each["slice_count"] for each in json.loads(ran.out)["categories"]}
+    for category in ("cpu_op", "kernel"):
+        assert found[category] == sum(1 for each in inside() if each[1] == category)
+
+
+def test_info_takes_a_step(run):
+    ran = run("info", TRACE, "--step", "3", "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["steps"]["count"] == 1
+
+
+def test_whatif_replays_the_steps_of_the_window_only(run):
+    ends = {name: end for name, category, _, end in ALL if category == "user_annotation"}
+    part = run("whatif", TRACE, "--json", "--window", f"0ns..{ends['ProfilerStep#3'] - ORIGIN + 1}ns")
+    assert part.code == 0, part.err
+    whole = json.loads(run("whatif", TRACE, "--json").out)
+    assert (whole["steady_step_count"], json.loads(part.out)["steady_step_count"]) == (2, 1)
+
+
+def test_memory_takes_a_window(run, tmp_path):
+    def record(at, change, total):
+        arguments = {"Device Type": 1, "Device Id": 0, "Addr": 64, "Bytes": change, "Total Allocated": total, "Total Reserved": 4096}
+        return {"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": at, "args": arguments}
+
+    trace = tmp_path / "memory.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [record(0, 512, 512), record(100, 1024, 1536), record(200, -1024, 512)]}))
+    peaks = []
+    for window in ([], ["--window", "0us..50us"], ["--window", "50us..150us"]):
+        ran = run("memory", trace, "--json", *window)
+        assert ran.code == 0, ran.err
+        peaks.append(json.loads(ran.out)["devices"][0]["peak_bytes"])
+    assert peaks == [1536, 512, 1536]
 
 
 @pytest.mark.parametrize("command", ["explain", "kernels", "roofline", "tree"])

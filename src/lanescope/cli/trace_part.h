@@ -7,36 +7,28 @@
 
 #include "lanescope/base/result.h"
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/open_trace.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/view/crop_trace.h"
+#include "lanescope/view/trace_part.h"
 
 namespace lanescope::cli {
 
-struct PartFlags {
-  std::string window;                // as typed; empty: not given
-  std::optional<std::int64_t> step;  // of commands without a --step of their own
-  bool is_given() const { return !window.empty() || step.has_value(); }
-};
+using PartFlags = view::PartAsked;  // as typed; `step`: of commands without a --step of their own
 
 // --window alone: the command has its own --step, given here, which excludes it.
 void add_window_flag(Command& command, PartFlags* flags, CLI::Option* step);
 // Both; they exclude each other.
 void add_part_flags(Command& command, PartFlags* flags);
 
-// Nanoseconds, half-open.
-struct TraceWindow {
-  std::int64_t start_ns = 0, end_ns = 0;
-};
-// "A..B", since the origin of the trace (view::trace_origin_ns): "10ms..12.5ms". Nothing: an empty
-// text. kInvalidArgument: anything else, with the flag's name.
-Result<std::optional<TraceWindow>> parse_window(const std::string& text);
-// From the begin of a step's range on the CPU, or of its time on a device, to the later end of the
-// two. kInvalidArgument: the trace has no such step.
-Result<TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number);
+// As their namesakes in view/trace_part.h, with the names of the flags in their messages.
+Result<std::optional<view::TraceWindow>> parse_window(const std::string& text);
+Result<view::TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number);
 
 // As open_trace(), and then the part that was asked for. `command` begins the complaints. A line on
 // standard error says how many slices the ends of the part cut.
 std::optional<Trace> open_part(const std::string& path, const PartFlags& flags, const char* command,
-                               view::Edges edges, Output& output, int* code);
+                               view::Edges edges, Output& output, int* code,
+                               Damage damage = Damage::kPrinted);
 
 }  // namespace lanescope::cli

@@ -142,11 +142,11 @@ bool is_ending() { return ending.load(std::memory_order_relaxed); }
 Result<std::optional<server::Span>> asked_span(const ViewFlags& flags,
                                                const server::TraceState& state) {
   if (flags.window.empty() && !flags.step) return std::optional<server::Span>();
-  LANESCOPE_TRY(const std::optional<TraceWindow> window, parse_window(flags.window));
+  LANESCOPE_TRY(const std::optional<view::TraceWindow> window, parse_window(flags.window));
   const std::int64_t origin = state.lanes().origin_ns();
   if (window)
     return std::optional(server::Span{origin + window->start_ns, origin + window->end_ns, false});
-  LANESCOPE_TRY(const TraceWindow step, window_of_step(state.facts(), *flags.step));
+  LANESCOPE_TRY(const view::TraceWindow step, window_of_step(state.facts(), *flags.step));
   return std::optional(server::Span{step.start_ns, step.end_ns, false});
 }
 

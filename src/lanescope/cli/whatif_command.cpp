@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "lanescope/cli/command_line.h"
-#include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/whatif_text.h"
@@ -17,6 +17,7 @@ namespace lanescope::cli {
 namespace {
 
 struct WhatifFlags {
+  PartFlags part;
   std::string path;
   std::vector<std::string> changes;
   std::optional<std::int64_t> step;
@@ -59,7 +60,8 @@ int run_whatif(const WhatifFlags& flags, Output& output) {
     if (const auto free = check_target(flags.out, flags.force); !free)
       return fail(kUsage, "--out: " + message_of(free.error()));
   int code = kOk;
-  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  const std::optional<Trace> trace =
+      open_part(flags.path, flags.part, "whatif", view::Edges::kCut, output, &code);
   if (!trace) return code;
   RecordFunction stage("whatif: facts");
   const Result<explain::Facts> facts = explain::gather_facts(*trace, {.step = flags.step});
@@ -105,8 +107,10 @@ void add_whatif_command(CommandLine& line) {
                                "a change to predict, repeated for several together (default: the "
                                "usual changes, each alone)");
   change->option_text("CHANGE")->expected(1)->take_all();
-  command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                      "use only this ProfilerStep (default: all but the first)");
+  CLI::Option* step =
+      command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
+                          "use only this ProfilerStep (default: all but the first)");
+  add_window_flag(command, &flags->part, step);
   CLI::Option* path =
       command.switch_flag("--critical-path", &flags->critical_path,
                           "what the recorded step's time is spent on along its critical path");
