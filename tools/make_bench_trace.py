@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """Writes a Kineto-like trace of a launch-bound loop: steps of matmul + add with two kernels each, from a seed.
 
-usage: make_bench_trace.py OUT.json [--steps 20000]      20000 steps: 180,000 slices, 80,000 flow ends, about 60 MB
+usage: make_bench_trace.py OUT.json [--steps 20000] [--copies 1]
+
+20000 steps: 180,000 slices, 80,000 flow ends, about 60 MB. With --copies N the steps follow each other N times, with times and
+ids of their own: large files in a fraction of the time (160 copies of 20000 steps: 10 GB).
 """
 import argparse
 import json
 import random
+import re
 
 PROCESS, STREAM = 4000, 7
+STEP_NS = 30000
 HEAD = {"schemaVersion": 1,
         "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}],
         "displayTimeUnit": "ms", "baseTimeNanoseconds": 1790857026000000000}
@@ -59,21 +64,48 @@ def step_events(random_source, at, index, correlation):
     yield event("gpu_user_annotation", "matmul_add", 0, STREAM, at + 12000, matmul + add - 8000, [("External id", external + 1)])
 
 
+def shifted_copies(block, copies, time_ns, ids):
+    """The text of the steps, `copies` times: each copy begins `time_ns` later, and its ids are `ids` larger."""
+    numbers = re.compile(r'("ts": |"External id": |"Ev Idx": |"correlation": |"id": )(\d+)(?:\.(\d{3}))?')
+    template, values, steps, at = [], [], [], 0
+    for found in numbers.finditer(block):
+        template.append(block[at:found.end(1)].replace("%", "%%"))
+        if found[3] is None:
+            template.append("%d")
+            values.append(int(found[2]))
+            steps.append(ids)
+        else:
+            template.append("%d.%03d")
+            values += [int(found[2]), int(found[3])]
+            steps += [time_ns // 1000, 0]
+        at = found.end()
+    text = "".join(template) + block[at:].replace("%", "%%")
+    for _ in range(copies):
+        yield text % tuple(values)
+        values = [value + step for value, step in zip(values, steps)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--steps", type=int, default=20000)
+    parser.add_argument("--copies", type=int, default=1)
     arguments = parser.parse_args()
     random_source = random.Random(20260101)
     at = 4365001498111380
+    texts = []
+    for index in range(arguments.steps):
+        texts += step_events(random_source, at, index, 100 + 2 * index)
+        at += STEP_NS
+    block = ",\n".join(texts)
     with open(arguments.out, "w", encoding="utf-8") as out:
         out.write(json.dumps(HEAD, indent=2)[:-2] + ',\n  "traceEvents": [\n')
-        first = True
-        for index in range(arguments.steps):
-            for text in step_events(random_source, at, index, 100 + 2 * index):
-                out.write(text if first else ",\n" + text)
-                first = False
-            at += 30000
+        if arguments.copies == 1:
+            out.write(block)
+        else:
+            ids = 100 + 5 * arguments.steps  # more than any of them
+            for number, text in enumerate(shifted_copies(block, arguments.copies, arguments.steps * STEP_NS, ids)):
+                out.write((",\n" if number else "") + text)
         out.write('\n  ],\n  "traceName": "bench"\n}\n')
     print(f"wrote {arguments.out}")
 
