@@ -31,11 +31,10 @@ std::unique_ptr<Explained> explain_trace(std::shared_ptr<Trace> trace,
                                          std::vector<std::string> only) {
   return value_or_raise(without_gil([&]() -> Result<std::unique_ptr<Explained>> {
     LANESCOPE_TRY(explain::Facts facts, explain::gather_facts(*trace, {.step = step}));
-    LANESCOPE_TRY(explain::Explanation explanation,
-                  explain::run_rules(facts, {std::move(only), {}}));
-    auto all = std::make_unique<Explained>(
-        Explained{std::move(trace), std::move(facts), std::move(explanation)});
-    explain::predict_gains(all->facts, all->explanation);  // borrows the facts at their last place
+    auto all = std::make_unique<Explained>(Explained{std::move(trace), std::move(facts), {}});
+    // Borrows the facts at their last place.
+    LANESCOPE_TRY(all->explanation,
+                  explain::run_rules_and_gains(all->facts, {std::move(only), {}}));
     return all;
   }));
 }

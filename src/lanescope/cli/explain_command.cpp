@@ -121,12 +121,9 @@ int run_explain(const ExplainFlags& flags, Output& output) {
     output.complain("explain: " + facts_message_of(facts.error()));
     return kUsage;
   }
-  RecordFunction rules_stage("explain: rules");
-  auto explanation = explain::run_rules(*facts, {*only, *off});
+  RecordFunction rules_stage("explain: rules and gains");
+  auto explanation = explain::run_rules_and_gains(*facts, {*only, *off});
   rules_stage.end();
-  RecordFunction gains_stage("explain: gains");
-  if (explanation) explain::predict_gains(*facts, *explanation);
-  gains_stage.end();
   if (!explanation) {
     output.complain("explain: " + message_of(explanation.error()));
     return kUsage;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "lanescope/base/share_work.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule.h"
@@ -212,17 +215,51 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   return gain;
 }
 
-void predict_gains(const Facts& facts, Explanation& explanation) {
-  explanation.gains = GainModel::of(facts);
+namespace {
+
+// `threads`: as RuleOptions.
+void use_gains(std::shared_ptr<const GainModel> gains, unsigned threads, Explanation& explanation) {
+  explanation.gains = std::move(gains);
   if (!explanation.gains) return;
   correct_cpu_bound(*explanation.gains, explanation);
-  std::size_t count = 0;
-  for (Finding& finding : explanation.findings) {
-    if (finding.kind != FindingKind::kCost || finding.at_stake_ratio < kLeastGain) continue;
-    if (++count > kMostPredictions) break;
-    const Finding* const one[] = {&finding};
-    finding.gain = explanation.gains->gain_of(one);
+  std::vector<Finding*> costs;
+  for (Finding& finding : explanation.findings)
+    if (finding.kind == FindingKind::kCost && finding.at_stake_ratio >= kLeastGain &&
+        costs.size() < kMostPredictions)
+      costs.push_back(&finding);
+  share_work(costs.size(), threads, [&](std::size_t i) {
+    const Finding* const one[] = {costs[i]};
+    costs[i]->gain = explanation.gains->gain_of(one);
+  });
+}
+
+}  // namespace
+
+void predict_gains(const Facts& facts, Explanation& explanation) {
+  use_gains(GainModel::of(facts), 1, explanation);
+}
+
+Result<Explanation> run_rules_and_gains(const Facts& facts, const RuleOptions& options) {
+  // Of a large trace, the replay and the rules together would take too much memory at once.
+  constexpr std::size_t kSmallTrace = 20'000, kLargeTrace = 20'000'000;  // slices
+  const std::size_t slices = facts.trace->slices().size();
+  const unsigned threads = options.threads != 0 ? options.threads : usual_threads();
+  const bool is_shared =
+      threads > 1 && (options.threads != 0 || slices >= kSmallTrace) && slices < kLargeTrace;
+  std::shared_ptr<const GainModel> gains;
+  std::optional<Result<Explanation>> explanation;
+  share_work(is_shared ? 2 : 0, 2, [&](std::size_t piece) {
+    if (piece == 0)
+      gains = GainModel::of(facts);
+    else
+      explanation = run_rules(facts, options);
+  });
+  if (!is_shared) {
+    explanation = run_rules(facts, options);
+    if (*explanation) gains = GainModel::of(facts);
   }
+  if (*explanation) use_gains(std::move(gains), is_shared ? threads : 1, **explanation);
+  return *std::move(explanation);
 }
 
 }  // namespace lanescope::explain

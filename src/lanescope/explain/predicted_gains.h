@@ -58,5 +58,8 @@ class GainModel {
 // the step CPU-bound (is_gpu_bound() in step_path.h). Costs are those that are at least kLeastGain of a step,
 // at most eight. Adds up to one second for a million slices and each of them.
 void predict_gains(const Facts& facts, Explanation& explanation);
+// run_rules() and predict_gains(): the same, while several threads look (RuleOptions::threads). The
+// explanation borrows `facts`.
+Result<Explanation> run_rules_and_gains(const Facts& facts, const RuleOptions& options = {});
 
 }  // namespace lanescope::explain

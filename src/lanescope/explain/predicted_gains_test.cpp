@@ -172,5 +172,36 @@ TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
   }
 }
 
+// Whatever looks first, the findings and their gains are the same.
+TEST(PredictedGains, AnyNumberOfThreadsFindsTheSame) {
+  ProgramSketch program;
+  program.steps(6, [](ProgramSketch& p) {
+    for (int i = 0; i < 30; ++i) p.kernel("relu", 2);
+    p.kernel("gemm", 40);
+  });
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  const auto alone = run_rules_and_gains(*facts, {.only = {}, .off = {}, .threads = 1});
+  ASSERT_TRUE(alone);
+  ASSERT_FALSE(alone->findings.empty());
+  for (const unsigned threads : {2u, 8u}) {
+    const auto facts_again = gather_facts(trace);  // nothing is remembered of the run before
+    const auto many =
+        run_rules_and_gains(*facts_again, {.only = {}, .off = {}, .threads = threads});
+    ASSERT_TRUE(many);
+    EXPECT_EQ(many->headline.pattern, alone->headline.pattern);
+    ASSERT_EQ(many->findings.size(), alone->findings.size());
+    for (std::size_t i = 0; i < alone->findings.size(); ++i) {
+      EXPECT_EQ(many->findings[i].rule, alone->findings[i].rule);
+      EXPECT_EQ(many->findings[i].at_stake_ns, alone->findings[i].at_stake_ns);
+      EXPECT_EQ(many->findings[i].gain.gain_ns, alone->findings[i].gain.gain_ns);
+    }
+    ASSERT_EQ(many->runs.size(), alone->runs.size());
+    for (std::size_t i = 0; i < alone->runs.size(); ++i)
+      EXPECT_EQ(many->runs[i].id, alone->runs[i].id);
+  }
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lanescope/analysis/trace_info.h"
+#include "lanescope/base/share_work.h"
 #include "lanescope/explain/declared_rules.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/rules.h"
@@ -265,6 +266,30 @@ const Rule* find_rule(std::string_view id) {
 
 namespace {
 
+// A rule looks at the facts alone, so rules do not wait for each other.
+struct Look {
+  const Rule* rule;
+  Outcome outcome;
+  std::int64_t time_ns = 0;
+};
+std::vector<Look> look(const Facts& facts, const RuleOptions& options) {
+  constexpr std::size_t kSmallTrace = 20'000;  // slices: all rules together take milliseconds
+  std::vector<Look> looks;
+  for (const Rule* rule : all_rules())
+    if ((options.only.empty() ? !rule->only_when_asked : contains(options.only, rule->id)) &&
+        !contains(options.off, rule->id))
+      looks.push_back({rule, Quiet{}});
+  const bool is_small = options.threads == 0 && facts.trace->slices().size() < kSmallTrace;
+  share_work(looks.size(), is_small ? 1 : options.threads, [&](std::size_t i) {
+    const auto began = std::chrono::steady_clock::now();
+    looks[i].outcome = check(*looks[i].rule, facts);
+    looks[i].time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                           std::chrono::steady_clock::now() - began)
+                           .count();
+  });
+  return looks;
+}
+
 // Where nothing else separates start-up from the rest. Longer than all that follows: the recording
 // shows mostly that.
 Sentence first_use_note(const Facts& facts) {
@@ -284,16 +309,8 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
 
   Explanation result;
   const analysis::Gap* edge = rules::find_edge_gap(facts);
-  for (const Rule* rule : all_rules()) {
-    if ((options.only.empty() ? rule->only_when_asked : !contains(options.only, rule->id)) ||
-        contains(options.off, rule->id))
-      continue;
-    RuleRun run{rule->id, rule->question, RuleRun::State::kQuiet, {}, {}, 0};
-    const auto began = std::chrono::steady_clock::now();
-    Outcome outcome = check(*rule, facts);
-    run.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                      std::chrono::steady_clock::now() - began)
-                      .count();
+  for (auto& [rule, outcome, time_ns] : look(facts, options)) {
+    RuleRun run{rule->id, rule->question, RuleRun::State::kQuiet, {}, {}, time_ns};
     if (facts.selection.lacks_gpu_work && is_about_a_mean(outcome))
       outcome = NotChecked{"all GPU work of a step (it is missing from the end of the trace)"};
     if (rests_on_lost_work(facts, *rule, outcome))

@@ -14,6 +14,9 @@ namespace lanescope::explain {
 struct RuleOptions {
   std::vector<std::string> only;  // ids; empty: all. Rules asked by id are never covered
   std::vector<std::string> off;   // ids that do not run
+  // How many threads look, the caller's among them. 0: one for each core, at most 8; one for a small
+  // trace. The findings are the same for any number.
+  unsigned threads = 0;
 };
 
 struct RuleRun {

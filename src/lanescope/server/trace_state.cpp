@@ -22,11 +22,10 @@ Result<std::shared_ptr<const TraceState>> TraceState::make(Trace trace, std::str
 
 const explain::Explanation& TraceState::explanation() const {
   std::call_once(explained_, [this] {
-    Result<explain::Explanation> found = explain::run_rules(*facts_);
+    // As the command does: its gains decide what to do first.
+    Result<explain::Explanation> found = explain::run_rules_and_gains(*facts_);
     LANESCOPE_CHECK(found.has_value());  // no rules were named
     explanation_ = std::move(*found);
-    // As the command does: its gains decide what to do first.
-    explain::predict_gains(*facts_, explanation_);
   });
   return explanation_;
 }
