@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
 #include <new>
 #include <utility>
 
+#include "lanescope/base/byte_size.h"
+#include "lanescope/base/spill_memory.h"
 #include "lanescope/cli/help.h"
 #include "lanescope/cli/self_profile.h"
 #include "lanescope/cli/text.h"
@@ -186,6 +189,12 @@ const CLI::App* CommandLine::find_command(const std::string& name) const {
 
 int CommandLine::parse_and_run(std::vector<std::string> arguments, Output& output) {
   int code = kFailed;
+  const char* const budget = std::getenv("LANESCOPE_MEMORY");
+  if (budget && !parse_byte_size(budget)) {
+    output.complain(
+        fmt::format("LANESCOPE_MEMORY: expected a size such as 4GiB, found '{}'", budget));
+    return output.finish(kUsage);
+  }
   try {
     code = run(arguments, output);
   } catch (const CLI::CallForHelp&) {
@@ -197,6 +206,8 @@ int CommandLine::parse_and_run(std::vector<std::string> arguments, Output& outpu
     code = kOk;
   } catch (const CLI::ParseError& error) {
     code = explain_mistake(error, output);
+  } catch (const SpillFailed& error) {
+    output.complain(error.what());
   } catch (const std::bad_alloc&) {
     output.complain(
         "expected more free memory than there is; close other programs or take a smaller trace");

@@ -1,0 +1,81 @@
+// Large blocks of memory of which the system can write a part to the disk.
+//
+// Problem: a trace larger than memory must open, and what an analysis makes of it is as large again.
+// Without swap, a process that takes more memory than there is gets killed. Idea: large blocks come
+// from memory up to a budget; those beyond it are pages of a file that has no name, which the system
+// writes out and reads back as it does with every file. Nothing above knows the difference. Why:
+// docs/decisions/larger_than_memory.md.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace lanescope {
+
+// No disk has room for a block. what(): which were tried, what is free there, and what to do.
+class SpillFailed : public std::bad_alloc {
+ public:
+  explicit SpillFailed(const std::string& message);
+  const char* what() const noexcept override { return message_; }
+
+ private:
+  char message_[512];  // copying must not need memory
+};
+
+// Any thread.
+class SpillMemory {
+ public:
+  // Of smaller blocks malloc keeps and reuses the pages; from here on it gives them back anyway.
+  static constexpr std::size_t kLargeBlock = 32u << 20;
+  // Beyond the budget, these lie on disk, too.
+  static constexpr std::size_t kLeastSpilled = 1u << 20;
+
+  // `budget_bytes`: of blocks of kLeastSpilled and more in memory; several threads at a time may go
+  // beyond it by a block. `folders`: for the files, the first with room; those
+  // that lie in memory themselves (tmpfs) are passed over.
+  SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> folders);
+  SpillMemory(const SpillMemory&) = delete;
+  SpillMemory& operator=(const SpillMemory&) = delete;
+  // Blocks that are not released stay valid.
+  ~SpillMemory() = default;
+
+  // Zeros, aligned to a page. nullptr: the block is to come from malloc, and count_malloc() to know
+  // of it if it has kLeastSpilled or more. Throws SpillFailed, and
+  // std::bad_alloc where the system gives no addresses (`ulimit -v`).
+  void* allocate(std::size_t bytes);
+  // False: the block is not from here.
+  bool release(void* block) noexcept;
+  // A block of malloc came, or is gone: it is a part of the budget, too.
+  void count_malloc(std::uint64_t bytes) noexcept { in_memory_bytes_ += bytes; }
+  void forget_malloc(std::uint64_t bytes) noexcept { in_memory_bytes_ -= bytes; }
+
+  std::uint64_t in_memory_bytes() const { return in_memory_bytes_; }
+  std::uint64_t on_disk_bytes() const { return on_disk_bytes_; }
+
+  // For the blocks of this process: half of the free memory as it is at the first call, or
+  // LANESCOPE_MEMORY (such as 4GiB); files in $TMPDIR, the user's cache folder or /var/tmp. It is
+  // never destroyed.
+  static SpillMemory& of_process();
+
+ private:
+  struct Block {
+    std::size_t bytes;
+    bool on_disk;
+  };
+  void* map_memory(std::size_t bytes) const;
+  void* map_file(std::size_t bytes) const;
+
+  const std::uint64_t budget_bytes_;
+  const std::vector<std::string> folders_;
+  std::atomic<std::uint64_t> in_memory_bytes_ = 0, on_disk_bytes_ = 0;
+  std::atomic<std::size_t> block_count_ = 0;
+  std::mutex mutex_;  // guards blocks_
+  std::map<void*, Block> blocks_;
+};
+
+}  // namespace lanescope

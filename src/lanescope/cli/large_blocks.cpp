@@ -1,0 +1,51 @@
+// The operator new of the `lanescope` command: large blocks come from base/spill_memory.h, so that a
+// trace larger than memory opens. Only here: a library that is part of somebody's program leaves
+// that program's memory alone.
+#include <malloc.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "lanescope/base/spill_memory.h"
+
+namespace {
+
+using lanescope::SpillMemory;
+
+void* from_malloc(std::size_t bytes) {
+  void* const block = std::malloc(bytes == 0 ? 1 : bytes);
+  // What malloc gives is a little more than what was asked for.
+  if (block && bytes >= SpillMemory::kLeastSpilled / 2)
+    if (const std::size_t given = ::malloc_usable_size(block); given >= SpillMemory::kLeastSpilled)
+      SpillMemory::of_process().count_malloc(given);
+  return block;
+}
+
+// No block of SpillMemory begins elsewhere. malloc's blocks nearly never begin there.
+bool begins_a_page(const void* block) {
+  return reinterpret_cast<std::uintptr_t>(block) % 4096 == 0;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  if (bytes >= SpillMemory::kLeastSpilled)
+    if (void* const block = SpillMemory::of_process().allocate(bytes)) return block;
+  for (;;) {
+    if (void* const block = from_malloc(bytes)) return block;
+    const std::new_handler handler = std::get_new_handler();
+    if (!handler) throw std::bad_alloc();
+    handler();
+  }
+}
+
+void operator delete(void* block) noexcept {
+  if (!block) return;
+  if (begins_a_page(block) && SpillMemory::of_process().release(block)) return;
+  if (const std::size_t given = ::malloc_usable_size(block); given >= SpillMemory::kLeastSpilled)
+    SpillMemory::of_process().forget_malloc(given);
+  std::free(block);
+}
+
+void operator delete(void* block, std::size_t) noexcept { ::operator delete(block); }

@@ -1,0 +1,67 @@
+"""LANESCOPE_MEMORY: what goes beyond the budget lies on disk, and the answers stay the same."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+
+import pytest
+
+from conftest import clean_environment
+
+SLICES = 300_000  # columns of 1.2 and 2.4 MB: blocks of 1 MiB and more lie on disk
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    trace = tmp_path_factory.mktemp("budget") / "large.json"
+    event = '{"ph":"X","cat":"cpu_op","name":"op%d","pid":1,"tid":1,"ts":%d,"dur":2}'
+    trace.write_text('{"traceEvents":[' + ",\n".join(event % (i % 50, i * 3) for i in range(SLICES)) + "]}")
+    return trace
+
+
+@pytest.mark.parametrize("command", [["table", "--json"], ["explain", "--json"], ["sql", "SELECT count(*), sum(dur) FROM slice", "--csv"]])
+def test_answers_do_not_depend_on_the_budget(run, large, command):
+    question = [command[0], large, *command[1:]]
+    usual = run(*question)
+    assert usual.code == 0, usual.err
+    for budget in ("0", "3MB", "1TiB"):
+        other = run(*question, env={"LANESCOPE_MEMORY": budget})
+        assert (other.code, other.out, other.err) == (0, usual.out, usual.err), budget
+
+
+def test_a_disk_without_room_is_one_line(binary, large, tmp_path):
+    def no_large_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    done = subprocess.run([binary, "table", str(large)], capture_output=True, check=False, preexec_fn=no_large_files, restore_signals=False,
+                          env=clean_environment({"LANESCOPE_MEMORY": "0", "TMPDIR": str(tmp_path), "LANESCOPE_INDEX": "off"}))
+    assert done.returncode == 1 and done.stdout == b""
+    line, = done.stderr.decode().splitlines()
+    assert line.startswith("lanescope: memory is short; expected ") and str(tmp_path) in line
+    assert line.endswith("free some, or set TMPDIR to a folder on a larger disk")
+
+
+def test_no_file_is_left_behind(run, large, tmp_path):
+    place = tmp_path / "files"
+    place.mkdir()
+    assert run("info", large, env={"LANESCOPE_MEMORY": "0", "TMPDIR": str(place)}).code == 0
+    assert os.listdir(place) == []
+
+
+def test_a_limit_of_addresses_ends_in_one_line(binary, large):
+    def few_addresses():
+        resource.setrlimit(resource.RLIMIT_AS, (60 << 20, 60 << 20))
+
+    done = subprocess.run([binary, "table", str(large)], capture_output=True, check=False, preexec_fn=few_addresses,
+                          env=clean_environment({"LANESCOPE_INDEX": "off"}))
+    assert done.returncode == 0 or (done.returncode == 1 and len(done.stderr.splitlines()) == 1), done
+
+
+def test_what_is_no_size_is_said(run, large):
+    ran = run("info", large, env={"LANESCOPE_MEMORY": "much"})
+    assert ran.code == 2
+    assert ran.complaint() == "lanescope: LANESCOPE_MEMORY: expected a size such as 4GiB, found 'much'"
