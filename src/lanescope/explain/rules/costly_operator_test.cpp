@@ -149,6 +149,34 @@ TEST(CostlyOperatorTest, StacksSmallMatrices) {
   EXPECT_THAT(with("[[48, 4, 4], []]", 1), ::testing::HasSubstr("solve"));
 }
 
+// 8,209 is a prime, 8,232 is 2^3 x 3 x 7^3, 8,128 is 2^6 x 127. A short transform is cheap anyway.
+TEST(CostlyOperatorTest, SeesTransformsOfPrimeLengths) {
+  const auto forward = [](const char* dims, const char* along) {
+    return action_of(step_with_inputs(
+        "aten::_fft_r2c", inputs(dims, R"(["float", "ScalarList", "Scalar", "Scalar"])", "",
+                                 std::string(R"(["", ")") + along + R"(", "0", "True"])")));
+  };
+  EXPECT_THAT(forward("[[4, 64, 8209], [], [], []]", "[2]"), ::testing::HasSubstr("Pad"));
+  EXPECT_THAT(forward("[[4, 64, 8209], [], [], []]", "[1, 2]"), ::testing::HasSubstr("Pad"));
+  EXPECT_EQ(forward("[[4, 8209, 64], [], [], []]", "[2]"), "");  // along the other dimension
+  EXPECT_EQ(forward("[[4, 64, 8232], [], [], []]", "[2]"), "");
+  EXPECT_EQ(forward("[[4, 64, 8128], [], [], []]", "[2]"), "");
+  EXPECT_EQ(forward("[[4, 64, 131], [], [], []]", "[2]"), "");
+  const auto back = [](const char* length) {
+    return action_of(step_with_inputs(
+        "aten::_fft_c2r", inputs("[[4, 4105], [], [], []]",
+                                 R"(["c10::complex<float>", "ScalarList", "Scalar", "Scalar"])", "",
+                                 std::string(R"(["", "[1]", "2", ")") + length + R"("])")));
+  };
+  EXPECT_THAT(back("8209"), ::testing::HasSubstr("Pad"));
+  EXPECT_EQ(back("8208"), "");
+}
+
+TEST(CostlyOperatorTest, KnowsMaxNorm) {
+  EXPECT_THAT(action_of(step_with("aten::embedding_renorm_", 300)),
+              ::testing::HasSubstr("max_norm"));
+}
+
 TEST(CostlyOperatorTest, RowsAreInOrder) {
   const auto rows = rules::operator_advice();
   EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(),

@@ -28,6 +28,7 @@ constexpr char kIndexAdd[] =
 constexpr char kAttention[] =
     "https://docs.pytorch.org/docs/stable/generated/"
     "torch.nn.functional.scaled_dot_product_attention.html";
+constexpr char kCufft[] = "https://docs.nvidia.com/cuda/cufft/index.html#accuracy-and-performance";
 constexpr char kPinned[] = "https://docs.pytorch.org/docs/stable/data.html#memory-pinning";
 
 constexpr char kCells[] = "does one time step; a Python loop calls it for each";
@@ -63,6 +64,13 @@ constexpr char kStackMatrices[] = "Stack the matrices: one call over the whole b
 constexpr char kStackMatricesMore[] =
     "torch.stack the matrices: torch.linalg's functions take a batch in one call, and inv_ex, "
     "solve_ex and cholesky_ex do not wait for the GPU to check the result";
+
+constexpr char kLargePrime[] =
+    "transforms a length with a prime factor above 127, which takes several times as long";
+constexpr char kSmallFactors[] = "Pad to a length whose factors are 2, 3, 5 and 7, such as 2^n";
+constexpr char kSmallFactorsMore[] =
+    "pass n= with a length whose only factors are 2, 3, 5 and 7: for a convolution any length that "
+    "holds the result will do; for a spectrum, padding changes the frequencies of the bins";
 
 using analysis::TensorArguments;
 
@@ -109,6 +117,34 @@ bool reduces_across_rows(const TensorArguments& inputs) {
   return (*tensor->strides)[static_cast<std::size_t>(at)] >= 32 / tensor->type->size_bytes;
 }
 
+// Libraries have fast kernels for small factors; cuFFT has them up to 127.
+bool has_large_prime_factor(std::int64_t length) {
+  if (length < 256) return false;
+  for (std::int64_t factor = 2; factor <= 127; ++factor)
+    while (length % factor == 0) length /= factor;
+  return length > 1;
+}
+
+// [input, dims, ...]: along one of its dimensions.
+bool transforms_large_prime(const TensorArguments& inputs) {
+  const auto input = inputs.tensor(0);
+  for (std::size_t count = 1; input && count <= 3; ++count)
+    if (const auto dims = inputs.list(1, count))
+      return std::any_of(dims->begin(), dims->end(), [&](std::int64_t dim) {
+        const auto rank = static_cast<std::int64_t>(input->rank());
+        const std::int64_t at = dim < 0 ? dim + rank : dim;
+        return at >= 0 && at < rank &&
+               has_large_prime_factor(input->dims[static_cast<std::size_t>(at)]);
+      });
+  return false;
+}
+
+// [input, dims, normalization, length of the result].
+bool returns_large_prime(const TensorArguments& inputs) {
+  const auto length = inputs.value(3);
+  return length && length->integer && has_large_prime_factor(*length->integer);
+}
+
 constexpr char kAcrossRows[] = "reads along a dimension whose elements lie far apart in memory";
 constexpr char kThatDimensionLast[] =
     "Keep that dimension last: transpose the tensor once, outside of the step";
@@ -118,6 +154,12 @@ constexpr char kThatDimensionLastMore[] =
     "the operator goes along, or choose the other dimension where the model allows it";
 
 constexpr std::array kAdvice = {
+    OperatorAdvice{"aten::_fft_c2c", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
+                   kCufft, transforms_large_prime},
+    OperatorAdvice{"aten::_fft_c2r", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
+                   kCufft, returns_large_prime},
+    OperatorAdvice{"aten::_fft_r2c", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
+                   kCufft, transforms_large_prime},
     OperatorAdvice{
         "aten::_linalg_eigh", "", "", 1, kFactorises,
         "Factorise less often, or many equal matrices in one batched call",
@@ -154,6 +196,14 @@ constexpr std::array kAdvice = {
         "Use nn.Embedding(sparse=True) with an optimizer for sparse gradients",
         "nn.Embedding(sparse=True) with SGD, SparseAdam or Adagrad touches only the rows "
         "of the batch; so does a table that is split or frozen",
+        kEmbedding},
+    OperatorAdvice{
+        "aten::embedding_renorm_", "", "", 1,
+        "sorts the words of each lookup and scales their rows down to max_norm",
+        "Leave max_norm out, or scale the table yourself every few steps",
+        "nn.Embedding(max_norm=...) does this before every lookup and waits for the GPU; without "
+        "it, "
+        "torch.renorm(table, 2, 0, max_norm) on the whole table every few steps is one kernel",
         kEmbedding},
     OperatorAdvice{"aten::gru_cell", "", "aten::gru", 8, kCells, kWholeLstm, kWholeLstmMore, kLstm},
     OperatorAdvice{
