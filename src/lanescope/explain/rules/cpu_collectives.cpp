@@ -6,15 +6,23 @@
 
 #include "lanescope/analysis/cpu_collectives.h"
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 
 namespace {
 
+// A collective of less data takes about as long as one of none; so many of them in a step become one.
+constexpr double kSmallCollectiveBytes = 256 * 1024;
+constexpr std::uint64_t kManySmallCollectives = 8;
+
 struct CpuCollectives {
-  std::string library;          // "Gloo"
-  std::uint64_t count = 0;      // that touch steady steps
+  std::string library;      // "Gloo"
+  std::uint64_t count = 0;  // that touch steady steps
+  std::uint64_t small =
+      0;  // of them, of kSmallCollectiveBytes or less, where their sizes are recorded
+  std::int64_t most_small_bytes = 0;
   std::int64_t time_ns = 0;     // union, in steady steps
   std::int64_t waiting_ns = 0;  // of it, while the step's thread had no operator
   SliceId longest = kNone<SliceId>;
@@ -40,6 +48,12 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
     if (!touches) continue;
     found.library = library;
     ++found.count;
+    if (const auto tensor = operator_inputs(trace, slice).tensor(0);
+        tensor && tensor->dense_bytes() <= kSmallCollectiveBytes) {
+      ++found.small;
+      found.most_small_bytes =
+          std::max(found.most_small_bytes, static_cast<std::int64_t>(tensor->dense_bytes()));
+    }
     if (found.longest == kNone<SliceId> || trace.dur_ns(slice) > trace.dur_ns(found.longest))
       found.longest = slice;
   }
@@ -58,6 +72,15 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
                       });
   found.waiting_ns = found.time_ns - working_ns;
   return found.waiting_ns * 10 < facts.steady_wall_ns() ? std::nullopt : std::optional(found);
+}
+
+std::uint64_t of_a_step(const Facts& facts, std::uint64_t total) {
+  return total / std::max<std::uint64_t>(1, facts.selection.steady.size());
+}
+
+bool has_many_small(const Facts& facts, const CpuCollectives& found) {
+  return found.small >= kManySmallCollectives * facts.selection.steady.size() &&
+         found.small * 4 >= found.count * 3;
 }
 
 Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
@@ -89,6 +112,19 @@ Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
   finding.brief = say("The main thread waits while {} runs collectives", {text(found.library)});
   finding.action =
       say("Find the rank that comes last (lanescope ranks FOLDER); else send less, or overlap");
+  if (has_many_small(facts, found)) {
+    finding.arithmetic.push_back(
+        say("{} collectives in a step, {} of them of at most {} each",
+            {count(of_a_step(facts, found.count)), count(of_a_step(facts, found.small)),
+             bytes(found.most_small_bytes)}));
+    finding.action =
+        say("Join the tensors: one collective of a flat buffer instead of {} small ones",
+            {count(of_a_step(facts, found.small))});
+    finding.try_next.insert(
+        finding.try_next.begin(),
+        "torch.cat the gradients into one buffer and reduce that, or let DDP make "
+        "buckets: a small collective takes about as long as an empty one");
+  }
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   return finding;

@@ -46,5 +46,25 @@ TEST(CpuCollectives, CollectivesBesideOperatorsAreQuiet) {
   EXPECT_FALSE(find_by_rule(gloo(true), "cpu-collectives"));
 }
 
+// Ten sums a step, 60 us each: of 4 KB they become one; of 4 MB, or of unknown size, they do not.
+TEST(CpuCollectives, ManySmallOnesBecomeOne) {
+  const auto action = [](const char* dims) {
+    Sketch sketch;
+    for (int step = 0; step < 3; ++step) {
+      const std::int64_t at = us(1'000) * step;
+      sketch.annotation("ProfilerStep#" + std::to_string(step), at, us(1'000));
+      sketch.op("aten::mm", at + us(50), us(100));
+      for (int i = 0; i < 10; ++i)
+        sketch.annotation("gloo:all_reduce", at + us(200 + 60 * i), us(60),
+                          {.tid = 200, .input_dims = dims, .input_types = R"(["float"])"});
+    }
+    const auto finding = find_by_rule(sketch.trace(), "cpu-collectives");
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("[[32, 32]]"), StartsWith("Join"));
+  EXPECT_THAT(action("[[1024, 1024]]"), StartsWith("Find the rank"));
+  EXPECT_THAT(action(""), StartsWith("Find the rank"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
