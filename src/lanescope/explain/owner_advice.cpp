@@ -7,6 +7,7 @@
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/sentences.h"
@@ -28,8 +29,32 @@ const rules::OperatorAdvice* known_part(const Facts& facts, const Owner& owner) 
   return nullptr;
 }
 
+// The row of an operator that takes most of the longest call, where that call is one of a large part:
+// aten::_linalg_svd in aten::linalg_matrix_norm. Null: none.
+const rules::OperatorAdvice* known_inside_part(const Facts& facts, const Owner& owner) {
+  const Trace& trace = *facts.trace;
+  const rules::OperatorAdvice* found = nullptr;
+  std::int64_t found_ns = 0;
+  for (SliceId slice = cpu_side(facts, owner.example); slice != kNone<SliceId>;
+       slice = facts.nesting.parent[raw(slice)]) {
+    if (trace.kind(slice) != CategoryKind::kCpuOp) continue;
+    const rules::OperatorAdvice* row = rules::advice_for_call(facts, slice);
+    if (row && row->kernel.empty() && row->unless_in.empty() && row->least_calls == 1) {
+      found = row;
+      found_ns = trace.dur_ns(slice);
+    }
+    if (std::any_of(owner.parts.begin(), owner.parts.end(), [&](const OwnerPart& part) {
+          return part.name == trace.name(slice) && part.time_ns * 4 >= owner.total_ns;
+        }))
+      return found_ns * 2 > trace.dur_ns(slice) ? found : nullptr;
+  }
+  return nullptr;
+}
+
 // Calls that take longer have work of their own: one call for all would not be shorter.
 constexpr std::int64_t kLongestBatchedNs = 500'000;
+// More Python between two calls than this is work of its own, which fewer calls would not spare.
+constexpr std::int64_t kLongestCodeBetweenNs = 50'000;
 
 bool has_category(const Trace& trace, CategoryKind kind) {
   return std::any_of(trace.categories().begin(), trace.categories().end(),
@@ -63,6 +88,9 @@ bool could_be_batched(const Facts& facts, const Owner& owner) {
   if (mechanism != Mechanism::kLaunching && mechanism != Mechanism::kCpuWork &&
       mechanism != Mechanism::kCode)
     return false;
+  if (mechanism == Mechanism::kCode &&
+      (!owner.frame.empty() || mean(owner.code_ns, owner.work.calls) > kLongestCodeBetweenNs))
+    return false;
   const std::uint64_t rounds = owner.rounds / owner.loops;
   // Few and long rounds are more likely the layers of a model.
   return rounds >= 8 && a_step(facts, owner.work.calls) >= rounds &&
@@ -73,6 +101,8 @@ bool could_be_batched(const Facts& facts, const Owner& owner) {
 Sentence remedy_text(const Facts& facts, const Owner& owner) {
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
   if (Sentence remedy = remedy_of_rounds(facts, owner); !remedy.pattern.empty()) return remedy;
+  if (mechanism_of(owner) == Mechanism::kCode)
+    if (Sentence remedy = remedy_of_frame(owner); !remedy.pattern.empty()) return remedy;
   if (could_be_batched(facts, owner)) {
     const std::uint64_t calls = a_step(facts, owner.work.calls);
     return say(
@@ -91,7 +121,10 @@ bool is_one_operator(const Owner& owner) {
 }
 
 const rules::OperatorAdvice* known_operator(const Facts& facts, const Owner& owner) {
-  if (!is_one_operator(owner)) return known_part(facts, owner);
+  if (!is_one_operator(owner)) {
+    const rules::OperatorAdvice* row = known_part(facts, owner);
+    return row ? row : known_inside_part(facts, owner);
+  }
   const rules::OperatorAdvice* found = nullptr;
   // From the longest call outwards: the outermost operator with advice decides.
   SliceId slice = cpu_side(facts, owner.example);
@@ -124,7 +157,9 @@ std::string record_more(const Facts& facts, const Owner& owner) {
   const bool may_have_stacks = has_category(*facts.trace, CategoryKind::kCpuOp);
   switch (mechanism_of(owner)) {
     case Mechanism::kCode:
-      if (owner.kind == OwnerKind::kLine || owner.around_kind == OwnerKind::kLine) return {};
+      if (owner.kind == OwnerKind::kLine || owner.around_kind == OwnerKind::kLine ||
+          !owner.frame.empty())
+        return {};
       if (has_stacks(*facts.trace)) return "mark parts of it with record_function";
       if (!may_have_stacks) return "mark parts of it with ranges (record_function, NVTX)";
       return "record with_stack=True to see which lines of Python these are, or mark parts of it "

@@ -25,13 +25,14 @@ class OwnerCode {
     add_other_threads(owner, piece);
     add_frames(owner, piece);
   }
+  // The same for its Python frames alone.
+  void add_frames(std::uint32_t owner, const simulate::PathPiece& piece);
   // Fills in other_thread, other_event, other_ns, frame and frame_ns: of what holds at least half of
   // the owner's time.
   void finish(std::vector<Owner>& owners) const;
 
  private:
   void add_other_threads(std::uint32_t owner, const simulate::PathPiece& piece);
-  void add_frames(std::uint32_t owner, const simulate::PathPiece& piece);
 
   const Facts& facts_;
   const StepPath& path_;

@@ -8,6 +8,7 @@
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/owner_advice.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
@@ -155,18 +156,15 @@ Sentence other_kind_text(const Owner& owner, Mechanism first) {
   return {};
 }
 
-// "<built-in method save of X object at 0x7f>" as "built-in save", "a/b.py(3): f" as "a/b.py:3 f".
-std::string short_frame(std::string_view frame) {
-  constexpr std::string_view kMethod = "<built-in method ", kFunction = "<built-in function ";
-  if (!frame.starts_with(kMethod) && !frame.starts_with(kFunction)) return short_line(frame);
-  frame.remove_prefix(frame.starts_with(kMethod) ? kMethod.size() : kFunction.size());
-  return "built-in " + std::string(frame.substr(0, frame.find_first_of(" >")));
-}
-
 Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
-  if (owner.kind != OwnerKind::kCode && owner.kind != OwnerKind::kLine)
-    return say(facts, "Python or other code around its {} [call|calls]",
-               {count(a_step(facts, owner.work.calls))});
+  if (owner.kind != OwnerKind::kCode && owner.kind != OwnerKind::kLine) {
+    Sentence text = say(facts, "Python or other code around its {} [call|calls]",
+                        {count(a_step(facts, owner.work.calls))});
+    if (!owner.frame.empty())
+      append(text, say(", {} of it in {}",
+                       {ratio(owner.frame_ns, owner.total_ns), name(short_frame(owner.frame))}));
+    return text;
+  }
   // "Python of train.py:12 step", "code outside of operators": said already.
   const bool is_said =
       owner.around_kind == OwnerKind::kLine ||

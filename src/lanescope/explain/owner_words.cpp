@@ -31,12 +31,16 @@ Sentence loop_text(const Facts& facts, const Owner& owner) {
     return text;
   }
   append(text, say(facts, " rounds of {} [call|calls] (", {count(owner.cell_size)}));
-  // What takes most of a round, not what happens to come first; never more names than calls.
+  // What takes most of a round, not what happens to come first; never more names than calls. The first
+  // with its share, if that is two fifths.
   const std::size_t most = std::min<std::size_t>(kNamesOfARound, owner.cell_size);
   std::size_t named = 0;
   for (const OwnerPart& part : owner.parts) {
     if (named == most) break;
-    append(text, say(named == 0 ? "{}" : ", {}", {name(part.name)}));
+    if (named == 0 && part.time_ns * 5 >= owner.total_ns * 2)
+      append(text, say("{} {}", {name(part.name), ratio(part.time_ns, owner.total_ns)}));
+    else
+      append(text, say(named == 0 ? "{}" : ", {}", {name(part.name)}));
     ++named;
   }
   for (std::size_t i = 0; named == 0 && i < owner.cell.size() && i < kNamesOfARound; ++i)

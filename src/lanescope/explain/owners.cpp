@@ -131,6 +131,7 @@ class OwnerFinder {
       if (tree_.is_code(i)) {
         owner.code_ns += time;
         if (owner.kind == OwnerKind::kCode) code_.add(index, piece);
+        if (owner.kind == OwnerKind::kLoop) code_.add_frames(index, piece);
       }
       if (piece.slice != kNone<SliceId> && time > longest[index]) {
         longest[index] = time;

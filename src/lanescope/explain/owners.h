@@ -91,7 +91,8 @@ struct Owner {
   // kCode: what another thread of the process did for most of that time; empty: no other worked.
   std::string other_thread, other_event;
   std::int64_t other_ns = 0;
-  // With stacks, of code: the Python frame that most of it is in, if it began in that time.
+  // With stacks, of code and of the code in a loop: the Python frame that has most of the owner's time,
+  // if it began in that time.
   std::string frame;
   std::int64_t frame_ns = 0;
   bool is_rest = false;  // others, named before it, were taken out of it

@@ -117,6 +117,90 @@ TEST(OwnersTest, AKnownOperatorInALoopIsNamed) {
   EXPECT_EQ(known_operator(explained.facts, explained.first()), nullptr);
 }
 
+// Singular values take most of the norm; in the second program a quarter of it.
+TEST(OwnersTest, AKnownOperatorInsideAPartOfALoopIsNamed) {
+  const auto advice = [](std::int64_t svd_us) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.begin("part");
+      for (int i = 0; i < 10; ++i) {
+        p.begin_op("aten::linalg_matrix_norm").cpu_op("aten::_linalg_svd", svd_us);
+        p.cpu_op("aten::amax", 400 - svd_us).end().cpu_op("aten::add", 10);
+      }
+      p.end();
+    });
+    const Explained explained(program);
+    EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
+    return advice_text(explained.facts, explained.first()).pattern;
+  };
+  EXPECT_THAT(advice(350), ::testing::HasSubstr("Factorise less often"));
+  EXPECT_THAT(advice(100), ::testing::Not(::testing::HasSubstr("Factorise")));
+}
+
+// 30 us of an operator and 10 of another: three quarters of the loop. Three times 10 us: a third.
+TEST(OwnersTest, TheLargestPartOfALoopHasItsShare) {
+  ProgramSketch uneven, even;
+  uneven.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 10; ++i) p.cpu_op("aten::index", 30).cpu_op("aten::add", 10);
+  });
+  even.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 10; ++i)
+      p.cpu_op("aten::index", 10).cpu_op("aten::add", 10).cpu_op("aten::mul", 10);
+  });
+  const Explained first(uneven), second(even);
+  EXPECT_THAT(owner_text(first.facts, first.first()).pattern, ::testing::HasSubstr("({} {}, {})"));
+  EXPECT_THAT(owner_text(second.facts, second.first()).pattern,
+              ::testing::HasSubstr("({}, {}, {}"));
+}
+
+// The time between the calls of a loop is numpy's: its frame is named, and fewer calls are no remedy. A
+// little Python between the calls goes with them.
+TEST(OwnersTest, CodeInALoopIsNamedByItsFrame) {
+  const auto loop = [](std::int64_t code_us, bool has_frames) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i) {
+        p.cpu_op("aten::detach", 2).cpu_op("aten::resolve_conj", 2);
+        if (has_frames)
+          program.sketch().slice("python_function", "numpy/lib/histograms.py(685): histogram",
+                                 us(p.cpu_us()), us(code_us));
+        p.pass(code_us);
+      }
+    });
+    const Explained explained(program);
+    EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
+    EXPECT_EQ(explained.mechanism(), Mechanism::kCode);
+    return std::pair(names_in(mechanism_text(explained.facts, explained.first())),
+                     advice_text(explained.facts, explained.first()).pattern);
+  };
+  const auto [names, advice] = loop(400, true);
+  EXPECT_THAT(names, ::testing::ElementsAre("lib/histograms.py:685 histogram"));
+  EXPECT_THAT(advice, ::testing::Not(::testing::HasSubstr("batch all")));
+  EXPECT_THAT(loop(400, false).second, ::testing::Not(::testing::HasSubstr("batch all")));
+  EXPECT_THAT(loop(20, false).second, ::testing::HasSubstr("batch all"));
+}
+
+// The step waits for what zlib does; not for a lock, whose holder is elsewhere, nor for torch's own code.
+TEST(OwnersTest, CodeOfTheProgramIsToLeaveTheStep) {
+  const auto advice = [](const char* frame) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.cpu_op("aten::mm", 50);
+      program.sketch().slice("python_function", frame, us(p.cpu_us()), us(900));
+      p.pass(900).cpu_op("aten::add", 50);
+    });
+    const Explained explained(program);
+    EXPECT_EQ(explained.first().kind, OwnerKind::kCode);
+    return advice_text(explained.facts, explained.first()).pattern;
+  };
+  EXPECT_THAT(advice("<built-in function compress>"), ::testing::HasSubstr("out of the step"));
+  EXPECT_THAT(advice("rollout.py(12): render"), ::testing::HasSubstr("out of the step"));
+  EXPECT_THAT(advice("<built-in method acquire of _thread.lock object at 0x7f>"),
+              ::testing::Not(::testing::HasSubstr("out of the step")));
+  EXPECT_THAT(advice("torch/optim/optimizer.py(9): step"),
+              ::testing::Not(::testing::HasSubstr("out of the step")));
+}
+
 TEST(OwnersTest, ALongKernelBelongsToTheOperatorThatLaunchedIt) {
   ProgramSketch program;
   program.steps(4, [](ProgramSketch& p) {

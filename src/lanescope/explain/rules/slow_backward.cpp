@@ -11,6 +11,7 @@
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/backward_work.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -29,9 +30,6 @@ constexpr std::int64_t kUnusual = 5;  // from here on it is remarked on
 // The engine's own time for each node, where times are those of the CPU.
 constexpr std::int64_t kNodeOnCpuNs = 20'000;
 constexpr double kLeastShare = 0.05;
-// Without a GPU one call of many may be long because the core had other work: so many of an operator's
-// calls must have an unusual backward part.
-constexpr std::uint64_t kOneOf = 2;
 
 // What is known about nodes: data, one row a node.
 struct NodeAdvice {
@@ -73,8 +71,7 @@ struct SlowPart {
   SliceId forward = kNone<SliceId>;  // of the call with most excess
   SliceId node = kNone<SliceId>;     // the longest of its nodes
   std::int64_t most_ns = -1;
-  std::map<std::size_t, std::int64_t> excess_of_step;  // by steady_step_at()
-  std::unordered_set<std::uint32_t> nodes;             // raw SliceIds
+  std::unordered_set<std::uint32_t> nodes;  // raw SliceIds
   // Of its GPU work: the kernels of one name with most time.
   SliceId top_kernel = kNone<SliceId>;
   std::int64_t top_kernel_ns = 0;
@@ -100,8 +97,6 @@ void add_pair(const Facts& facts, const AutogradPair& pair, std::int64_t allowed
   part.forward_ns += pair.forward_ns;
   part.backward_ns += pair.backward_ns;
   part.excess_ns += pair.backward_ns - allowed_ns;
-  part.excess_of_step[steady_step_at(facts, trace.start_ns(pair.nodes.front()))] +=
-      pair.backward_ns - allowed_ns;
   for (const SliceId node : pair.nodes) part.nodes.insert(raw(node));
   if (pair.backward_ns - allowed_ns <= part.most_ns) return;
   part.most_ns = pair.backward_ns - allowed_ns;
@@ -134,53 +129,24 @@ void add_kernels(const Facts& facts, SlowPart& part, Savings& savings) {
     }
 }
 
-// On a CPU one step that another process disturbs can hold nearly all of it: the excess that half of the
-// steps reach, for all steps.
-std::int64_t usual_excess_ns(const Facts& facts, const SlowPart& part) {
-  const std::size_t steps = facts.selection.steady.size();
-  if (facts.main_device || steps < 3) return part.excess_ns;
-  std::vector<std::int64_t> excess;
-  for (const auto& [step, time_ns] : part.excess_of_step) excess.push_back(time_ns);
-  excess.resize(std::max(excess.size(), steps), 0);
-  std::sort(excess.begin(), excess.end());
-  return std::min(part.excess_ns,
-                  excess[(excess.size() - 1) / 2] * static_cast<std::int64_t>(steps));
-}
-
-// By slice: collectives are called in it (hooks of FSDP and DDP), at any depth. It may only wait there.
-std::vector<bool> calls_of_collectives(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  std::vector<bool> has(trace.slices().size(), false);
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const std::string_view called = trace.name(SliceId{i});
-    if (!called.starts_with("c10d::") && !called.starts_with("FSDP::")) continue;
-    for (SliceId up{i}; up != kNone<SliceId> && !has[raw(up)]; up = facts.nesting.parent[raw(up)])
-      has[raw(up)] = true;
-  }
-  return has;
-}
-
 std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
   std::map<std::string, SlowPart> parts;
-  std::map<std::string_view, std::uint64_t> calls;  // by forward operator
-  const std::vector<bool> has_collectives = calls_of_collectives(facts);
-  for (const AutogradPair& pair : autograd_pairs(facts)) {
-    ++calls[facts.trace->name(pair.forward)];
-    const std::int64_t nodes_ns =
-        facts.main_device ? 0 : kNodeOnCpuNs * static_cast<std::int64_t>(pair.nodes.size());
-    if (pair.backward_ns <= kUnusual * pair.forward_ns + nodes_ns ||
-        is_usual_view(*facts.trace, pair) ||
-        (!facts.main_device && std::any_of(pair.nodes.begin(), pair.nodes.end(), [&](SliceId node) {
-          return has_collectives[raw(node)];
-        })))
-      continue;
-    add_pair(facts, pair, kUsual * pair.forward_ns + nodes_ns,
+  const auto allowed_ns = [&](const AutogradPair& pair, std::int64_t times) {
+    return times * pair.forward_ns +
+           (facts.main_device ? 0 : kNodeOnCpuNs * static_cast<std::int64_t>(pair.nodes.size()));
+  };
+  std::vector<AutogradPair> pairs = autograd_pairs(facts);
+  if (!facts.main_device) take_shortest_of_equals(facts, pairs);
+  std::erase_if(pairs, [&](const AutogradPair& pair) {
+    return pair.backward_ns <= allowed_ns(pair, kUnusual) || is_usual_view(*facts.trace, pair);
+  });
+  erase_other_work(facts, pairs);
+  for (const AutogradPair& pair : pairs)
+    add_pair(facts, pair, allowed_ns(pair, kUsual),
              parts[std::string(facts.trace->name(pair.forward))]);
-  }
   SlowBackward found;
   for (auto& [label, part] : parts)
-    if (share_of(usual_excess_ns(facts, part), facts.steady_wall_ns()) >= kLeastShare &&
-        (facts.main_device || part.calls * kOneOf >= calls[label]))
+    if (share_of(part.excess_ns, facts.steady_wall_ns()) >= kLeastShare)
       found.parts.emplace_back(label, std::move(part));
   if (found.parts.empty()) return std::nullopt;
   std::stable_sort(found.parts.begin(), found.parts.end(), [](const auto& a, const auto& b) {
@@ -255,8 +221,8 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
   if (facts.main_device) {
     rate_finding(facts, found.kernels, finding);
   } else {
-    finding.at_stake_ns = facts.per_step(usual_excess_ns(facts, part));
-    finding.at_stake_ratio = share_of(usual_excess_ns(facts, part), facts.steady_wall_ns());
+    finding.at_stake_ns = facts.per_step(part.excess_ns);
+    finding.at_stake_ratio = share_of(part.excess_ns, facts.steady_wall_ns());
   }
   finding.arithmetic.push_back(
       facts.main_device
@@ -269,9 +235,10 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
                 "usual is at most 3 times the forward part and 20 us for each node, {} [per step] "
                 "are more than that",
                 {ns(facts.per_step(part.excess_ns))}));
-  if (const std::int64_t usual_ns = usual_excess_ns(facts, part); usual_ns < part.excess_ns)
-    finding.arithmetic.push_back(say("half of the steps have at most {} of that: this is at stake",
-                                     {ns(facts.per_step(usual_ns))}));
+  if (!facts.main_device)
+    finding.arithmetic.push_back(say(
+        "of calls with equal shapes the shortest counts for all: other work may hold the core in "
+        "the others"));
   Sentence longest =
       say(facts, "{}, for {} [call|calls] of {}: that of the call with most",
           {name(node_label(*facts.trace, part.node)), count(part.calls), name(label)});

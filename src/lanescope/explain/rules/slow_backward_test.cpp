@@ -160,6 +160,36 @@ TEST(SlowBackwardTest, OneDisturbedStepIsNotWhatAStepCosts) {
   EXPECT_EQ(finding->at_stake_ns, us(446));  // of the middle step
 }
 
+// The core was taken in most calls: the shortest of the equal calls, 30 us, is what the node takes.
+TEST(SlowBackwardTest, TheShortestOfEqualCallsCountsOnTheCpu) {
+  EXPECT_FALSE(find_by_rule(clip_on_cpu({20, 4'000, 30, 4'000, 4'000}), "slow-backward"));
+  const auto finding = find_by_rule(clip_on_cpu({20, 4'000, 500, 4'000, 4'000}), "slow-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(446));
+}
+
+// autograd.grad(is_grads_batched=True): 24 gradients go through one node, whose mm runs as a matmul of 24.
+TEST(SlowBackwardTest, IsQuietAboutNodesThatTakeManyGradientsAtOnce) {
+  const auto inputs = [](const char* dims) {
+    return testing::Fields{.input_dims = dims, .input_types = R"(["float", "float"])"};
+  };
+  const auto drawn = [&](const char* inner_dims) {
+    ProgramSketch program;
+    std::int64_t number = 0;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.begin_op("aten::mm", {.sequence = number}).kernel("gemm", 10).end();
+      p.begin_op("autograd::engine::evaluate_function: MmBackward0",
+                 {.sequence = number++, .fwd_thread = 1});
+      p.begin_op("aten::mm", inputs("[[64, 256], [256, 256]]"));
+      p.begin_op("aten::matmul", inputs(inner_dims)).kernel("gemm", 240).end();
+      p.end().end();
+    });
+    return find_by_rule(program.trace(), "slow-backward");
+  };
+  EXPECT_FALSE(drawn("[[24, 64, 256], [256, 256]]"));
+  EXPECT_TRUE(drawn("[[64, 256], [256, 256]]"));
+}
+
 // A hook of FSDP waits for other ranks in its node.
 TEST(SlowBackwardTest, IsQuietAboutNodesThatCommunicateOnTheCpu) {
   EXPECT_TRUE(find_by_rule(clip_on_cpu({500, 500, 500, 500}, "aten::mul"), "slow-backward"));

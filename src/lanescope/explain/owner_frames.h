@@ -1,0 +1,17 @@
+// The Python frame that holds an owner's time, in words, and what to do about it.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/finding.h"
+#include "lanescope/explain/owners.h"
+
+namespace lanescope::explain {
+
+// "<built-in method save of X object at 0x7f>" as "built-in save", "a/b.py(3): f" as "a/b.py:3 f".
+std::string short_frame(std::string_view frame);
+
+// Of an owner whose frame is work of the program, not torch's and no waiting; else empty.
+Sentence remedy_of_frame(const Owner& owner);
+
+}  // namespace lanescope::explain

@@ -1,0 +1,84 @@
+#include "lanescope/explain/rules/backward_work.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <unordered_set>
+
+#include "lanescope/explain/rules/operator_inputs.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+// Operator, node and shapes: what makes calls equal.
+using CallKey = std::tuple<std::string_view, std::string_view, std::optional<StringId>>;
+
+CallKey key_of(const Trace& trace, const AutogradPair& pair) {
+  return {trace.name(pair.forward), trace.name(pair.nodes.front()),
+          trace.slice_args(pair.forward).text(ArgKey::kInputDims)};
+}
+
+bool is_collective(std::string_view called) {
+  return called.starts_with("c10d::") || called.starts_with("FSDP::");
+}
+
+bool is_product(std::string_view called) {
+  return called == "aten::mm" || called == "aten::bmm" || called == "aten::matmul" ||
+         called == "aten::addmm" || called == "aten::linear";
+}
+
+// mm of [64, 256] runs as matmul of [24, 64, 256] under vmap: its caller's shape, and a dimension before it.
+// select_backward, which selects from a larger tensor, is no vmap.
+bool adds_a_dimension(const Trace& trace, SliceId op, SliceId caller) {
+  const std::string_view name = trace.name(op), of_caller = trace.name(caller);
+  if (name != of_caller && !(is_product(name) && is_product(of_caller))) return false;
+  const auto inner = operator_inputs(trace, op).tensor(0);
+  const auto outer = operator_inputs(trace, caller).tensor(0);
+  return inner && outer && outer->rank() > 0 && inner->rank() == outer->rank() + 1 &&
+         inner->dims.front() > 1 &&
+         std::equal(outer->dims.begin(), outer->dims.end(), inner->dims.begin() + 1);
+}
+
+}  // namespace
+
+void take_shortest_of_equals(const Facts& facts, std::vector<AutogradPair>& pairs) {
+  const Trace& trace = *facts.trace;
+  std::map<CallKey, AutogradPair> shortest;
+  for (const AutogradPair& pair : pairs) {
+    AutogradPair& best = shortest.try_emplace(key_of(trace, pair), pair).first->second;
+    best.forward_ns = std::min(best.forward_ns, pair.forward_ns);
+    best.backward_ns = std::min(best.backward_ns, pair.backward_ns);
+  }
+  for (AutogradPair& pair : pairs) {
+    const AutogradPair& best = shortest.at(key_of(trace, pair));
+    pair.forward_ns = best.forward_ns;
+    pair.backward_ns = best.backward_ns;
+  }
+}
+
+void erase_other_work(const Facts& facts, std::vector<AutogradPair>& pairs) {
+  if (pairs.empty()) return;
+  const Trace& trace = *facts.trace;
+  std::unordered_set<std::uint32_t> nodes, has_other;
+  for (const AutogradPair& pair : pairs)
+    for (const SliceId node : pair.nodes) nodes.insert(raw(node));
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId op{i}, caller = facts.nesting.parent[i];
+    if (caller == kNone<SliceId> || trace.kind(op) != CategoryKind::kCpuOp) continue;
+    SliceId node = caller;
+    while (node != kNone<SliceId> && !nodes.contains(raw(node)))
+      node = facts.nesting.parent[raw(node)];
+    if (node == kNone<SliceId>) continue;
+    if ((!facts.main_device && is_collective(trace.name(op))) ||
+        adds_a_dimension(trace, op, caller))
+      has_other.insert(raw(node));
+  }
+  std::erase_if(pairs, [&](const AutogradPair& pair) {
+    return std::any_of(pair.nodes.begin(), pair.nodes.end(),
+                       [&](SliceId node) { return has_other.contains(raw(node)); });
+  });
+}
+
+}  // namespace lanescope::explain::rules
