@@ -1,6 +1,7 @@
 // base: Error becomes one exception class per code, all of them lanescope.Error.
 #include <array>
 #include <string>
+#include <vector>
 
 #include "bindings.h"
 
@@ -51,6 +52,12 @@ py::str to_str(std::string_view text) {
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
   if (!made) throw py::error_already_set();
   return py::reinterpret_steal<py::str>(made);
+}
+
+py::list strings(const std::vector<std::string>& texts) {
+  py::list list;
+  for (const std::string& text : texts) list.append(to_str(text));
+  return list;
 }
 
 void bind_base(py::module_& m) {

@@ -3,12 +3,19 @@
 #pragma once
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lanescope/base/result.h"
 #include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+enum class TableStyle : std::uint8_t;
+}
 
 namespace lanescope::python {
 
@@ -17,7 +24,9 @@ namespace py = pybind11;
 void bind_base(py::module_& m);
 void bind_model(py::module_& m);
 void bind_format(py::module_& m);
+void bind_names(py::module_& m);
 void bind_analysis(py::module_& m);
+void bind_torch_events(py::module_& m);
 void bind_explain(py::module_& m);
 void bind_ranks(py::module_& m);
 void bind_record(py::module_& m);
@@ -44,6 +53,11 @@ inline void value_or_raise(Result<void> result) {
 
 // Files hold bytes that promise to be UTF-8; what is not becomes U+FFFD.
 py::str to_str(std::string_view text);
+
+py::list strings(const std::vector<std::string>& texts);
+
+// "torch" or "lanescope"; raises for another text.
+analysis::TableStyle parse_style(const std::string& text);
 
 // Runs `work` without the GIL and gives back its result.
 template <typename Work>

@@ -7,7 +7,9 @@ PYBIND11_MODULE(_core, m) {
   lanescope::python::bind_base(m);
   lanescope::python::bind_model(m);
   lanescope::python::bind_format(m);
+  lanescope::python::bind_names(m);
   lanescope::python::bind_analysis(m);
+  lanescope::python::bind_torch_events(m);
   lanescope::python::bind_explain(m);
   lanescope::python::bind_ranks(m);
   lanescope::python::bind_record(m);
