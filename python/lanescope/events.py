@@ -10,7 +10,7 @@ from . import _core
 from ._lazy_list import LazyList
 from ._warnings import warn
 from .function_event import Source
-from .tables import Table, add_up, group_rows, table_of_rows
+from .tables import Table, UnknownSortKey, add_up, group_rows, table_of_rows
 
 if TYPE_CHECKING:
     import numpy
@@ -117,18 +117,24 @@ class EventList(LazyList[Any]):
         """torch's table of these rows, as text. ``time_unit`` is "s", "ms", "us" or None (each cell its own);
         ``row_limit`` -1: all rows.
 
-        Raises InvalidArgumentError for a sort key that does not exist, and names those that do.
+        Raises InvalidArgumentError for a sort key that does not exist, and names those that do; it is an AttributeError, too,
+        as in torch.
         """
-        text = self._rows(sort_by).table(
-            sort_by=sort_by,
-            row_limit=row_limit,
-            max_src_column_width=max_src_column_width,
-            max_name_column_width=max_name_column_width,
-            max_shapes_column_width=max_shapes_column_width,
-            header=header,
-            top_level_events_only=top_level_events_only,
-            time_unit=time_unit,
-        )
+        try:
+            text = self._rows(sort_by).table(
+                sort_by=sort_by,
+                row_limit=row_limit,
+                max_src_column_width=max_src_column_width,
+                max_name_column_width=max_name_column_width,
+                max_shapes_column_width=max_shapes_column_width,
+                header=header,
+                top_level_events_only=top_level_events_only,
+                time_unit=time_unit,
+            )
+        except _core.InvalidArgumentError as error:
+            if sort_by and sort_by not in _core.table_sort_keys():
+                raise UnknownSortKey(error) from None
+            raise
         if len(self) == 0 and self._warning:
             text += f"{self._warning}\n"
         return Table(text)

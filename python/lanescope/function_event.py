@@ -12,6 +12,7 @@ from .event_sums import EventSums
 from .event_values import FIELD_DEFAULTS, Interval, Kernel, concrete_value, copied, field, shapes_and_memory
 
 _ENGINE = "autograd::engine::evaluate_function: "
+_FORWARD_BACKWARD = 1  # torch's only kind of flow between operators
 _FUNCTION, _BACKWARD_FUNCTION, _USER_SCOPE = 0, 1, 7  # at::RecordScope
 _CALLS = ("cpu_op", "user_annotation")
 # Arguments that torch.profiler writes for operators itself; any other one was a keyword of the call.
@@ -48,6 +49,7 @@ class Source:
         self.device: Optional[str] = self.core.device or None
         self._made: List[Optional[FunctionEvent]] = []
         self._stacks: Optional[_core.CallStacks] = None  # made when first asked for
+        self._flows: Optional[Dict[Tuple[int, int], Tuple[int, bool]]] = None  # likewise
 
     def event(self, at: int) -> FunctionEvent:
         if not self._made:
@@ -62,6 +64,17 @@ class Source:
             self._stacks = _core.call_stacks(self.trace, self.core)
         return self._stacks.of(at)
 
+    def flow_at(self, track: int, slice: Optional[int]) -> Tuple[int, bool]:
+        """The arrow from a forward operator to its backward one that begins or ends where this slice starts: its number, 0
+        without one, and whether it begins there."""
+        if self._flows is None:
+            self._flows = {}
+            for number, name, from_track, from_ns, to_track, to_ns in self.trace.flows:
+                if name == "fwdbwd" and isinstance(number, int):
+                    self._flows[from_track, from_ns] = (number, True)
+                    self._flows[to_track, to_ns] = (number, False)
+        return (0, False) if slice is None else self._flows.get((track, int(self.trace.start_ns[slice])), (0, False))
+
 
 class FunctionEvent(EventSums):
     """One event, with the fields of torch.profiler's FunctionEvent. Microseconds and bytes.
@@ -75,6 +88,10 @@ class FunctionEvent(EventSums):
     node_id = -1
     is_remote = False
     is_legacy = False
+    # Until a table is made of the events, as in torch.profiler.
+    self_cpu_percent: Any = -1
+    total_cpu_percent: Any = -1
+    total_device_percent: Any = -1
 
     def __init__(self, id: int, name: str, thread: int, start_us: float, end_us: float, **fields: Any) -> None:
         unknown = fields.keys() - FIELD_DEFAULTS.keys()
@@ -267,6 +284,29 @@ class FunctionEvent(EventSums):
     def activity_type(self) -> Optional[str]:
         """The trace's category: "cpu_op", "user_annotation", "kernel", ...; None: a memory record by itself."""
         return None if self._row.slice is None else self._row.category
+
+    @field
+    def metadata_json(self) -> str:
+        """Empty, as in torch without ``expose_kineto_event_metadata``; :attr:`args` has the arguments."""
+        return ""
+
+    @field
+    def flow_id(self) -> int:
+        """Of the arrow from a forward operator to its backward one: the same number at both ends; 0 without."""
+        return self._flow[0]
+
+    @field
+    def flow_type(self) -> int:
+        """1: from a forward operator to its backward one; 0: no arrow."""
+        return _FORWARD_BACKWARD if self._flow[0] else 0
+
+    @field
+    def flow_start(self) -> bool:
+        return self._flow[1]
+
+    @property
+    def _flow(self) -> Tuple[int, bool]:
+        return self._from.flow_at(self._row.thread, self._row.slice)
 
     @field
     def use_device(self) -> Optional[str]:

@@ -6,15 +6,12 @@ method gives is what torch's ``_KinetoEvent`` and ``_ProfilerResult`` (torch/_C/
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from . import _core
 from ._device import DeviceType
 from .function_event import FunctionEvent, Source
-
-_FORWARD_BACKWARD = 1  # torch's only kind of flow between operators
 
 
 class KinetoEvent:
@@ -120,7 +117,7 @@ class KinetoEvent:
 
     def metadata_json(self) -> str:
         """Empty, as in torch without ``expose_kineto_event_metadata``; ``FunctionEvent.args`` has the arguments."""
-        return ""
+        return str(self._event.metadata_json or "")
 
     def extra_meta(self) -> Dict[str, str]:
         """Empty, as in torch without ``expose_kineto_event_metadata``."""
@@ -141,16 +138,13 @@ class KinetoEvent:
 
     def flow_id(self) -> int:
         """Of the arrow from a forward operator to its backward one; 0 without."""
-        return self._flow()[0]
+        return int(self._event.flow_id or 0)
 
     def flow_type(self) -> int:
-        return _FORWARD_BACKWARD if self._flow()[0] else 0
+        return int(self._event.flow_type or 0)
 
     def flow_start(self) -> bool:
-        return self._flow()[1]
-
-    def _flow(self) -> Tuple[int, bool]:
-        return self._results._flows.get((self._event.thread, self._start_ns), (0, False)) if self._memory is None else (0, False)
+        return bool(self._event.flow_start)
 
     def cuda_elapsed_us(self) -> int:
         """-1, as torch has it where operators were not timed with CUDA events, which lanescope never does."""
@@ -204,16 +198,6 @@ class KinetoResults:
             )  # fmt: skip
             made.append(KinetoEvent(self, event, time_ns, time_ns, args))
         return made
-
-    @functools.cached_property
-    def _flows(self) -> Dict[Tuple[int, int], Tuple[int, bool]]:
-        """(track, start) -> (the arrow's number, whether it starts there)."""
-        found: Dict[Tuple[int, int], Tuple[int, bool]] = {}
-        for number, name, from_track, from_ns, to_track, to_ns in self.trace.flows:
-            if name == "fwdbwd" and isinstance(number, int):
-                found[from_track, self.trace.base_time_ns + from_ns] = (number, True)
-                found[to_track, self.trace.base_time_ns + to_ns] = (number, False)
-        return found
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the Chrome trace JSON that ``export_chrome_trace`` writes. May be called again."""

@@ -25,6 +25,14 @@ class Row:
     __slots__ = ()
 
 
+class UnknownSortKey(_core.InvalidArgumentError, AttributeError):
+    """A table cannot be sorted by this. Also an AttributeError, which torch.profiler raises."""
+
+    def __init__(self, error: _core.InvalidArgumentError) -> None:
+        super().__init__(str(error))
+        self.code, self.offset = error.code, error.offset
+
+
 def sort_attribute(sort_by: str) -> str:
     """torch sorts by an attribute of the rows, with its older names for device."""
     return sort_by.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")

@@ -264,6 +264,38 @@ def test_values_are_torchs(ours, theirs):
     assert mm.flops == 2 * 4 * 3 * 5
 
 
+@pytest.mark.filterwarnings("ignore:.metadata_json. is deprecated:FutureWarning")
+def test_arrows_metadata_and_percents_are_torchs(ours, theirs):
+    if not hasattr(theirs.events()[0], "flow_id"):
+        pytest.skip("needs a torch whose events have flow_id: 2.13 or newer")
+
+    def rows(prof):
+        found = [event for event in prof.events() if event.name != "[memory]"]
+        numbers = [event.flow_id for event in found]  # torch counts from 1 in each recording, lanescope has numbers of its own
+        return [
+            (e.name, numbers.index(e.flow_id), e.flow_id == 0, e.flow_type, e.flow_start, e.metadata_json)
+            for e in found
+        ]
+
+    assert rows(ours) == rows(theirs)
+    arrows = {event.flow_id: event.name for event in ours.events() if event.flow_start}
+    backward = {event.name: arrows[event.flow_id] for event in ours.events() if event.flow_type == 1 and not event.flow_start}
+    assert backward["MmBackward0"] == "aten::mm" and backward["SumBackward0"] == "aten::sum"
+    for module in (lanescope, pytest.importorskip("torch.autograd.profiler_util")):
+        made = module.FunctionEvent(1, "x", 0, 0.0, 1.0, flow_id=4, flow_type=1, flow_start=True)
+        assert (made.flow_id, made.flow_type, made.flow_start, made.metadata_json) == (4, 1, True, None)
+        assert made.self_cpu_percent == made.total_cpu_percent == made.total_device_percent == -1
+
+
+def test_an_unknown_sort_key_is_torchs_error_too(ours, theirs):
+    for rows in (ours.events(), ours.key_averages(), theirs.events(), theirs.key_averages()):
+        with pytest.raises(AttributeError):
+            rows.table(sort_by="nonsense")
+    with pytest.raises(lanescope.InvalidArgumentError, match="unknown sort key 'nonsense'.*self_cpu_time_total") as raised:
+        ours.key_averages().table(sort_by="nonsense")
+    assert raised.value.code == "invalid-argument" and raised.value.offset is None
+
+
 def test_averages_have_torchs_values(ours, theirs):
     def rows(prof):
         return [
