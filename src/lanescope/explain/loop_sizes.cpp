@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lanescope/explain/rules/operator_inputs.h"
 
@@ -37,6 +38,14 @@ std::vector<std::int64_t> changing_sizes(const std::vector<Sizes>& shapes) {
   return sizes;
 }
 
+bool is_product(std::string_view op) {
+  static constexpr std::array<std::string_view, 11> kProducts = {
+      "aten::linear",     "aten::matmul",     "aten::mm",        "aten::addmm",
+      "aten::bmm",        "aten::conv1d",     "aten::conv2d",    "aten::conv3d",
+      "aten::layer_norm", "aten::batch_norm", "aten::group_norm"};
+  return std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end();
+}
+
 bool is_even_growth(const std::vector<std::int64_t>& sizes) {
   const std::int64_t by = sizes[1] - sizes[0];
   for (std::size_t i = 1; i < sizes.size(); ++i)
@@ -52,8 +61,9 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
   const auto call = [&](std::uint32_t round, std::uint32_t place) {
     return calls[std::size_t{round} * round_size + place];
   };
+  // Products before others, since they hold the work; then what takes most of the CPU's time.
   std::optional<std::uint32_t> longest;
-  std::int64_t longest_ns = -1;
+  std::pair<bool, std::int64_t> best{false, -1};
   for (std::uint32_t place = 0; place < round_size; ++place) {
     const std::string_view op = trace.name(call(0, place));
     // What only joins or cuts tensors changes with the others.
@@ -67,9 +77,10 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
       changes = changes || trace.slice_args(call(round, place)).text(ArgKey::kInputDims) != own;
       time_ns += trace.dur_ns(call(round, place));
     }
-    if (!own || !changes || time_ns <= longest_ns) continue;
+    const std::pair rank{is_product(op) && !op.ends_with("_norm"), time_ns};
+    if (!own || !changes || rank <= best) continue;
     longest = place;
-    longest_ns = time_ns;
+    best = rank;
   }
   if (!longest) return {};
   std::vector<Sizes> shapes;
@@ -87,12 +98,8 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
 }
 
 bool is_large_product(const Trace& trace, SliceId call) {
-  static constexpr std::array<std::string_view, 11> kProducts = {
-      "aten::linear",     "aten::matmul",     "aten::mm",        "aten::addmm",
-      "aten::bmm",        "aten::conv1d",     "aten::conv2d",    "aten::conv3d",
-      "aten::layer_norm", "aten::batch_norm", "aten::group_norm"};
   const std::string_view op = trace.name(call);
-  if (std::find(kProducts.begin(), kProducts.end(), op) == kProducts.end()) return false;
+  if (!is_product(op)) return false;
   if (op.starts_with("aten::conv")) return true;
   const auto shape = first_shape(trace, call);
   if (!shape || shape->size() < 2) return false;

@@ -91,4 +91,19 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   return {};
 }
 
+const Owner* loop_of_changing_size(const Facts& facts) {
+  const Owners* owners = step_owners(facts);
+  if (!owners) return nullptr;
+  for (const Owner& owner : owners->owners)
+    if (changes_size(owner) && owner.total_ns * 2 > owners->total_ns) return &owner;
+  return nullptr;
+}
+
+void advise_about_sizes(const Facts& facts, Finding& finding) {
+  const Owner* loop = loop_of_changing_size(facts);
+  if (!loop) return;
+  finding.action = remedy_of_rounds(facts, *loop);
+  finding.try_next.insert(finding.try_next.begin(), finding.action.pattern);
+}
+
 }  // namespace lanescope::explain

@@ -57,6 +57,18 @@ TEST(OwnerRoundsTest, ASizeChangesFromRoundToRound) {
   EXPECT_NE(remedy_of_rounds(told.facts, told.first()).pattern.find("pad"), std::string::npos);
 }
 
+// A product holds the work of a round on a GPU, also where another operator takes the CPU longer.
+TEST(OwnerRoundsTest, TheSizeIsThatOfAProductWhereOneChanges) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (std::int64_t round = 0; round < 10; ++round) {
+      p.begin_op("aten::linear", rows(32 + round)).pass(48).end();
+      p.begin_op("aten::scaled_dot_product_attention", rows(32 + round)).pass(98).end();
+    }
+  });
+  EXPECT_EQ(Told(program.trace()).first().sizes.op, "aten::linear");
+}
+
 // Equal rounds, and parts of one tensor that do not divide evenly.
 TEST(OwnerRoundsTest, EqualSizesAreNotRemarkedOn) {
   EXPECT_TRUE(Told(draw(32, 0)).first().sizes.op.empty());

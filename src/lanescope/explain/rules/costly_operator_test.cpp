@@ -187,5 +187,19 @@ TEST(CostlyOperatorTest, RowsAreInOrder) {
   }
 }
 
+// A cell whose next input is chosen from its result cannot take the whole sequence.
+TEST(CostlyOperatorTest, IsQuietAboutCellsThatFeedThemselves) {
+  const auto finding = [](const char* between) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i)
+        p.op("aten::gru_cell", {}, "cell", 30).op(between, {}, "other", 5);
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  EXPECT_TRUE(finding("aten::linear"));
+  EXPECT_FALSE(finding("aten::argmax"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/graph_replays.h"
-#include "lanescope/explain/owners.h"
+#include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -164,16 +164,6 @@ Loop find_loop(const Facts& facts, const StepSequence& step) {
     if (loop.pieces > most.pieces) most = loop;
   if (optimizer.pieces >= most.pieces) most = optimizer;
   return most.pieces >= kLeast && most.pieces * 2 >= step.slices.size() ? most : Loop{};
-}
-
-// A loop whose rounds differ in size and that holds most of the step; null: none. With other data its
-// sizes are likely others, and a graph replays those of its capture.
-const Owner* loop_of_changing_size(const Facts& facts) {
-  const Owners* owners = step_owners(facts);
-  if (!owners) return nullptr;
-  for (const Owner& owner : owners->owners)
-    if (!owner.sizes.op.empty() && owner.total_ns * 2 > owners->total_ns) return &owner;
-  return nullptr;
 }
 
 constexpr Need kTwoSteadySteps = {

@@ -6,6 +6,7 @@
 
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/cpu_waits.h"
@@ -278,6 +279,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
+  if (!in_long_gaps && !is_measured(found.mostly.what)) advise_about_sizes(facts, finding);
   return finding;
 }
 

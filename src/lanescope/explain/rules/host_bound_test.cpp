@@ -57,6 +57,28 @@ TEST(HostBoundTest, TellsLongStallsFromLaunchOverhead) {
               ::testing::HasSubstr("each launch"));
 }
 
+// Ten rounds whose first size is another in each.
+TEST(HostBoundTest, AdvisesEqualSizesForALoopOfUnequalOnes) {
+  const auto action = [](bool changes) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 10; ++k) {
+        const std::string rows = std::to_string(changes ? 16 + 7 * k % 50 : 16);
+        program.begin_op("aten::mm", {.input_dims = "[[" + rows + ", 64], [64, 64]]",
+                                      .input_types = R"(["float", "float"])"});
+        program.pass(8).kernel("gemm", 1).end();
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action(true), ::testing::HasSubstr("pad to one size"));
+  EXPECT_THAT(action(false), ::testing::Not(::testing::HasSubstr("pad to one size")));
+}
+
 // A step of launches that the GPU waits for, from inside of compiled code or in one replay.
 TEST(HostBoundTest, DoesNotAdviseWhatTheProgramDoesAlready) {
   const auto advice = [](std::string_view around, std::string_view call) {

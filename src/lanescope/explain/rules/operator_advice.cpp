@@ -287,12 +287,38 @@ constexpr std::array kAdvice = {
 
 std::span<const OperatorAdvice> operator_advice() { return kAdvice; }
 
+namespace {
+
+// Does the program choose the next input of a cell from its result? Between this call and the next of
+// its name something is chosen.
+bool chooses_next_input(const Trace& trace, SliceId cell) {
+  constexpr std::uint32_t kMostSlices = 1000;
+  static constexpr std::array<std::string_view, 4> kChoices = {"aten::argmax", "aten::multinomial",
+                                                               "aten::topk", "aten::sort"};
+  const auto& slices = trace.slices();
+  const auto end = static_cast<std::uint32_t>(
+      std::min<std::size_t>(slices.size(), std::size_t{raw(cell)} + kMostSlices));
+  for (std::uint32_t i = raw(cell) + 1; i < end && slices.track[i] == slices.track[raw(cell)];
+       ++i) {
+    if (trace.start_ns(SliceId{i}) < trace.end_ns(cell)) continue;
+    if (slices.name[i] == slices.name[raw(cell)]) return false;
+    if (std::find(kChoices.begin(), kChoices.end(), trace.name(SliceId{i})) != kChoices.end())
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
   const Trace& trace = *facts.trace;
   const std::string_view name = trace.name(op);
   const auto* row = std::lower_bound(
       kAdvice.begin(), kAdvice.end(), name,
       [](const OperatorAdvice& each, std::string_view wanted) { return each.op < wanted; });
+  if (row != kAdvice.end() && row->op == name && row->meaning == std::string_view(kCells) &&
+      chooses_next_input(trace, op))
+    return nullptr;
   std::optional<TensorArguments> inputs;
   for (; row != kAdvice.end() && row->op == name; ++row) {
     if (!row->fits) return row;

@@ -1,6 +1,7 @@
 // So many kernels of a few microseconds that launching them is the work.
 #include <optional>
 
+#include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -83,6 +84,7 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
       : mode == LaunchMode::kCompiled ? say("Compile more of the step, or use a larger batch")
                                       : say("Use torch.compile(model, mode=\"reduce-overhead\"), "
                                             "or a larger batch");
+  advise_about_sizes(facts, finding);
   return finding;
 }
 

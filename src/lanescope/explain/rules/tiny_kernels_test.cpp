@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
@@ -25,6 +27,22 @@ TEST(TinyKernelsTest, AdvisesNothingThatTheProgramDoes) {
   EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("Compile more"));
   EXPECT_THAT(find_by_rule(loop(3, 250, {.us = 2}).trace(), "tiny-kernels")->action.pattern,
               ::testing::HasSubstr("torch.compile(model"));
+}
+
+// A product whose first size is another in each of 250 rounds.
+TEST(TinyKernelsTest, AdvisesEqualSizesForALoopOfUnequalOnes) {
+  ProgramSketch program;
+  program.steps(3, [](ProgramSketch& p) {
+    for (int k = 0; k < 250; ++k) {
+      const std::string rows = std::to_string(16 + 7 * k % 50);
+      p.begin_op("aten::mm", {.input_dims = "[[" + rows + ", 64], [64, 64]]",
+                              .input_types = R"(["float", "float"])"});
+      p.pass(8).kernel("gemm", 2).end();
+    }
+  });
+  const auto finding = find_by_rule(program.trace(), "tiny-kernels");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("pad to one size"));
 }
 
 TEST(TinyKernelsTest, IsQuietWhenTheGpuKeepsUp) {
