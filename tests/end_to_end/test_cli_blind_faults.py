@@ -47,3 +47,17 @@ def test_a_mask_is_work_of_attention(screen):
 def test_how_much_of_the_bandwidth_a_resampling_reaches(screen):
     assert re.search(r"upsample bilinear, bf16 \(ATen\), 1.35 ms; \d % of what the memory's bandwidth allows",
                      screen("upsample_before_conv.bad"))
+
+
+# Equal work that is done again, by the rules that were made for it; the good twin has no such sentence.
+@pytest.mark.parametrize("name, said", [
+    ("positions_made_each_layer", r"The same constants are computed 12 times per step: aten::arange to aten::cat"),
+    ("mask_each_layer", r"The same constants are computed 4 times per step: aten::full to aten::repeat"),
+    ("weights_cast_each_call", r"Weights are cast to bfloat16 in each step: 32 casts of \[2048, 2048\] per step"),
+    ("tokens_one_hot", r"A product takes a one-hot matrix, 4,096 x 32,000"),
+    ("forward_twice", r"7 layers like those of the loss run once more per step, without gradients"),
+])
+def test_equal_work_that_is_done_again(screen, name, said):
+    bad, good = (re.sub(r" up to \S+ \S+ \([<>]?\d+ %\)", "", screen(f"{name}.{kind}")) for kind in ("bad", "good"))
+    assert re.search(said, bad)
+    assert not re.search(r"The same constants|Weights are cast|one-hot|once more", good)

@@ -187,10 +187,16 @@ class TwiceFinder {
     return Passes{with.front().op, without.front().op, without.back().op, with.size()};
   }
 
-  // Does a layer's backward part compute no gradient of its input?
+  // Does a layer's backward part compute the gradient of its weight, and none of its input? A frozen
+  // layer's one product is that of the input. By its inner size: rows of the input, or outputs.
   bool takes_data(const AutogradPair& pair) const {
+    const auto inputs = operator_inputs(trace_, pair.forward);
+    const auto input = inputs.tensor(0), weight = inputs.tensor(1);
+    if (!input || !weight || input->dims.empty() || weight->dims.empty()) return false;
+    const double rows =
+        input->elements() / static_cast<double>(std::max<std::int64_t>(1, input->dim(0)));
     std::size_t products = 0;
-    bool is_without = false;
+    bool is_of_weight = false, is_convolution_of_data = false;
     for (const SliceId node : pair.nodes)
       for (std::uint32_t i = raw(node) + 1;
            i < trace_.slices().size() &&
@@ -198,12 +204,17 @@ class TwiceFinder {
            trace_.start_ns(SliceId{i}) < trace_.end_ns(node);
            ++i) {
         const std::string_view op = trace_.name(SliceId{i});
-        if (op == "aten::mm" || op == "aten::bmm") ++products;
-        if (op != "aten::convolution_backward") continue;
-        const auto wanted = operator_inputs(trace_, SliceId{i}).flags(10);  // input, weight, bias
-        is_without = is_without || (wanted.size() == 3 && !wanted[0]);
+        if (op == "aten::mm" || op == "aten::bmm") {
+          ++products;
+          const auto left = operator_inputs(trace_, SliceId{i}).tensor(0);
+          is_of_weight = left && left->rank() > 0 && static_cast<double>(left->dim(0)) == rows &&
+                         left->dim(0) != weight->dims[0];
+        } else if (op == "aten::convolution_backward") {
+          const auto wanted = operator_inputs(trace_, SliceId{i}).flags(10);  // input, weight, bias
+          is_convolution_of_data = wanted.size() == 3 && !wanted[0] && wanted[1];
+        }
       }
-    return is_without || products == 1;
+    return is_convolution_of_data || (products == 1 && is_of_weight);
   }
 
   // Checkpointed layers run forward without gradients, and once more in the backward pass.

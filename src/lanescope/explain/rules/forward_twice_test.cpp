@@ -12,9 +12,10 @@ using testing::ProgramSketch;
 
 struct Drawn {
   int passes = 2;
-  int gradients = 3;            // accumulated, of the three weights of the model
-  bool takes_result = false;    // the second pass takes the result of the first
-  bool is_other_shape = false;  // of the second pass' input
+  int gradients = 3;              // accumulated, of the three weights of the model
+  bool takes_result = false;      // the second pass takes the result of the first
+  bool is_second_frozen = false;  // other layers, of which only the input's gradient is computed
+  bool is_other_shape = false;    // of the second pass' input
   // Passes without gradients, before or after the others; checkpointed: in a node of the backward pass.
   int plain_before = 0, plain_after = 0;
   bool is_checkpointed = false;
@@ -48,10 +49,16 @@ Trace draw(const Drawn& drawn) {
       const std::int64_t place = n - first;
       p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
                  {.sequence = n, .fwd_thread = 1});
-      // The gradient of the weight, and that of the input if it is the result of a layer.
-      p.cpu_op("aten::mm", 10);
-      if (place % 3 != 0 || (place == 3 && drawn.takes_result)) p.cpu_op("aten::mm", 10);
-      p.pass(place % 3 != 0 || (place == 3 && drawn.takes_result) ? 78 : 88).end();
+      const bool is_first = place % 3 == 0 && !(place == 3 && drawn.takes_result);
+      const bool is_frozen = drawn.is_second_frozen && place >= 3;
+      // Products of 10 us: the gradient of the weight, and that of the input.
+      const auto product = [&](const char* dims) {
+        p.begin_op("aten::mm", {.input_dims = dims, .input_types = R"(["float", "float"])"});
+        p.pass(8).end();
+      };
+      if (!is_frozen) product("[[4, 8], [8, 4]]");
+      if (!is_first || is_frozen) product("[[8, 4], [4, 4]]");
+      p.pass(!is_first && !is_frozen ? 78 : 88).end();
     }
     if (drawn.is_checkpointed) {
       p.begin_op("autograd::engine::evaluate_function: CheckpointFunctionBackward");
@@ -82,6 +89,11 @@ TEST(ForwardTwiceTest, IsQuietAboutTwoModels) {
 
 TEST(ForwardTwiceTest, IsQuietAboutRecurrentLayers) {
   EXPECT_FALSE(find_by_rule(draw({.takes_result = true}), "forward-twice"));
+}
+
+// Three layers are trained, and three frozen ones of equal shapes take their result.
+TEST(ForwardTwiceTest, IsQuietAboutFrozenLayersThatFollow) {
+  EXPECT_FALSE(find_by_rule(draw({.is_second_frozen = true}), "forward-twice"));
 }
 
 TEST(ForwardTwiceTest, IsQuietAboutOtherShapesAndOnePass) {

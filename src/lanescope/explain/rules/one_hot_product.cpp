@@ -1,7 +1,7 @@
 // Products with a one-hot matrix: all but one element of each row are zeros.
 //
-// Idea: aten::one_hot of indices [n] with c classes makes a matrix [n, c]; later products of the same
-// step that take a matrix of that shape, or of its transposed shape, multiply with it. Example: one_hot
+// Idea: aten::one_hot of indices [n] with c classes makes a matrix [n, c]; later products of the program
+// in the same step that take a matrix of that shape, or of its transposed shape, multiply with it. Example: one_hot
 // of [4096] with 32,000 classes, to(float), then mm([4096, 32000], [32000, 512]).
 #include <algorithm>
 #include <array>
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -84,9 +85,8 @@ class ProductFinder {
     if (matrices_.empty()) return std::nullopt;
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) visit(SliceId{i});
     if (found_.products == 0) return std::nullopt;
-    for (const auto& [step, matrices] : matrices_)
-      for (const Matrix& matrix : matrices)
-        if (used_.contains(raw(matrix.made_by))) calls_.insert(raw(matrix.made_by));
+    add_nodes();
+    calls_.insert(used_.begin(), used_.end());
     found_.calls = calls_.size();
     found_.cost_ns = cost_of_calls(facts_, calls_);
     if (share_of(found_.cost_ns, facts_.steady_wall_ns()) < kLeastShare) return std::nullopt;
@@ -102,32 +102,48 @@ class ProductFinder {
             matrices_[steady_step_at(facts_, trace_.start_ns(op))].push_back(*matrix);
   }
 
-  // Products on any thread: those of the backward pass take the matrix, too.
-  void visit(SliceId op) {
-    if (trace_.kind(op) != CategoryKind::kCpuOp || !is_product(trace_.name(op))) return;
+  SliceId outermost(SliceId op) const {
     for (SliceId up = facts_.nesting.parent[raw(op)]; up != kNone<SliceId>;
          up = facts_.nesting.parent[raw(up)])
-      if (calls_.contains(raw(up))) return;
+      if (trace_.kind(up) == CategoryKind::kCpuOp && !trace_.name(up).starts_with("ProfilerStep"))
+        op = up;
+    return op;
+  }
+
+  // Products that the program calls. In the backward pass gradients of logits have the same shape as a
+  // one-hot matrix of the labels.
+  void visit(SliceId op) {
+    if (trace_.kind(op) != CategoryKind::kCpuOp || !is_product(trace_.name(op))) return;
     const auto step = matrices_.find(steady_step_at(facts_, trace_.start_ns(op)));
     if (step == matrices_.end()) return;
+    const SliceId call = outermost(op);
+    if (calls_.contains(raw(call)) || trace_.name(call).starts_with(kEvaluateNode)) return;
     const auto inputs = operator_inputs(trace_, op);
     for (std::size_t slot = 0; slot < 3; ++slot) {
       const auto tensor = inputs.tensor(slot);
-      // A one-hot matrix is cast before it is multiplied, so the type does not tell.
+      // The weight of a linear layer has no rows of this step.
       if (!tensor || (trace_.name(op) == "aten::linear" && slot > 0)) continue;
       for (const Matrix& matrix : step->second) {
         if (!is_matrix(*tensor, matrix) || trace_.start_ns(op) < trace_.end_ns(matrix.made_by))
           continue;
         used_.insert(raw(matrix.made_by));
-        calls_.insert(raw(op));
+        calls_.insert(raw(call));
         ++found_.products;
-        if (found_.longest == kNone<SliceId> || trace_.dur_ns(op) > trace_.dur_ns(found_.longest)) {
-          found_.longest = op;
+        if (found_.longest == kNone<SliceId> ||
+            trace_.dur_ns(call) > trace_.dur_ns(found_.longest)) {
+          found_.longest = call;
           found_.matrix = matrix;
         }
         return;
       }
     }
+  }
+
+  // What the products cost in the backward pass.
+  void add_nodes() {
+    for (const AutogradPair& pair : autograd_pairs(facts_))
+      if (calls_.contains(raw(pair.forward)))
+        for (const SliceId node : pair.nodes) calls_.insert(raw(node));
   }
 
   const Facts& facts_;
@@ -156,9 +172,9 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
            ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls, finding);
   finding.arithmetic.push_back(say(
-      "counted: products that begin after aten::one_hot in the same step and take a matrix of "
-      "its shape, or of the transposed shape, those of the backward pass too, and aten::one_hot "
-      "itself"));
+      "counted: products of the program that begin after aten::one_hot in the same step and take a "
+      "matrix of its shape, or of the transposed shape, their nodes of the backward pass, and "
+      "aten::one_hot itself"));
   // The matrix first: its place is where the program must change.
   Sentence made = say("the matrix");
   add_line(facts, found.matrix.made_by, made);
