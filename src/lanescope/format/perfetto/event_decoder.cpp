@@ -68,6 +68,11 @@ std::int64_t us_to_ns(std::int64_t us) {
   return ns;
 }
 
+StringId text_of(const TextByIid& texts, std::uint64_t iid) {
+  const auto found = texts.find(iid);
+  return found == texts.end() ? kNone<StringId> : found->second;
+}
+
 }  // namespace
 
 struct EventDecoder::Fields {
@@ -92,18 +97,13 @@ std::optional<std::int64_t> EventDecoder::own_time_ns(std::string_view message,
   return std::nullopt;
 }
 
-void EventDecoder::decode(std::string_view message, std::int64_t ns, SequenceState& state) {
+EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const SequenceState& state,
+                                               LoggedEvent& event) {
   Fields fields;
-  LoggedEvent event;
-  event.ns = ns;
   std::string categories;
   const auto add_category = [&](std::string_view text) {
     categories.append(categories.empty() ? "" : ",").append(text);
     event.category = builder_.intern(codec::valid_utf8(categories));
-  };
-  const auto find = [&](const TextByIid& texts, std::uint64_t iid) {
-    const auto found = texts.find(iid);
-    return found == texts.end() ? kNone<StringId> : found->second;
   };
   const auto collect = [](const WireReader& field, std::size_t width,
                           std::vector<std::uint64_t>& into) {
@@ -120,14 +120,14 @@ void EventDecoder::decode(std::string_view message, std::int64_t ns, SequenceSta
         fields.track = field.integer();
         break;
       case pftrace::kNameIid:
-        event.name = find(state.names, field.integer());
+        event.name = text_of(state.names, field.integer());
         break;
       case pftrace::kName:
         event.name = builder_.intern(codec::valid_utf8(field.bytes()));
         break;
       case pftrace::kCategoryIids:
         field.each_number(0, [&](std::uint64_t iid) {
-          const StringId text = find(state.categories, iid);
+          const StringId text = text_of(state.categories, iid);
           if (text == kNone<StringId>) return;
           if (categories.empty() && event.category == kNone<StringId>)
             event.category = text;  // nearly always the only one
@@ -190,8 +190,14 @@ void EventDecoder::decode(std::string_view message, std::int64_t ns, SequenceSta
   event.args = builder_.args().end(&overflowed);
   if (overflowed || field.is_damaged()) builder_.stats().count(ImportIssue::kFieldLost);
   if (event.name == kNone<StringId> && fields.legacy.name_iid != 0)
-    event.name = find(state.names, fields.legacy.name_iid);
+    event.name = text_of(state.names, fields.legacy.name_iid);
+  return fields;
+}
 
+void EventDecoder::decode(std::string_view message, std::int64_t ns, SequenceState& state) {
+  LoggedEvent event;
+  event.ns = ns;
+  const Fields fields = read_fields(message, state, event);
   add_counters(fields, ns, state);
   const std::uint32_t slot = slot_of(fields, state);
   if (fields.type == pftrace::kCounter) {

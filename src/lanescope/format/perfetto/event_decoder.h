@@ -23,6 +23,8 @@ class EventDecoder {
 
  private:
   struct Fields;
+  // Fills in the event's name, category, scope and arguments; the rest is returned.
+  Fields read_fields(std::string_view message, const SequenceState& state, LoggedEvent& event);
   void add_counters(const Fields& fields, std::int64_t ns, SequenceState& state);
   void add_flows(const Fields& fields, std::uint32_t slot, std::int64_t ns);
   void add_legacy(const Fields& fields, std::uint32_t slot, LoggedEvent& event);

@@ -282,7 +282,7 @@ TEST(ReadPftraceTest, ATraceThatIsCutIsReadUpToTheCut) {
 TEST(ReadPftraceTest, ReadsTheTracesOfPerfettosTests) {
   const auto folder = testing::shared_traces() / "public";
   if (!std::filesystem::exists(folder / "perfetto_nested_tracks.pftrace"))
-    GTEST_SKIP() << "needs the collection of real traces; the drawn ones above stand in";
+    GTEST_SKIP() << "needs the collection of real traces; the drawn ones above test the same";
   const auto open = [&](const char* name) {
     auto trace = read_trace(folder / name);
     EXPECT_TRUE(trace.has_value()) << name << trace.error().message;
