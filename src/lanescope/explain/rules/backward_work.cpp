@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/names/collective_calls.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -21,7 +22,7 @@ CallKey key_of(const Trace& trace, const AutogradPair& pair) {
 }
 
 bool is_collective(std::string_view called) {
-  return called.starts_with("c10d::") || called.starts_with("FSDP::");
+  return names::is_collective_call(called) || called.starts_with("FSDP::");
 }
 
 bool is_product(std::string_view called) {

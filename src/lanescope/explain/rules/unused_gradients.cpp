@@ -13,6 +13,7 @@
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/names/collective_calls.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -51,9 +52,7 @@ std::vector<Shape> first_input(const Trace& trace, SliceId op) {
 bool is_distributed(const Trace& trace) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const std::string_view label = trace.name(SliceId{i});
-    if (label.starts_with("record_param_comms") || label.starts_with("c10d::") ||
-        label.starts_with("nccl") || label.starts_with("gloo:"))
-      return true;
+    if (names::is_collective_call(label) || label.starts_with("nccl")) return true;  // or a kernel
   }
   return false;
 }
@@ -129,7 +128,7 @@ class Reader {
 
 struct UnusedGradients {
   std::uint64_t gradients = 0, updated = 0;  // of one step
-  std::uint64_t nodes = 0;                   // behind the last gradient that is used
+  std::uint64_t nodes = 0;                   // after the last gradient that is used
   SliceId first = kNone<SliceId>;            // of them
   std::int64_t cost_ns = 0;
 };
