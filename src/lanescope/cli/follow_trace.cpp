@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lanescope/cli/newest_trace.h"
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/read_spool.h"
@@ -21,7 +22,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookEvery{1000}, kNap{100};
 // Reading takes at most this part of the time, so that a large recording does not keep a core busy.
 constexpr int kPauseFactor = 10;
-constexpr std::string_view kRecordingEnding = ".lspool";
 
 // Reads a plain struct of the file. False: the file ends before it.
 template <typename Row>
@@ -79,8 +79,8 @@ void mark_recording(FileMark* mark) {
 
 // A short recording becomes a .json at the end of its program, and the recording goes.
 std::string trace_of_recording(const std::string& path) {
-  if (!path.ends_with(kRecordingEnding)) return path;
-  const std::string stem = path.substr(0, path.size() - kRecordingEnding.size());
+  if (!path.ends_with(spool::kEnding)) return path;
+  const std::string stem = path.substr(0, path.size() - spool::kEnding.size());
   std::error_code failed;
   for (const char* suffix : {".json", ".json.gz"})
     if (fs::exists(stem + suffix, failed)) return stem + suffix;
@@ -101,7 +101,7 @@ FileMark mark_of(const std::string& path) {
   }
   mark.changed = fs::last_write_time(mark.path, failed);
   mark.bytes = fs::file_size(mark.path, failed);
-  if (mark.path.ends_with(kRecordingEnding)) mark_recording(&mark);
+  if (mark.path.ends_with(spool::kEnding)) mark_recording(&mark);
   return mark;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "lanescope/codec/counter_file.h"
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/format/formats.h"
 #include "lanescope/format/index_file/index_layout.h"
 #include "lanescope/record/leftovers.h"
@@ -50,7 +51,7 @@ std::optional<std::uint64_t> number_after(std::string_view name, std::string_vie
 
 bool is_counters(std::string_view name) {
   return name.ends_with(counters::kEnding) &&
-         name.substr(0, name.size() - counters::kEnding.size()).ends_with(".lspool");
+         name.substr(0, name.size() - counters::kEnding.size()).ends_with(spool::kEnding);
 }
 
 bool is_result_name(std::string_view name) {
@@ -93,7 +94,7 @@ Found inspect_file(const fs::path& path) {
   if (is_counters(name)) return inspect_counters(path, found);
   const bool is_part = name.ends_with(".lspool.part");
   const auto reader = number_after(name, ".lspool.read");
-  if (!is_part && !reader && !name.ends_with(".lspool")) return {};
+  if (!is_part && !reader && !name.ends_with(spool::kEnding)) return {};
   const auto owner = record::read_spool_owner(path.string());
   if (owner) {
     found.host = owner->host;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 #include "lanescope/format/known_files.h"
 #include "lanescope/format/perfetto/read_pftrace.h"
@@ -19,7 +20,7 @@ namespace lanescope::format {
 namespace {
 
 constexpr std::array<std::string_view, 3> kJsonEndings{".json", ".json.gz", ".json.zst"};
-constexpr std::array<std::string_view, 1> kRecordingEndings{".lspool"};
+constexpr std::array<std::string_view, 1> kRecordingEndings{spool::kEnding};
 constexpr std::array<std::string_view, 2> kPerfettoEndings{".pftrace", ".perfetto-trace"};
 
 Result<Trace> read_json(const TraceInput& input, const ReadOptions& options) {

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "lanescope/codec/counter_file.h"
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/record/recording_name.h"
 
@@ -103,7 +104,7 @@ int remove_old_temporary_spools(const std::string& directory) noexcept {
     while (const dirent* entry = readdir(folder)) {
       if (++names > kMostNames || looked_at == kMostLookedAt || removed == kMostRemoved) break;
       const std::string_view name = entry->d_name;
-      if (!name.starts_with(kTemporaryProgram) || !name.ends_with(".lspool")) continue;
+      if (!name.starts_with(kTemporaryProgram) || !name.ends_with(spool::kEnding)) continue;
       const auto parts = parse_recording_name(name);
       if (!parts || parts->program != kTemporaryProgram) continue;
       ++looked_at;

@@ -9,13 +9,13 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/record/recording_name.h"
 
 namespace lanescope::record {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSpool = ".lspool";
 constexpr int kMostTries = 100'000;
 
 bool is_there(const std::string& path) {
@@ -36,7 +36,7 @@ Result<std::string> first_base(const RecorderOptions& options) {
     const fs::path parent = fs::path(options.spool_path).parent_path();
     if (!parent.empty()) fs::create_directories(parent, error);
     std::string_view base = options.spool_path;
-    if (base.ends_with(kSpool)) base.remove_suffix(kSpool.size());
+    if (base.ends_with(spool::kEnding)) base.remove_suffix(spool::kEnding.size());
     return std::string(base);
   }
   fs::path directory = options.directory;
@@ -63,7 +63,7 @@ Result<std::unique_ptr<Spool>> create_new_spool(const RecorderOptions& options,
   }
   std::string base = first;
   for (int number = 2;; ++number) {
-    settings.path = base + std::string(kSpool);
+    settings.path = base + std::string(spool::kEnding);
     if (!is_there(settings.path) && !has_results(base)) {
       auto spool = Spool::create(settings, texts);
       // Whoever makes the .lspool owns the name, and the .lspool goes when the results are there.

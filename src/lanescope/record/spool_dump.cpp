@@ -15,6 +15,7 @@
 #include <span>
 
 #include "lanescope/codec/json_text.h"
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/record/clock_anchor.h"
 #include "lanescope/record/spool.h"
 #include "lanescope/record/tick_clock.h"
@@ -293,9 +294,9 @@ void Dumper::finish() noexcept {
 
 std::string Dumper::next_path() const {
   std::string stem = spool_->path();
-  if (stem.ends_with(".lspool")) stem.resize(stem.size() - 7);
+  if (stem.ends_with(spool::kEnding)) stem.resize(stem.size() - spool::kEnding.size());
   for (int number = 1;; ++number) {
-    std::string path = fmt::format("{}_dump{}.lspool", stem, number);
+    std::string path = fmt::format("{}_dump{}{}", stem, number, spool::kEnding);
     struct stat info {};
     // A known dump that is gone was converted into something else.
     const MutexLock lock(mutex_);

@@ -20,6 +20,7 @@
 
 #include "lanescope/base/byte_size.h"
 #include "lanescope/base/duration.h"
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/record/recorder.h"
 #include "lanescope/record/recording_name.h"
 #include "lanescope/record/write_results.h"
@@ -32,7 +33,6 @@ namespace {
 using Settings = std::map<std::string, std::string, std::less<>>;
 
 constexpr std::string_view kPrefix = "LANESCOPE_RECORD_";
-constexpr std::string_view kSpool = ".lspool";
 
 struct NativeRecording {
   pid_t pid = 0;
@@ -152,7 +152,7 @@ void finish() {
   for (const std::string& note : r->recorder->notes()) say(note);
   std::vector<record::ResultOptions> recordings;
   for (const std::string& dump : dumps)
-    recordings.push_back(results_of(r->settings, dump.substr(0, dump.rfind(kSpool)), dump));
+    recordings.push_back(results_of(r->settings, dump.substr(0, dump.rfind(spool::kEnding)), dump));
   recordings.push_back(results_of(r->settings, r->base, spool));
   const std::vector<std::string> lines = record::write_results(recordings);
   if (is_on(r->settings, "QUIET")) return;
@@ -176,7 +176,8 @@ bool start() {
   r->pid = getpid();
   r->settings = settings;
   r->base = wanted_base(settings);
-  auto opened = record::Recorder::open(recorder_options(settings, r->base + std::string(kSpool)));
+  auto opened =
+      record::Recorder::open(recorder_options(settings, r->base + std::string(spool::kEnding)));
   if (!opened) {
     say("this process is not recorded: " + opened.error().message);
     return false;
@@ -184,7 +185,7 @@ bool start() {
   r->recorder = std::move(opened).value();
   const std::string& spool = r->recorder->spool_path();
   if (spool.starts_with(r->base))  // else the program records, too, and both use its file
-    r->base = spool.substr(0, spool.size() - kSpool.size());
+    r->base = spool.substr(0, spool.size() - spool::kEnding.size());
   r->recorder->prepare();
   if (const auto running = r->recorder->start(); !running) {
     say("this process is not recorded: " + running.error().message);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lanescope/codec/counter_file.h"
+#include "lanescope/codec/spool_ending.h"
 #include "lanescope/format/spool/spool_bytes.h"
 #include "lanescope/format/spool/spool_rows.h"
 #include "lanescope/format/spool/spool_scan.h"
@@ -111,7 +112,7 @@ Result<std::vector<std::filesystem::path>> find_spools(const std::filesystem::pa
   std::error_code error;
   for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->path().extension() == ".lspool") found.push_back(entry->path());
+    if (entry->path().extension() == spool::kEnding) found.push_back(entry->path());
   if (error) return Error{Errc::kIo, fmt::format("{}: {}", directory.string(), error.message())};
   std::sort(found.begin(), found.end());
   return found;
