@@ -311,7 +311,7 @@ class AutoRecording:
         self.step(1)
 
     def step(self, source: int, *, marked: bool = False) -> None:
-        """``source`` reports the begin of a step: 3 the program, 2 its torch.profiler, 1 its optimizer.
+        """``source`` reports the start of a step: 3 the program, 2 its torch.profiler, 1 its optimizer.
 
         Only the best source so far counts, so that no step counts twice. ``marked``: the source opens
         ProfilerStep ranges itself.

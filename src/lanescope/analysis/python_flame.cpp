@@ -142,7 +142,7 @@ class FlameMaker {
     open_.pop_back();
   }
 
-  // All self samples of a slice, and those inside the spans: the samples stand at equal distances
+  // All self samples of a slice, and those inside the spans: the samples are at equal distances
   // in the slice's self time.
   std::pair<std::int64_t, std::int64_t> samples_of(const Open& open) const {
     const std::int64_t self = std::max<std::int64_t>(

@@ -158,7 +158,7 @@ void add_ranks_command(CommandLine& line) {
   const auto flags = std::make_shared<RanksFlags>();
   command.arguments("PATHS", &flags->paths,
                     "a folder with the traces of a job's ranks, a pattern in quotes, the files, or "
-                    "parts that --shard wrote; before them may stand table, diff, check or hang");
+                    "parts that --shard wrote; before them may come table, diff, check or hang");
   CLI::Option* json =
       command.switch_flag("--json", &flags->report.json, "JSON: docs/formats/json_output.md");
   CLI::Option* csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");

@@ -14,7 +14,7 @@ namespace {
 
 CLI::Option* window_flag(Command& command, PartFlags* flags) {
   return command.text_flag("--window", &flags->window, "A..B",
-                           "only this part of the trace: times since its begin, such as "
+                           "only this part of the trace: times since its start, such as "
                            "10ms..12.5ms");
 }
 
@@ -38,7 +38,7 @@ void add_window_flag(Command& command, PartFlags* flags, CLI::Option* step) {
 void add_part_flags(Command& command, PartFlags* flags) {
   CLI::Option* const step =
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                          "only the part of the trace from the begin to the end of this step");
+                          "only the part of the trace from the start to the end of this step");
   add_window_flag(command, flags, step);
 }
 

@@ -21,7 +21,7 @@ constexpr std::string_view kAutograd = "autograd::engine::evaluate_function: ";
 constexpr std::uint64_t kFewestLoopRounds = 4;
 constexpr std::size_t kMostCellNames = 12;
 
-// Operators of the CPU that only stand around what the program called.
+// Rows of the CPU that only enclose what the program called.
 bool is_container(std::string_view op) {
   return op.find("::") == std::string_view::npos && op.find("Backward") == std::string_view::npos &&
          op != "detach" && op != "to";

@@ -25,7 +25,7 @@ bool is_micro_batches(const Owner& owner) {
          has_in_round(owner, "aten::");
 }
 
-// Of the loop, or of an operator that is told apart from the loop around it.
+// Of the loop, or of an operator that is reported apart from the loop around it.
 bool changes_size(const Owner& owner) {
   if (owner.sizes.op.empty()) return false;
   return owner.kind == OwnerKind::kLoop ||

@@ -33,28 +33,29 @@ Trace draw(std::int64_t first, std::int64_t more, bool even = true) {
   return program.trace();
 }
 
-struct Told {
-  explicit Told(Trace made) : trace(std::move(made)), facts(*gather_facts(trace)) {}
+struct Explained {
+  explicit Explained(Trace made) : trace(std::move(made)), facts(*gather_facts(trace)) {}
   const Owner& first() const { return step_owners(facts)->owners.at(0); }
   Trace trace;
   Facts facts;
 };
 
 TEST(OwnerRoundsTest, ASizeGrowsRoundByRound) {
-  const Told told(draw(32, 1));
-  const Owner& owner = told.first();
+  const Explained explained(draw(32, 1));
+  const Owner& owner = explained.first();
   EXPECT_EQ(owner.sizes.op, "aten::linear");
   EXPECT_EQ(owner.sizes.least, 32);
   EXPECT_EQ(owner.sizes.most, 41);
   EXPECT_TRUE(owner.sizes.grows);
-  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("KV cache"), std::string::npos);
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("KV cache"), std::string::npos);
 }
 
 TEST(OwnerRoundsTest, ASizeChangesFromRoundToRound) {
-  const Told told(draw(32, 8, false));
-  EXPECT_EQ(told.first().sizes.most, 104);
-  EXPECT_FALSE(told.first().sizes.grows);
-  EXPECT_NE(remedy_of_rounds(told.facts, told.first()).pattern.find("pad"), std::string::npos);
+  const Explained explained(draw(32, 8, false));
+  EXPECT_EQ(explained.first().sizes.most, 104);
+  EXPECT_FALSE(explained.first().sizes.grows);
+  EXPECT_NE(remedy_of_rounds(explained.facts, explained.first()).pattern.find("pad"),
+            std::string::npos);
 }
 
 // A product holds the work of a round on a GPU, also where another operator takes the CPU longer.
@@ -71,13 +72,13 @@ TEST(OwnerRoundsTest, TheSizeIsThatOfAProductWhereOneChanges) {
 
 // Equal rounds, and parts of one tensor that do not divide evenly.
 TEST(OwnerRoundsTest, EqualSizesAreNotRemarkedOn) {
-  EXPECT_TRUE(Told(draw(32, 0)).first().sizes.op.empty());
-  EXPECT_TRUE(Told(draw(5000, 1, false)).first().sizes.op.empty());
+  EXPECT_TRUE(Explained(draw(32, 0)).first().sizes.op.empty());
+  EXPECT_TRUE(Explained(draw(5000, 1, false)).first().sizes.op.empty());
 }
 
 // A product of 32 rows is a layer; one of a single row may be a sample.
 TEST(OwnerRoundsTest, OneCallForAllRoundsIsNotForLayers) {
-  const Told layers(draw(32, 0)), samples(draw(1, 0));
+  const Explained layers(draw(32, 0)), samples(draw(1, 0));
   EXPECT_FALSE(has_remedy(layers.facts, layers.first()));
   EXPECT_TRUE(has_remedy(samples.facts, samples.first()));
 }
@@ -89,21 +90,23 @@ TEST(OwnerRoundsTest, CallsBeyondTwiceTheMedianAreSummed) {
     for (int round = 0; round < 10; ++round)
       p.begin_op("aten::linear", rows(32)).pass(round == 4 ? 2098 : 98).end();
   });
-  const Told told(program.trace());
-  EXPECT_EQ(told.first().work.uneven_ns, us(1900) * 3);  // three steady steps
-  EXPECT_NE(more_of_rounds(told.facts, told.first()).pattern.find("median"), std::string::npos);
+  const Explained explained(program.trace());
+  EXPECT_EQ(explained.first().work.uneven_ns, us(1900) * 3);  // three steady steps
+  EXPECT_NE(more_of_rounds(explained.facts, explained.first()).pattern.find("median"),
+            std::string::npos);
 }
 
 TEST(OwnerRoundsTest, KnowsMicroBatchesAndDifferentiatedBackwardPasses) {
-  const Told told(draw(32, 0));
-  Owner owner = told.first();
+  const Explained explained(draw(32, 0));
+  Owner owner = explained.first();
   owner.cell = {"aten::linear", "AddmmBackward0", "torch::autograd::AccumulateGrad"};
-  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("micro batches"), std::string::npos);
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("micro batches"),
+            std::string::npos);
   owner.cell.push_back("ThresholdBackwardBackward0");
-  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("penalty"), std::string::npos);
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("penalty"), std::string::npos);
   owner.cell = {"aten::add_"};
   owner.around = {"Optimizer.step#SGD.step"};
-  EXPECT_NE(remedy_of_rounds(told.facts, owner).pattern.find("fused=True"), std::string::npos);
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("fused=True"), std::string::npos);
 }
 
 }  // namespace

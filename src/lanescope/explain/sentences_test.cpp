@@ -26,7 +26,7 @@ TEST(SentencesTest, ANounAgreesWithTheLastCountBeforeIt) {
             "{} wait in {} steps, {}: {} copies");
   EXPECT_EQ(say(facts, kPattern, {count(3), count(1), ns(7), count(1)}).pattern,
             "{} waits in {} step, {}: {} copy");
-  // Between a count and its noun stand other values: a time is no count.
+  // Between a count and its noun there are other values: a time is no count.
   EXPECT_EQ(say(facts, "{} of {} took {} [call|calls]", {count(1), count(1), ns(5)}).pattern,
             "{} of {} took {} call");
 }

@@ -224,7 +224,7 @@ const char* note_name(NoteKind kind) {
 void add_job_notes(const Job& job, JobVerdict& verdict) {
   const Means means = means_of(job);
   if (verdict.kind == VerdictKind::kPipeline) {
-    // What sends and receives cost beside the waits is not told apart well enough for more notes.
+    // What sends and receives cost besides the waits is not known well enough for more notes.
   } else if (verdict.kind != VerdictKind::kUnknown) {
     note_waits(means, verdict);
     if (has_all_ranks(job)) {

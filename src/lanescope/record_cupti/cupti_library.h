@@ -63,7 +63,7 @@ struct CudaDriver {
 #define LANESCOPE_DECLARE(name) decltype(&::name) name = nullptr;
   LANESCOPE_CUDA_FUNCTIONS(LANESCOPE_DECLARE)
 #undef LANESCOPE_DECLARE
-  // Names with a version suffix that cuda.h hides behind macros.
+  // Names with a version suffix that cuda.h hides in macros.
   CUresult (*cuDeviceTotalMem)(std::size_t*, CUdevice) = nullptr;
   CUresult (*cuDeviceGetUuid)(CUuuid*, CUdevice) = nullptr;     // of the GPU
   CUresult (*cuDeviceGetMigUuid)(CUuuid*, CUdevice) = nullptr;  // of the MIG instance, if it is one

@@ -128,7 +128,7 @@ std::string every_step(const Facts& facts) {
                             "neighbours, the thin line above it reaches to the longest of them.",
                             format_count(walls.size()), widest);
   html +=
-      " The first step and the last one stand apart; a column higher than the scale is "
+      " The first step and the last one are apart; a column higher than the scale is "
       "drawn compressed, with its length above it.</p>\n";
   std::vector<std::string> labels;
   for (const StepColumn& column : columns) labels.push_back(step_name(facts, column.first));

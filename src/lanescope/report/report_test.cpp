@@ -128,7 +128,7 @@ TEST(TableTest, WithStacksAndFlopsTorchSwapsTwoColumns) {
   table.rows[0].stack = {"model.py(3): forward"};
   const std::string torch = *key_averages_text(table);
   EXPECT_LT(torch.find("Source Location"), torch.find("Total MFLOPs"));
-  EXPECT_LT(torch.find("2.500"), torch.find("model.py"));  // the values stand the other way round
+  EXPECT_LT(torch.find("2.500"), torch.find("model.py"));  // the values are the other way round
   table.style = analysis::TableStyle::kLanescope;
   const std::string ours = *key_averages_text(table);
   EXPECT_LT(ours.find("Total MFLOPs"), ours.find("Source Location"));

@@ -28,7 +28,7 @@ struct PartAsked {
 // "A..B", since the origin of the trace (trace_origin_ns). Nothing: an empty text.
 // kInvalidArgument: anything else.
 Result<std::optional<TraceWindow>> parse_window(const std::string& text);
-// From the begin of a step's range on the CPU, or of its time on a device, to the later end of the
+// From the start of a step's range on the CPU, or of its time on a device, to the later end of the
 // two. kInvalidArgument: the trace has no such step.
 Result<TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number);
 // Of a part that is given. Errors: as both of the above, and gather_facts(). A step costs O(n log n).

@@ -3,7 +3,7 @@
 
 export type LaneKind = "steps" | "annotation" | "cpu" | "python" | "gpu" | "sync" | "idle" | "counter" | "async" | "device";
 
-// Stands for "no slice", "no name".
+// Means "no slice", "no name".
 export const none = 0xffffffff;
 
 export interface Lane {
@@ -72,7 +72,7 @@ export interface Meta {
   causes: { cause: number; key: string; title: string; text: string }[];
 }
 
-// One (lane, row) of a frame. `start` counts from the frame's t0. A cell with `folded` above 1 stands for that many slices,
+// One (lane, row) of a frame. `start` counts from the frame's t0. A cell with `folded` above 1 is that many slices,
 // all shorter than a step; `slice` and `name` are those of the longest.
 export interface FrameEntry {
   lane: number;

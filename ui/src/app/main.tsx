@@ -118,7 +118,7 @@ if (root !== null) {
     text.setAttribute("role", "alert");
     const unknown = reason instanceof EngineError && (reason.status === 401 || reason.status === 403);
     text.textContent = unknown
-      ? "This page lacks the token of the lanescope that runs now. Open the address that `lanescope view` printed, with everything behind the #."
+      ? "This page lacks the token of the lanescope that runs now. Open the address that `lanescope view` printed, with everything after the #."
       : reason instanceof Error ? reason.message : String(reason);
     root.replaceChildren(text);
   });

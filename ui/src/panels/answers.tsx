@@ -1,4 +1,4 @@
-// What the rules found, with the evidence behind each sentence.
+// What the rules found, with the evidence for each sentence.
 import { useEffect, useRef } from "preact/hooks";
 import { formatShare } from "../base/format.ts";
 import { evidenceSlices, hasSlice, showFinding } from "../state/actions/answering.ts";

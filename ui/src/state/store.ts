@@ -130,7 +130,7 @@ export class Store {
     this.metaNow = signal(meta);
     this.viewport = new Viewport(reducedMotion);
     const offsets = alignment(meta);
-    // Two traces share the room: counters wait behind the button that shows more lanes.
+    // Two traces share the room: counters are shown by the button for more lanes.
     const crowded = meta.traces.length > 1;
     const lanesOf = (trace: TraceMeta) => (crowded ? trace.lanes.map((lane) => (lane.kind === "counter" ? { ...lane, main: false } : lane)) : trace.lanes);
     this.views = meta.traces.map((trace, index) => new TraceView(() => this.engine, index, { ...trace, lanes: lanesOf(trace) }, offsets[index]));

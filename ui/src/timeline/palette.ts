@@ -1,5 +1,5 @@
-// Colour says what kind of time it is: at most eight kinds, told apart by people who see few colours, and separated in
-// luminance. Waiting and idle time have stripes, copies have dots: nothing is told by colour alone.
+// Colour says what kind of time it is: at most eight kinds, distinguished by people who see few colours, and separated in
+// luminance. Waiting and idle time have stripes, copies have dots: nothing is said by colour alone.
 
 export interface Palette {
   dark: boolean;

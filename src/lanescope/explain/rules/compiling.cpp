@@ -20,7 +20,7 @@ std::vector<bool> inside_broken_calls(const Facts& facts, const CompiledFacts& c
   std::vector<bool> broken(facts.trace->slices().size(), false);
   for (const analysis::CompiledCall& call : compiled.code.calls)
     if (call.around != kNone<SliceId>) broken[raw(call.around)] = true;
-  for (std::uint32_t i = 0; i < broken.size(); ++i)  // parents stand before their children
+  for (std::uint32_t i = 0; i < broken.size(); ++i)  // parents come before their children
     if (const SliceId up = compiled.nesting.parent[i]; up != kNone<SliceId> && broken[raw(up)])
       broken[i] = true;
   return broken;

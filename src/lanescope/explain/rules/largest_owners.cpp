@@ -1,4 +1,4 @@
-// Who holds the step: the general part of an explanation, which speaks whether or not a rule knows
+// Who holds the step: the general part of an explanation, which is there whether or not a rule knows
 // the fault.
 #include <algorithm>
 #include <optional>

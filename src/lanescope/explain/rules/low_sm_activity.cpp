@@ -45,7 +45,7 @@ Measurement<LowActivity> measure_low_sm_activity(const Facts& facts) {
   const analysis::HardwareUse use = use_of_all_kernels(facts, *samples);
   if (!use.sm_active_ratio || use.sample_count < kFewestVerdictSamples)
     return NotChecked{need::kMoreSamples};
-  // Samples must stand for a part of the kernels' time that cannot be one odd kernel.
+  // Samples must cover a part of the kernels' time that cannot be one odd kernel.
   if (use.sampled_ns * 4 < facts.wall.partition.compute_ns) return NotChecked{need::kMoreSamples};
   if (*use.sm_active_ratio >= kLow) return Quiet{};
   LowActivity found{*use.sm_active_ratio, use.sample_count, {}};

@@ -19,7 +19,7 @@ using analysis::DeviceWork;
 namespace {
 
 // What a stream runs, one operator a kernel. Casts ("copy") come and go with the types and may
-// stand anywhere inside. `?` need not be there, "a|b" is either, an empty one ends it.
+// be anywhere inside. `?` need not be there, "a|b" is either, an empty one ends it.
 struct Pattern {
   const char* what = nullptr;
   const char* instead = nullptr;
@@ -157,7 +157,7 @@ std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
         each.saved_ns += saved;
         if (sum > each.longest_ns) {
           each.longest_ns = sum;
-          // Casts at its begin and end may belong to the code around it.
+          // Casts at its start and end may belong to the code around it.
           const NormEntry& middle = entries[taken[taken.size() / 2]];
           each.example = middle.work->slice;
           each.op = middle.op_slice;

@@ -52,7 +52,7 @@ Trace draw(const Drawn& drawn) {
   return program.trace();
 }
 
-// Of 3 steady steps: 11 operators of 100 us. The very last of the recording has no number behind it.
+// Of 3 steady steps: 11 operators of 100 us. The very last of the recording has no number after it.
 TEST(UnusedForwardTest, CountsOperatorsWithoutBackward) {
   const auto finding = find_by_rule(draw({}), "unused-forward");
   ASSERT_TRUE(finding);

@@ -49,7 +49,7 @@ Trace draw(const Drawn& drawn) {
   return program.trace();
 }
 
-// Behind the first gradient come four nodes of 100 us and their gradients, 10 us each.
+// After the first gradient come four nodes of 100 us and their gradients, 10 us each.
 TEST(UnusedGradientsTest, ComparesGradientsWithUpdates) {
   for (const bool as_list : {true, false}) {
     const auto finding = find_by_rule(draw({.as_list = as_list}), "unused-gradients");

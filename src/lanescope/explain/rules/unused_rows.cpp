@@ -79,7 +79,7 @@ struct UnusedRows {
 };
 
 // What is read of the result of the product at `at`, until the same product comes again; none: all of
-// it, or it cannot be told. Also the operators that passed it on.
+// it, or it is not known. Also the operators that passed it on.
 struct Read {
   double part = 0;
   std::vector<SliceId> passed_on;

@@ -23,7 +23,7 @@ struct IndexBytes {
 enum class IndexCheck : std::uint8_t {
   kAll,     // every byte by its checksum, every row by its meaning
   kHeader,  // only the header, the sections and the small tables: these very bytes were checked
-            // before, and nobody could change them since (checked_indexes.h)
+            // before, and nobody could change them since (index_cache.h)
 };
 
 // Whether the bytes begin as an index file does, of any version.

@@ -1,4 +1,4 @@
-// Problem: checksums stand before the rows, and a large trace's rows should not be copied. Idea:
+// Problem: checksums come before the rows, and a large trace's rows should not be copied. Idea:
 // make the rows of a section in blocks, twice: once to add up, once to write. Mapped columns are
 // handed out where they lie; only small tables and one block of flows are made anew.
 #include "lanescope/format/index_file/write_index.h"

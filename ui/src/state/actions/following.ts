@@ -76,7 +76,7 @@ export async function openInMiddle(store: Store): Promise<void> {
   await openOn(store, view, lane, best.slice);
 }
 
-// What a cell of a lane stands for depends on the lane.
+// What a cell of a lane means depends on the lane.
 export async function openOn(store: Store, view: TraceView, lane: number, slice: number, move = false): Promise<void> {
   const kind = view.laneByNumber.get(lane)?.kind;
   if (kind === "idle") await selectGap(store, view.index, slice, move);
