@@ -80,7 +80,7 @@ def compare_tables(result: Comparison, paths: Dict[str, str], ours: TraceJson, d
             result.add("table", f"{profiler} has no line 'Self CUDA time total'", totals["torch"], totals["lanescope"])
     own_sum = sum(e.end - e.start for e in ours.device)
     if totals["lanescope"] is not None and abs(totals["lanescope"] - own_sum) > max(0.001 * own_sum, 1):
-        result.add("table", "lanescope's 'Self CUDA time total' in ns beside the sum over its own trace", own_sum,
+        result.add("table", "lanescope's 'Self CUDA time total' in ns next to the sum over its own trace", own_sum,
                    totals["lanescope"])
 
 
@@ -174,7 +174,7 @@ def print_table(outcomes: List[Outcome]) -> None:
         if any(of for _, of in numbered.values()):
             print(f"{outcome.program}: NCCL kernels with a sequence number: "
                   + ", ".join(f"{profiler} {some} of {of}" for profiler, (some, of) in numbered.items()))
-    print("\ntorch.profiler beside lanescope: a=b equal, a/b not; ids: agreeing pairs of all pairs; "
+    print("\ntorch.profiler and lanescope: a=b equal, a/b not; ids: agreeing pairs of all pairs; "
           "time: lanescope's kernel time over torch.profiler's")
     print(f"{'program':<26}" + "".join(f"{title:>14}" for title in whats.values()) + f"{'time':>8}  verdict")
     for outcome in outcomes:

@@ -9,7 +9,7 @@ LANESCOPE_FUZZ_MUTATOR(lanescope::fuzz::mutate_json)
 
 namespace {
 
-// All that a Trace has, or the error. Small windows: threads start behind the first few.
+// All that a Trace has, or the error. Small windows: threads start after the first few.
 std::string read_with(const std::uint8_t* data, std::size_t size, unsigned threads) {
   lanescope::format::ReadOptions options = lanescope::fuzz::small_reads();
   options.window_bytes = 128;

@@ -49,7 +49,7 @@ class Coverage {
 
   // Ask in order of time.
   Alone at(std::int64_t start_ns, std::int64_t end_ns) {
-    // A piece that ended may hide behind one that lasts, which only costs time.
+    // A piece that ended may be kept by one that lasts, which only costs time.
     while (first_ < pieces_.size() && pieces_[first_].end_ns <= start_ns) ++first_;
     Alone found;
     std::int64_t covered_to = start_ns;

@@ -1,4 +1,4 @@
-// What `lanescope ranks` does with finished jobs beside its report: table, diff, check, hang.
+// What `lanescope ranks` does with finished jobs besides its report: table, diff, check, hang.
 #pragma once
 #include <cstdint>
 #include <optional>

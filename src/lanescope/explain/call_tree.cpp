@@ -384,7 +384,7 @@ std::uint32_t CallTree::node_of(SliceId slice) {
   return node;
 }
 
-// An operator beside some code is named by the range that it opens or ends, where it has one.
+// An operator before or after some code is named by the range that it opens or ends, where it has one.
 std::string CallTree::neighbour_name(SliceId unit, const PathPiece& piece) {
   for (const SliceId each : containers_of(unit))
     if (container_kind(each) == OwnerKind::kRange &&

@@ -147,7 +147,7 @@ TEST(PlaceOfFindingTest, IsThatOfTheFirstEventOnly) {
   EXPECT_EQ(do_first(facts, all).at(0).place.values.at(0).text, "aten::mm");
 }
 
-// "The CPU launches too slowly" beside "1,000 kernels, 90 % of them short" says one thing twice.
+// "The CPU launches too slowly" next to "1,000 kernels, 90 % of them short" says one thing twice.
 TEST_F(DoFirstTest, TheBoundIsLeftOutWhereItsLaunchesAreTold) {
   all_.findings = {cost("bound", 80'000, 0.8, "do bound"),
                    cost("tiny-kernels", 30'000, 0.3, "a larger batch")};

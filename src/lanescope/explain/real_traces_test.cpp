@@ -29,7 +29,7 @@ std::set<std::string> found(const Trace& trace) {
   return ids;
 }
 
-// Each a real trace, the rules that must speak and some that must not.
+// Each a real trace, the rules that must fire and some that must not.
 struct WholeTrace {
   const char* path;
   std::vector<std::string> speak, quiet;

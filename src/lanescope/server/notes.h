@@ -1,4 +1,4 @@
-// Notes on a trace, in a file beside it: TRACE.notes.json.
+// Notes on a trace, in a file next to it: TRACE.notes.json.
 #pragma once
 #include <string>
 #include <vector>

@@ -66,7 +66,7 @@ async function start(root: HTMLElement): Promise<void> {
   const reduced = matchMedia("(prefers-reduced-motion: reduce)");
   const store = new Store(engine.of(meta.generation), meta, () => reduced.matches, rank);
   watchTheme(store);
-  // Beside a panel, a small window has no room for lanes. Narrower ones have it below.
+  // Next to a panel, a small window has no room for lanes. Narrower ones have it below.
   if (innerWidth < 1100 && innerWidth > 760) store.sideOpen.value = false;
   document.title = `${store.main.meta.title} – lanescope`;
 

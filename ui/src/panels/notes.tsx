@@ -1,4 +1,4 @@
-// Notes that stay beside the trace, in a file of their own.
+// Notes that stay next to the trace, in a file of their own.
 import { useSignal } from "@preact/signals";
 import { none } from "../api/types.ts";
 import { formatTime } from "../base/format.ts";
@@ -32,7 +32,7 @@ export function NotesPanel() {
             <button type="submit" class="small">Add</button>
           </form>
         )}
-      {store.notes.value.length === 0 && !store.engine.isSaved && <p class="pad faint">No notes yet. They are kept in a file beside the trace.</p>}
+      {store.notes.value.length === 0 && !store.engine.isSaved && <p class="pad faint">No notes yet. They are kept in a file next to the trace.</p>}
       <ul class="plain notes">
         {store.notes.value.map((note, index) => (
           <li key={`${note.t_ns}-${index}`}>

@@ -1,4 +1,4 @@
-// The lanes of one trace: a canvas that stays in place while the list of lanes scrolls below it, and labels as text beside it.
+// The lanes of one trace: a canvas that stays in place while the list of lanes scrolls below it, and labels as text next to it.
 import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatBytes, formatCount, formatShare, formatTime, plural } from "../base/format.ts";

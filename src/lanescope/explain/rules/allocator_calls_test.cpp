@@ -35,7 +35,7 @@ TEST(AllocatorCallsTest, SpeaksOfAllocationsInSteadySteps) {
 }
 
 // 200 us of calls, then four matmuls of 50 us launched in 40: of the step's 240 us the GPU works
-// 200 and is idle 40, in which it waits. The rest of the calls ran beside its work: no more than
+// 200 and is idle 40, in which it waits. The rest of the calls ran during its work: no more than
 // those 40 can go.
 TEST(AllocatorCallsTest, PromisesNoMoreThanTheIdleTime) {
   const auto finding = find_by_rule(with_malloc(1, 4).trace(), "allocator-calls");

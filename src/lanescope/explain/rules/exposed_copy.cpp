@@ -1,4 +1,4 @@
-// Copies and memsets run while nothing computes beside them.
+// Copies and memsets run while nothing computes.
 #include <algorithm>
 #include <map>
 #include <optional>

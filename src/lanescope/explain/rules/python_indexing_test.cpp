@@ -11,7 +11,7 @@ using testing::ProgramSketch;
 
 struct IndexLoop {
   int turns = 12;
-  int others = 1;           // operators of a turn beside select and its launch
+  int others = 1;           // operators of a turn besides select and its launch
   bool moves = true;        // the index is another one each turn
   bool inside_op = false;   // an operator of torch holds the loop, not the program
   std::int64_t rest = 100;  // work after the loop

@@ -15,7 +15,7 @@ ProgramSketch with_frames(int frames, int ops) {
   return program;
 }
 
-// 1000 frames beside 3 steps and 24 operators and calls.
+// 1000 frames besides 3 steps and 24 operators and calls.
 TEST(StackCostTest, SpeaksWhenMostEventsAreFrames) {
   const auto finding = find_by_rule(with_frames(1000, 0).trace(), "stack-cost");
   ASSERT_TRUE(finding);

@@ -36,7 +36,7 @@ Trace draw(const Drawn& drawn) {
   return program.trace();
 }
 
-// 60 us for the mask, 38 beside it, and 1 us at each end of the operator; a third of the norm's 50 us.
+// 60 us for the mask, 38 next to it, and 1 us at each end of the operator; a third of the norm's 50 us.
 TEST(TrainingModeTest, NamesDropoutAndBatchNorm) {
   const auto finding = find_by_rule(draw({}), "training-mode");
   ASSERT_TRUE(finding);

@@ -37,7 +37,7 @@ class EventBatch {
     std::int64_t time_ns, dur_ns, pid, tid, id;
     IssueBits notes;
     StringId name, category, scope, bind;
-    std::uint32_t shape, word_end, text_end;  // ends: behind the last one of this event
+    std::uint32_t shape, word_end, text_end;  // ends: after the last one of this event
     std::uint32_t begin, size;
     Kind pid_kind, tid_kind, id_kind;
     char phase;

@@ -1,7 +1,7 @@
 // Reads pieces of the text on all cores, ahead of their turn.
 //
 // Problem: one core parses a gigabyte of JSON a second, and the others idle. Idea: the caller cuts
-// the text into pieces that each should end behind an event and its comma, and goes on as if they
+// the text into pieces that each should end after an event and its comma, and goes on as if they
 // did. Threads read the pieces into batches; the caller's thread adds the batches to the trace in
 // the order of the file, so the trace is the same as with one thread. The first piece that ends in
 // another way (damage, the end of the list) ends the guess: all pieces from there on come back, and

@@ -274,7 +274,7 @@ class DocumentReader {
     }
   }
 
-  // Once, behind the first few megabytes: how much is to come, when all of the text is like them.
+  // Once, after the first few megabytes: how much is to come, when all of the text is like them.
   void expect_rows() {
     constexpr std::uint64_t kEnough = 4u << 20;
     const std::uint64_t added = ahead_.added_until(window_.offset());
@@ -293,7 +293,7 @@ class DocumentReader {
     expect_rows();
     const std::string_view text = window_.text();
     const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
-    // The rest of an event behind a window that was handed out: what is open stays open.
+    // The rest of an event after a window that was handed out: what is open stays open.
     if (size == 0 && text.size() < 4 * std::size_t{options_.window_bytes} && grow()) return true;
     const bool ahead =
         threads_ > 1 && size > 0 && !window_.at_end() && window_.offset() >= alone_until_;
@@ -317,7 +317,7 @@ class DocumentReader {
     return !wrong || go_back(*std::move(wrong), place) == Ahead::kWentBack;
   }
 
-  // Goes on behind what was read of the window's first `size` bytes. False: the array has ended.
+  // Goes on after what was read of the window's first `size` bytes. False: the array has ended.
   bool use(const EventReader::Outcome& outcome, std::size_t size, ArrayPlace& place) {
     if (outcome.stop == EventReader::Stop::kRefused) place.careful_until = window_.offset() + size;
     if (outcome.used > 0) {

@@ -10,7 +10,7 @@
 
 namespace lanescope::format {
 
-// A part of the text that another thread reads while the window goes on behind it. Its buffer holds
+// A part of the text that another thread reads while the window goes on after it. Its buffer holds
 // all that the window had, and codec::kJsonPadding bytes more.
 struct TextPiece {
   std::vector<char> buffer;
@@ -43,7 +43,7 @@ class TextWindow {
   bool failed() const { return !status_.has_value(); }
   const Error& error() const { return status_.error(); }
 
-  // Hands out the first `size` bytes of text() and goes on behind them, in `spare` (any buffer that
+  // Hands out the first `size` bytes of text() and goes on after them, in `spare` (any buffer that
   // is not in use). Not at_end(): restore() must be able to go back.
   TextPiece detach(std::size_t size, std::vector<char> spare);
   // Goes back to where the first of `pieces` was handed out: all pieces since then, in order. What
