@@ -1,4 +1,5 @@
-// ranks: the traces of one job, read with several threads; the answer is the JSON and the text of `lanescope ranks`.
+// ranks: the traces of one job, read with several threads; the answer is the JSON and the text of
+// `lanescope ranks`.
 #include <string>
 #include <vector>
 

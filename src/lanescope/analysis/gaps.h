@@ -64,7 +64,8 @@ bool is_blocking_call(const Trace& trace, const LaunchLinks& links, SliceId api_
 // Resource. Lazy Function Loading and Command Buffer Full are the driver's and not meant.
 bool is_profiler_overhead(const Trace& trace, SliceId slice);
 
-// The thread with the most launches outside of autograd nodes, else in them; ties: the first. kNone: no launches.
+// The thread with the most launches outside of autograd nodes, else in them; ties: the first.
+// kNone: no launches.
 TrackId main_launch_thread(const Trace& trace, const LaunchLinks& links);
 
 }  // namespace lanescope::analysis

@@ -4,7 +4,7 @@
 namespace lanescope {
 
 // At least 1. Counts what taskset, a job scheduler or a container leaves, which
-// std::thread::hardware_concurrency() does not. A quota of time is not looked at. Any thread; one
+// std::thread::hardware_concurrency() does not. It ignores quotas of CPU time. Any thread; one
 // system call.
 unsigned usable_cores();
 

@@ -15,8 +15,8 @@ namespace lanescope::cli {
 // not exist. "-" is always fine.
 Result<void> check_target(const std::string& path, bool force);
 
-// Writes the format that the ending means, Kineto JSON by default; "-" is standard output. Returns the exit code: kOk after "wrote ...", kFailed
-// after one line with the reason.
+// Writes the format that the ending means, Kineto JSON by default; "-" is standard output. Returns
+// the exit code: kOk after "wrote ...", kFailed after one line with the reason.
 int save_trace(const Trace& trace, const std::string& path, Output& output,
                format::WriteOptions options = {});
 

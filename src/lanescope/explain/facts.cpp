@@ -64,13 +64,13 @@ void join(std::vector<Window>& windows, const Window& next) {
 }
 
 // What looks like the end of all work is the end of what was recorded of it.
-void forget_the_end(Gaps& gaps) {
+void mark_after_last_work_unknown(Gaps& gaps) {
   for (IdlePart& part : gaps.parts)
     if (part.cause == IdleCause::kAfterLastWork) part.cause = IdleCause::kUnknown;
 }
 
 // In a file that was cut, a gap may be work whose events were in the missing part.
-void forget_all(Gaps& gaps) {
+void mark_all_unknown(Gaps& gaps) {
   for (IdlePart& part : gaps.parts) part.cause = IdleCause::kUnknown;
 }
 
@@ -96,9 +96,9 @@ DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
     const Window range{device.windows.front().start_ns, device.windows.back().end_ns};
     device.gaps = analysis::find_gaps(*facts.trace, facts.links, timeline, range);
     if (facts.trace->import_stats().is_truncated())
-      forget_all(device.gaps);
+      mark_all_unknown(device.gaps);
     else if (facts.kernel_launches.gpu_stops_early())
-      forget_the_end(device.gaps);
+      mark_after_last_work_unknown(device.gaps);
   }
   for (const Window& window : device.windows)
     device.walls.push_back(

@@ -9,8 +9,9 @@
 namespace lanescope::explain {
 
 // Of `rounds` rounds of `round_size` calls each, one after the other. Nothing for fewer than eight
-// rounds, without recorded shapes, where shapes differ in more than one dimension or by less than
-// a fifth without growing evenly, and in the backward pass. O(calls), and the texts of one call of each round.
+// rounds, without recorded shapes, where shapes differ in more than one dimension or by less than a
+// fifth without growing evenly, and in the backward pass. O(calls), and the texts of one call of
+// each round.
 SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::uint32_t rounds,
                        std::uint32_t round_size);
 

@@ -298,8 +298,9 @@ TEST(OwnersTest, WithoutGpuWorkTheThreadOfTheStepsIsThePath) {
               ::testing::ElementsAre("aten::dot", "aten::fill_"));
 }
 
-// Ten times a step 58 us of recorded CPU time, half of it the profiler's, and a kernel. Where kernels of 35 us
-// decide the step without the profiler, they own it: 350 us in each of five steady steps.
+// Ten times a step 58 us of recorded CPU time, half of it the profiler's, and a kernel. Where
+// kernels of 35 us decide the step without the profiler, they own it: 350 us in each of five steady
+// steps.
 // Launches every 100 us of kernels that take 98: the path is the CPU's, and those kernels hide it.
 TEST(OwnersTest, ACpuThatIsHiddenBehindTheGpuOwnsNothing) {
   for (const std::int64_t kernel_us : {98, 40}) {

@@ -143,8 +143,8 @@ TEST(PredictedGains, PinnedMemoryNeedsAPinnedCopy) {
   }
 }
 
-// Ten times a step 58 us of recorded CPU time, half of it the profiler's, and a kernel. One of 35 us is longer
-// than what is left, one of 10 us is not.
+// Ten times a step 58 us of recorded CPU time, half of it the profiler's, and a kernel. One of 35
+// us is longer than what is left, one of 10 us is not.
 TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
   for (const std::int64_t kernel_us : {35, 10}) {
     ProgramSketch program;

@@ -17,7 +17,8 @@ inline bool is_gpu_bound(std::int64_t busy_ns, std::int64_t step_ns) {
 }
 
 // Pieces in order of time. Together they are as long as the steady steps, or a little shorter where
-// the replay of the recording is. Where only recording makes the GPU wait (is_gpu_bound()), they are its work.
+// the replay of the recording is. Where only recording makes the GPU wait (is_gpu_bound()), they
+// are its work.
 struct StepPath {
   std::vector<simulate::PathPiece> pieces;
   TrackId thread = kNone<TrackId>;  // of CPU pieces without an event

@@ -54,9 +54,9 @@ std::span<const TraceFormat> trace_formats();
 const TraceFormat* find_format(std::string_view head);
 // The same for a regular file, which may be compressed. nullptr also if it cannot be read.
 const TraceFormat* find_format_of_file(const std::filesystem::path& path);
-// False if the first bytes show that it is no trace: another format, an SQLite file of another program, a
-// profile for speedscope, or a short JSON object without traceEvents. True for an empty file and one that cannot be read. Costs one
-// short read.
+// False if the first bytes show that it is no trace: another format, an SQLite file of another
+// program, a profile for speedscope, or a short JSON object without traceEvents. True for an empty
+// file and one that cannot be read. Costs one short read.
 bool may_be_trace(const std::filesystem::path& path);
 // By the ending of a file's name. nullptr: none.
 const TraceFormat* find_format_by_ending(std::string_view file_name);

@@ -1,17 +1,17 @@
 // Decides what a recording leaves out so that it costs no more than its budget.
 //
-// Problem: the cost of an operator's record depends on the program (shapes, depth of the
-// stack, length of the operators), so no fixed choice keeps a budget. Idea: the callbacks
-// measure their cost, and a thousand times a second the recorder gives the sum to update(). A
-// balance holds what was spent beyond the budget since the start, or saved. When the last second
-// cost more than the budget, or the balance is far above zero, the most expensive detail goes:
-// input shapes, then stacks, then short operators (their record costs more than the budget's share
-// of their time). When the balance reaches its limit, operators pause. When nothing more can go, they are
-// recorded in parts: none until the debt is paid and some budget is saved, then until that is
-// spent. If ranges of the program alone are too much, they are recorded in parts, too. A detail
-// comes back when, by its last measured cost per call, it would fit with a margin for one second,
-// later ten. If allocations alone are too much, their records end for good. docs/decisions/cost_budget.md. Cost of update(): under 1 us. No clock, no thread, no
-// lock in here.
+// Problem: the cost of an operator's record depends on the program (shapes, depth of the stack,
+// length of the operators), so no fixed choice keeps a budget. Idea: the callbacks measure their
+// cost, and a thousand times a second the recorder gives the sum to update(). A balance holds what
+// was spent beyond the budget since the start, or saved. When the last second cost more than the
+// budget, or the balance is far above zero, the most expensive detail goes: input shapes, then
+// stacks, then short operators (their record costs more than the budget's share of their time).
+// When the balance reaches its limit, operators pause. When nothing more can go, they are recorded
+// in parts: none until the debt is paid and some budget is saved, then until that is spent. If
+// ranges of the program alone are too much, they are recorded in parts, too. A detail comes back
+// when, by its last measured cost per call, it would fit with a margin for one second, later ten.
+// If allocations alone are too much, their records end for good. docs/decisions/cost_budget.md.
+// Cost of update(): under 1 us. No clock, no thread, no lock in here.
 //
 // The promise: the cost since the start is never more than the budget of that time plus
 // debt_limit_ns() plus what one time between two updates costs; kLeastAhead more when a program's own

@@ -1,4 +1,5 @@
-// A comparison in short, for a first look: one sentence, the parts that make the difference, and how sure it is.
+// A comparison in short, for a first look: one sentence, the parts that make the difference, and
+// how sure it is.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -10,8 +10,9 @@
 
 namespace lanescope::report {
 
-// `uses`: what was measured of each group (hardware_use.h), or empty. One row per group, at most `rows`; names are shortened and control characters replaced. For facts
-// without a main device, one line that says so.
+// `uses`: what was measured of each group (hardware_use.h), or empty. One row per group, at most
+// `rows`; names are shortened and control characters replaced. For facts without a main device, one
+// line that says so.
 std::string kernel_groups_text(const explain::Facts& facts,
                                const std::vector<analysis::KernelGroup>& groups,
                                const std::vector<analysis::HardwareUse>& uses, std::size_t rows);

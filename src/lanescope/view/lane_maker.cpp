@@ -88,7 +88,8 @@ void LaneMaker::find_device_threads() {
     is_device_thread_[raw(trace_.slices().track[raw(row.slice)])] = true;
 }
 
-// ranks/merge_traces.h names the processes "rank 3 python". A device belongs to the rank whose streams it has.
+// ranks/merge_traces.h names the processes "rank 3 python". A device belongs to the rank whose
+// streams it has.
 void LaneMaker::find_ranks() {
   if (!trace_.metadata_json("lanescope_merged_ranks")) return;
   const auto rank_of_process = [&](ProcessId id) -> std::optional<std::int64_t> {

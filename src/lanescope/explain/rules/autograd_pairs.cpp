@@ -30,8 +30,8 @@ std::string plain_letters(std::string_view label) {
   return letters;
 }
 
-// kEvaluateNode + "UnsafeViewBackward0" -> "unsafeview", which aten::_unsafe_view made. Empty: a node of C++ code
-// that is not named after an operator.
+// kEvaluateNode + "UnsafeViewBackward0" -> "unsafeview", which aten::_unsafe_view made. Empty: a
+// node of C++ code that is not named after an operator.
 std::string operator_of_node(std::string_view node) {
   node.remove_prefix(std::string_view(kEvaluateNode).size());
   const std::size_t end = node.rfind("Backward");

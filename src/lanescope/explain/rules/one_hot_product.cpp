@@ -1,8 +1,9 @@
 // Products with a one-hot matrix: all but one element of each row are zeros.
 //
-// Idea: aten::one_hot of indices [n] with c classes makes a matrix [n, c]; later products of the program
-// in the same step that take a matrix of that shape, or of its transposed shape, multiply with it. Example: one_hot
-// of [4096] with 32,000 classes, to(float), then mm([4096, 32000], [32000, 512]).
+// Idea: aten::one_hot of indices [n] with c classes makes a matrix [n, c]; later products of the
+// program in the same step that take a matrix of that shape, or of its transposed shape, multiply
+// with it. Example: one_hot of [4096] with 32,000 classes, to(float), then mm([4096, 32000],
+// [32000, 512]).
 #include <algorithm>
 #include <array>
 #include <map>
