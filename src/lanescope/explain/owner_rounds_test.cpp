@@ -67,7 +67,7 @@ TEST(OwnerRoundsTest, TheSizeIsThatOfAProductWhereOneChanges) {
       p.begin_op("aten::scaled_dot_product_attention", rows(32 + round)).pass(98).end();
     }
   });
-  EXPECT_EQ(Told(program.trace()).first().sizes.op, "aten::linear");
+  EXPECT_EQ(Explained(program.trace()).first().sizes.op, "aten::linear");
 }
 
 // Equal rounds, and parts of one tensor that do not divide evenly.
