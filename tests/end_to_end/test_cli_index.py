@@ -132,3 +132,31 @@ def test_a_killed_writer_leaves_a_file_that_clean_lists(run, trace):
     ran = run("clean", trace.parent, "--any-host", "--yes")
     assert "half-written file" in ran.out and "removed 1 file" in ran.out
     assert os.listdir(trace.parent) == ["trace.json.gz"]
+
+
+def test_a_recording_has_an_index_once_it_is_finished(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LANESCOPE_INDEX", raising=False)
+    recording = tmp_path / "run.lspool"
+    data = bytearray(gzip.decompress((DATA / "spools" / "layout7_cpu.lspool.gz").read_bytes()))
+    state = 52  # docs/formats/spool.md: 0 while the program records, 1 once it has finished
+    data[state : state + 4] = (1).to_bytes(4, "little")
+    recording.write_bytes(data)
+    before = run("table", recording)
+    assert before.code == 0
+    ran = run("index", recording)
+    assert ran.code == 0, ran.err
+    after = run("table", recording)
+    assert (after.out, after.err) == (before.out, before.err)
+    assert run("info", tmp_path).code == 0  # the folder's newest trace is still the recording
+    index = tmp_path / "run.lspool.lanescope"
+    index.unlink()
+    (tmp_path / "run.lspool.counters").write_bytes(b"")
+    ran = run("index", recording)
+    assert ran.code == 2 and "hardware counters" in ran.complaint()
+    (tmp_path / "run.lspool.counters").unlink()
+    data[state : state + 4] = bytes(4)
+    recording.write_bytes(data)
+    ran = run("index", recording)
+    assert ran.code == 2 and "a recording that its program has not finished" in ran.complaint()
+    assert not index.exists()

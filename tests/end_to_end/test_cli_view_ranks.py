@@ -53,6 +53,12 @@ def test_the_page_knows_the_ranks_and_opens_each(binary: str, two_ranks: pathlib
         assert ask_rank(view, "0", "/api/meta") == meta  # the one that was opened
 
 
+def test_the_command_says_that_the_page_has_the_other_ranks(binary: str, two_ranks: pathlib.Path) -> None:
+    with viewing(binary, two_ranks) as view:
+        said = view.process.stderr.readline()
+    assert said.endswith("it is rank 0, and ranks 0 and 1 of its run are here: the list at the top of the page opens the others\n"), said
+
+
 def test_all_ranks_are_one_trace(binary: str, two_ranks: pathlib.Path) -> None:
     with viewing(binary, two_ranks) as view:
         both = ask_rank(view, "all", "/api/meta")

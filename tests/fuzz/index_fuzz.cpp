@@ -1,17 +1,24 @@
 // Index files. An input is a JSON trace, whose index must give the same Trace, or the bytes of an
 // index. Those are also tried with checksums made right, as a hostile writer would make them: what
-// is then accepted must be safe to write, to analyse and to print.
+// is then accepted must be safe to write, to analyse and to print. An index may have lanes, which are
+// used only where they are exactly those of its trace.
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "check_trace.h"
 #include "fuzz_support.h"
 #include "json_mutator.h"
+#include "lanescope/explain/facts.h"
 #include "lanescope/format/index_file/index_helpers_test.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/testing/trace_text.h"
+#include "lanescope/view/frame.h"
+#include "lanescope/view/kept_lanes.h"
 
 namespace lanescope::fuzz {
 namespace {
@@ -36,11 +43,26 @@ void change_section(std::string& text, const format::IndexSection& section, Rand
   std::memcpy(row + random.below(row_bytes / width) * width, &value, width);
 }
 
+// An index with the lanes of its trace, as `lanescope index` writes it. Nothing: its times cannot be
+// one recording.
+std::optional<std::string> text_with_lanes(const Trace& trace) {
+  const auto facts = explain::gather_facts(trace);
+  if (!facts) return std::nullopt;
+  const view::Lanes lanes(*facts);
+  const view::KeptLanes made = view::keep_lanes(lanes);
+  std::vector<format::KeptSection> kept;
+  for (const view::LaneSection& section : made.sections)
+    kept.push_back({std::string(section.name), section.row_bytes, section.rows});
+  return index_text(trace, {}, kept);
+}
+
 std::string mutate_index(std::string_view input, Random& random) {
   if (!format::is_index(input)) {
     if (random.one_in(3)) return mutate_json(input, random);
     const auto trace = format::read_trace_bytes(input, small_reads());
-    return trace ? index_text(*trace) : mutate_json(input, random);
+    if (!trace) return mutate_json(input, random);
+    const auto text = random.one_in(2) ? text_with_lanes(*trace) : std::nullopt;
+    return text ? *text : index_text(*trace);
   }
   std::string text(input);
   const auto sections = head_of(text).sections;
@@ -60,6 +82,41 @@ std::string mutate_index(std::string_view input, Random& random) {
   return text;
 }
 
+// Lanes in an index. What is not exactly what the trace gives is not used; what is, answers alike.
+void check_lanes(const Trace& trace, const std::vector<format::KeptSection>& kept,
+                 const std::shared_ptr<const void>& owner) {
+  std::vector<view::LaneSection> sections;
+  for (const format::KeptSection& each : kept)
+    sections.push_back({each.name, each.row_bytes, each.rows});
+  const auto facts = explain::gather_facts(trace);
+  if (!facts) return;
+  const view::Lanes made(*facts);
+  const auto get_facts = [&]() -> const explain::Facts& { return *facts; };
+  const auto taken = view::lanes_from(trace, get_facts, sections, owner);
+  if (!view::are_sections_of(sections, made)) return;
+  require(taken != nullptr, "lanes of a known form are taken");
+  view::FrameRequest frame{
+      0, std::max<std::int64_t>(1, made.end_ns() - made.origin_ns()), 1, {}, 0};
+  frame.step_ns = std::max<std::int64_t>(1, frame.t1_ns / 1000);
+  for (std::uint32_t i = 0; i < std::min<std::size_t>(made.lanes().size(), 64); ++i)
+    frame.lanes.push_back(i);
+  const auto a = view::make_frame(made, frame), b = view::make_frame(*taken, frame);
+  require(a.has_value() == b.has_value(), "both draw it, or none does");
+  if (a) require_equal(*a, *b, "kept lanes draw the same");
+}
+
+void check_bytes(std::string_view text) {
+  const format::IndexBytes bytes = index_bytes(text);
+  std::vector<format::KeptSection> kept;
+  const auto trace = format::read_index(bytes, format::IndexCheck::kAll, &kept);
+  if (trace && !kept.empty()) check_lanes(*trace, kept, bytes.owner);
+  if (!trace) return require(!trace.error().message.empty(), "an error says what was found");
+  const std::string written = format::kineto_json_text(*trace);
+  require(format::read_trace_bytes(written, small_reads()).has_value(), "its JSON can be read",
+          written);
+  check_analyses(*trace, choice_of(text));
+}
+
 void check_index_of(const Trace& trace) {
   const std::string text = index_text(trace);
   for (const format::IndexCheck check : {format::IndexCheck::kAll, format::IndexCheck::kHeader}) {
@@ -70,15 +127,7 @@ void check_index_of(const Trace& trace) {
                   "an index says the same");
     require_equal(text, index_text(*again), "an index of it is the same");
   }
-}
-
-void check_bytes(std::string_view text) {
-  const auto trace = read_text(text);
-  if (!trace) return require(!trace.error().message.empty(), "an error says what was found");
-  const std::string written = format::kineto_json_text(*trace);
-  require(format::read_trace_bytes(written, small_reads()).has_value(), "its JSON can be read",
-          written);
-  check_analyses(*trace, choice_of(text));
+  if (const auto with_lanes = text_with_lanes(trace)) check_bytes(*with_lanes);
 }
 
 }  // namespace

@@ -279,7 +279,7 @@ void list_counters(const Trace& trace, TraceInfo& info) {
 
 }  // namespace
 
-TraceInfo compute_trace_info(const Trace& trace) {
+TraceInfo describe_trace(const Trace& trace) {
   TraceInfo info;
   find_producer(trace, info);
   info.host_name = metadata_text(trace, "host_name");
@@ -296,21 +296,26 @@ TraceInfo compute_trace_info(const Trace& trace) {
   info.cost = find_recording_cost(trace);
   info.thinning = find_thinning(trace);
   find_steps(trace, info);
-  count_tracks(trace, info);
-  count_categories(trace, info);
   info.slice_count = trace.slices().size();
   info.instant_count = trace.instants().size();
   info.flow_count = trace.flows().size();
-  list_counters(trace, info);
   info.counter_sample_count = trace.counters().size();
-  const LaunchLinks links = compute_launch_links(trace);
-  info.device_work_count = links.device_work_count;
-  info.launched_count = links.launched_count;
   find_issues(trace, info);
   info.input_bytes = trace.import_stats().input_bytes;
   info.unpacked_bytes = trace.import_stats().unpacked_bytes;
   info.event_count = trace.import_stats().events;
   info.memory_bytes = trace.memory_bytes();
+  return info;
+}
+
+TraceInfo compute_trace_info(const Trace& trace) {
+  TraceInfo info = describe_trace(trace);
+  count_tracks(trace, info);
+  count_categories(trace, info);
+  list_counters(trace, info);
+  const LaunchLinks links = compute_launch_links(trace);
+  info.device_work_count = links.device_work_count;
+  info.launched_count = links.launched_count;
   return info;
 }
 

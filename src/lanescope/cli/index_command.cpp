@@ -11,6 +11,9 @@
 #include "lanescope/record/range.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
+#if LANESCOPE_HAS_VIEW
+#include "lanescope/server/kept_view.h"
+#endif
 
 namespace lanescope::cli {
 namespace {
@@ -40,7 +43,15 @@ Result<format::MadeIndex> make(const std::string& path, bool in_cache, Output& o
   ProgressLine line(output, "reading " + std::filesystem::path(path).filename().string());
   format::ReadOptions read;
   read.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
-  return format::make_index(path, read, options, into);
+  format::MakeKept keep;
+#if LANESCOPE_HAS_VIEW
+  // The lanes of the viewer too. Of a trace that has none, as its times cannot be right, the columns.
+  keep = [](const Trace& trace) {
+    auto kept = server::make_kept_view(trace);
+    return kept ? std::move(*kept) : format::KeptSections();
+  };
+#endif
+  return format::make_index(path, read, options, into, keep);
 }
 
 int run_index(const IndexFlags& flags, Output& output) {

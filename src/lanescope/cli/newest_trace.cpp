@@ -134,7 +134,7 @@ std::string ranks_text(const std::map<std::uint32_t, std::string>& ranks) {
 
 }  // namespace
 
-Result<NewestTrace> newest_trace_in(const std::string& folder) {
+Result<NewestTrace> newest_trace_in(const std::string& folder, OtherRanks others) {
   Candidates all = candidates_in(folder);
   if (all.empty())
     return Error{Errc::kInvalidArgument,
@@ -154,10 +154,14 @@ Result<NewestTrace> newest_trace_in(const std::string& folder) {
   if (const auto ranks = ranks_of_run(all, chosen); ranks.size() > 1) {
     chosen = ranks.begin()->second;
     for (const auto& [rank, base] : ranks) newest.ranks.emplace_back(rank, path_of(base));
-    about_ranks = fmt::format(
-        "; it is rank {}, and ranks {} of its run are here: to open another one, name its file, "
-        "such as '{}'",
-        ranks.begin()->first, ranks_text(ranks), path_of(std::next(ranks.begin())->second));
+    about_ranks =
+        fmt::format("; it is rank {}, and ranks {} of its run are here: ", ranks.begin()->first,
+                    ranks_text(ranks));
+    if (others == OtherRanks::kInPage)
+      about_ranks += "the list at the top of the page opens the others";
+    else
+      about_ranks += fmt::format("to open another one, name its file, such as '{}'",
+                                 path_of(std::next(ranks.begin())->second));
   }
   newest.path = path_of(chosen);
   newest.line =

@@ -20,7 +20,9 @@ struct NewestTrace {
 // Files with one name are one trace; JSON is preferred to its .lspool. Newest: by the
 // time of the last change, then by name. If the newest run has several ranks, takes the
 // lowest. Newer files that are no traces by their first bytes (format::may_be_trace) are passed over
-// and named in `line`. kInvalidArgument: none.
-Result<NewestTrace> newest_trace_in(const std::string& folder);
+// and named in `line`. kInvalidArgument: none. `others`: how the reader comes to the other ranks.
+enum class OtherRanks : std::uint8_t { kByFile, kInPage };
+Result<NewestTrace> newest_trace_in(const std::string& folder,
+                                    OtherRanks others = OtherRanks::kByFile);
 
 }  // namespace lanescope::cli

@@ -13,6 +13,7 @@
 
 #include "lanescope/analysis/thinning.h"
 #include "lanescope/cli/newest_trace.h"
+#include "lanescope/cli/open_kept.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/index_file/open_indexed.h"
@@ -75,12 +76,14 @@ Result<Trace> read_standard_input(const format::ReadOptions& options) {
   return trace;
 }
 
-Result<Trace> read(const std::string& path, const format::ReadOptions& options) {
+Result<Trace> read(const std::string& path, const format::ReadOptions& options,
+                   format::KeptSections* kept) {
   if (path == "-") return read_standard_input(options);
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found) return missing_file(path);
-  return format::open_indexed(path, options);
+  LANESCOPE_TRY(const format::IndexOptions index, format::index_options_from_environment());
+  return format::open_indexed(path, options, index, kept);
 }
 
 // "the JSON ends before its last bracket (at byte 812), ... (3 times, first at byte 55)"; "" when
@@ -165,7 +168,10 @@ std::optional<std::string> file_of(const std::string& path, Output& output, int*
   return newest->path;
 }
 
-std::optional<Trace> open_trace(const std::string& file, Output& output, int* code, Damage damage) {
+namespace {
+
+std::optional<Trace> open(const std::string& file, Output& output, int* code, Damage damage,
+                          format::KeptSections* kept) {
   RecordFunction stage("read trace");
   const std::optional<std::string> found = file_of(file, output, code);
   if (!found) return std::nullopt;
@@ -175,7 +181,7 @@ std::optional<Trace> open_trace(const std::string& file, Output& output, int* co
         output, "reading " + (path == "-" ? "standard input" : fs::path(path).filename().string()));
     format::ReadOptions options;
     options.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
-    return read(path, options);
+    return read(path, options, kept);
   }();
   stage.end();
   if (!trace) {
@@ -194,6 +200,17 @@ std::optional<Trace> open_trace(const std::string& file, Output& output, int* co
     for (const std::string& line : damage_lines(trace->import_stats(), path)) output.complain(line);
   }
   return std::move(*trace);
+}
+
+}  // namespace
+
+std::optional<Trace> open_trace(const std::string& file, Output& output, int* code, Damage damage) {
+  return open(file, output, code, damage, nullptr);
+}
+
+std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
+                                     format::KeptSections* kept) {
+  return open(file, output, code, Damage::kPrinted, kept);
 }
 
 }  // namespace lanescope::cli

@@ -21,11 +21,14 @@
 #if LANESCOPE_HAS_VIEW
 #include "lanescope/cli/follow_trace.h"
 #include "lanescope/cli/newest_trace.h"
+#include "lanescope/cli/open_kept.h"
 #include "lanescope/cli/trace_part.h"
+#include "lanescope/cli/view_keeper.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/server/assets.h"
 #include "lanescope/server/http_server.h"
+#include "lanescope/server/kept_view.h"
 #include "lanescope/server/perfetto_server.h"
 #include "lanescope/server/rank_set.h"
 #include "lanescope/server/saved_page.h"
@@ -53,8 +56,9 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 void end_on_signal(int) { ending.store(true, std::memory_order_relaxed); }
 
 // `mark`: the file, marked before it is read.
-std::optional<Trace> open_marked(const FileMark& mark, Output& output, int* code) {
-  if (!mark.is_recording) return open_trace(mark.path, output, code);
+std::optional<Trace> open_marked(const FileMark& mark, Output& output, int* code,
+                                 format::KeptSections* kept) {
+  if (!mark.is_recording) return open_trace_kept(mark.path, output, code, kept);
   // A recording that runs is not damaged.
   Result<Trace> trace = read_unfinished(mark);
   if (trace) return std::move(*trace);
@@ -63,16 +67,38 @@ std::optional<Trace> open_marked(const FileMark& mark, Output& output, int* code
   return std::nullopt;
 }
 
+// As file_of(), with the words for a page that can show every rank.
+std::optional<std::string> shown_file_of(const std::string& path, const ViewFlags& flags,
+                                         Output& output, int* code) {
+  std::error_code failed;
+  const bool is_page = flags.html.empty() && !flags.perfetto && flags.b.empty();
+  if (!is_page || !std::filesystem::is_directory(path, failed)) return file_of(path, output, code);
+  const Result<NewestTrace> newest = newest_trace_in(path, OtherRanks::kInPage);
+  if (!newest) {
+    output.complain(message_of(newest.error()));
+    *code = kUsage;
+    return std::nullopt;
+  }
+  output.complain(newest->line);
+  return newest->path;
+}
+
+struct Opened {
+  FileMark mark;
+  format::KeptSections kept = server::no_kept_view();  // of its index
+};
+
 std::optional<std::shared_ptr<const server::TraceState>> open_state(const std::string& path,
-                                                                    FileMark* mark, Output& output,
+                                                                    const ViewFlags& flags,
+                                                                    Opened* opened, Output& output,
                                                                     int* code) {
-  const std::optional<std::string> file = file_of(path, output, code);
+  const std::optional<std::string> file = shown_file_of(path, flags, output, code);
   if (!file) return std::nullopt;
-  *mark = mark_of(*file);
-  std::optional<Trace> trace = open_marked(*mark, output, code);
+  opened->mark = mark_of(*file);
+  std::optional<Trace> trace = open_marked(opened->mark, output, code, &opened->kept);
   if (!trace) return std::nullopt;
   RecordFunction stage("view: lanes");
-  auto state = server::TraceState::make(std::move(*trace), *file);
+  auto state = server::TraceState::make(std::move(*trace), *file, opened->kept);
   if (!state) {
     output.complain("view: " + facts_message_of(state.error()));
     *code = kUsage;
@@ -223,11 +249,12 @@ std::shared_ptr<server::RankSet> ranks_of(const std::string& folder) {
   });
 }
 
-int serve(const ViewFlags& flags, server::Session::Traces traces, const FileMark& mark,
-          Output& output) {
+int serve(const ViewFlags& flags, server::Session::Traces traces,
+          const std::array<Opened, 2>& opened, Output& output) {
+  const FileMark& mark = opened[0].mark;
   const bool is_live = flags.b.empty() && may_grow(flags.a, mark);
   const auto session = std::make_shared<server::Session>(
-      std::move(traces), LANESCOPE_VERSION, is_live, flags.b.empty() ? ranks_of(flags.a) : nullptr);
+      traces, LANESCOPE_VERSION, is_live, flags.b.empty() ? ranks_of(flags.a) : nullptr);
   auto http = server::HttpServer::open(
       session, {.port = static_cast<int>(flags.port.value_or(0)), .in_frame = flags.in_frame});
   if (!http) {
@@ -237,6 +264,10 @@ int serve(const ViewFlags& flags, server::Session::Traces traces, const FileMark
   end_on_signals();
   std::optional<TraceFollower> follower;
   if (is_live) follower.emplace(flags.a, mark, session);
+  std::vector<KeptTrace> kept;
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    kept.push_back({opened[i].mark.path, traces[i], opened[i].kept});
+  const ViewKeeper keeper(std::move(kept));
   std::thread serving([&http] { (*http)->run(); });
   announce(**http, !flags.no_open && open_browser((*http)->url()), output);
   while (!is_ending()) {
@@ -273,10 +304,10 @@ int run_view(const ViewFlags& flags, Output& output) {
   }
   int code = kOk;
   server::Session::Traces traces;
-  std::array<FileMark, 2> marks;
+  std::array<Opened, 2> opened;
   for (const std::string* path : {&flags.a, &flags.b}) {
     if (path->empty()) continue;
-    auto state = open_state(*path, &marks[traces.size()], output, &code);
+    auto state = open_state(*path, flags, &opened[traces.size()], output, &code);
     if (!state) return code;
     traces.push_back(std::move(*state));
   }
@@ -287,7 +318,7 @@ int run_view(const ViewFlags& flags, Output& output) {
   }
   if (!flags.html.empty()) return save_page(flags, *traces[0], *span, output);
   if (flags.perfetto) return hand_to_perfetto(flags, *traces[0], *span, output);
-  return serve(flags, std::move(traces), marks[0], output);
+  return serve(flags, std::move(traces), opened, output);
 }
 
 #else

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/user_code.h"
 #include "lanescope/names/event_name.h"
@@ -13,6 +14,7 @@
 #include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/screen_wall.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/report/tour_other_device.h"
 
 namespace lanescope::report {
 namespace {
@@ -40,8 +42,10 @@ class TourMaker {
       add_way_to_the_gpu();
     else
       add_operator(longest_operator());
+    add_other_device();
     add_self_and_total();
     add_gap();
+    add_wait_of_other_device();
     add_queue();
     add_profiler();
     add_memory();
@@ -141,15 +145,49 @@ class TourMaker {
     if (!lane) return;
     TourStop& stop = add(
         "The CPU: your program",
-        std::string("This lane is the main thread of your program. A bar is something that ran "
-                    "there; a bar below another was called by "
-                    "it. Where there is no bar, Python or other code ran that the profiler did not "
-                    "record.") +
+        std::string(facts_.main_device ? "This lane is the thread of your program that launches "
+                                         "most of the GPU's work."
+                    : facts_.steps.marked && !facts_.steps.found
+                        ? "This lane is the thread of your program that its steps run on."
+                        : "This lane is the busiest thread of your program.") +
+            " A bar is something that ran there; a bar below another was called by it. Where there "
+            "is no bar, Python or other code ran that the profiler did not record." +
             (facts_.main_device
                  ? " The CPU does not compute on the GPU itself: it asks the GPU to, and goes on."
                  : ""),
         window_);
     stop.lanes.push_back(*lane);
+  }
+
+  // Devices that are no GPU write their streams as threads, and mostly without their launches.
+  void add_other_device() {
+    if (!facts_.vendor) return;
+    const SliceId longest = longest_of_other_device(*facts_.trace, *facts_.vendor, window_);
+    if (longest == kNone<SliceId>) return;
+    add_slice("The device",
+              fmt::format("The {0} does the work that the CPU gives it. This lane is one of its "
+                          "streams, a queue: its work runs one after the other, and work of "
+                          "different streams may run at the same time. The longest computation "
+                          "of this {1} is {2}, for {3}. Bars with stripes are waits.",
+                          facts_.vendor->name, facts_.steps.marked ? "step" : "recording",
+                          name_of(longest), rounded_time(trace_.dur_ns(longest))),
+              longest, "stream");
+  }
+
+  void add_wait_of_other_device() {
+    if (!facts_.vendor) return;
+    const Window longest = longest_wait_of_other_device(*facts_.trace, window_);
+    if (longest.length_ns() <= 0) return;
+    TourStop& stop = add(
+        "Where the device waits",
+        fmt::format("Here no stream of the {} computes, communicates or copies for {}. The reason "
+                    "is unknown: lanescope does not tie this device's work to calls of the CPU. "
+                    "What the CPU did meanwhile is in the lanes above.",
+                    facts_.vendor->name, rounded_time(longest.length_ns())),
+        longest, "idle");
+    for (std::uint32_t i = 0; i < lanes_.lanes().size(); ++i)
+      if (lanes_.lanes()[i].kind == LaneKind::kDevice && lanes_.lanes()[i].is_main)
+        stop.lanes.push_back(i);
   }
 
   // The longest GPU work of the usual step whose operator and launch are known.
@@ -169,11 +207,17 @@ class TourMaker {
     }
   }
 
+  // Some writers give a step the category of operators.
+  bool is_operator(SliceId slice) const {
+    return trace_.kind(slice) == CategoryKind::kCpuOp &&
+           !trace_.name(slice).starts_with("ProfilerStep");
+  }
+
   SliceId longest_operator() const {
     SliceId longest = kNone<SliceId>;
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
       const SliceId slice{i};
-      if (trace_.kind(slice) != CategoryKind::kCpuOp || trace_.start_ns(slice) < window_.start_ns ||
+      if (!is_operator(slice) || trace_.start_ns(slice) < window_.start_ns ||
           trace_.end_ns(slice) > window_.end_ns)
         continue;
       if (longest == kNone<SliceId> ||
@@ -244,7 +288,7 @@ class TourMaker {
     SliceId outer = operator_;
     for (SliceId up = facts_.nesting.parent[raw(operator_)]; up != kNone<SliceId>;
          up = facts_.nesting.parent[raw(up)])
-      if (trace_.kind(up) == CategoryKind::kCpuOp) outer = up;
+      if (is_operator(up)) outer = up;
     const std::int64_t self = facts_.nesting.self_ns[raw(outer)], total = trace_.dur_ns(outer);
     if (self < 0 || self >= total) return;
     add_slice("Self and total",
@@ -287,7 +331,8 @@ class TourMaker {
     TourStop& stop =
         add("Where the GPU waits", std::move(text), {part.start_ns, part.end_ns}, "idle");
     stop.slice = gap.next_work;
-    if (const auto lane = lanes_.lane_of_idle(device)) stop.lanes.push_back(*lane);
+    if (const auto lane = lanes_.lane_of_idle(facts_.devices[device].timeline.device))
+      stop.lanes.push_back(*lane);
     if (gap.next_work != kNone<SliceId>)
       if (const auto place = lanes_.place(gap.next_work)) stop.lanes.push_back(place->lane);
   }
@@ -338,6 +383,9 @@ class TourMaker {
               "This line is the memory that PyTorch has given to tensors on GPU {}: at most {}.",
               *lane.device, format_size(static_cast<std::int64_t>(lanes_.counter(lane).largest()))),
           {lanes_.origin_ns(), lanes_.end_ns()}, "memory");
+      if (const auto end = analysis::find_memory_end(trace_))
+        stop.text += fmt::format(" It was recorded for the first {}; then the budget ended it.",
+                                 rounded_time(*end - lanes_.origin_ns()));
       stop.lanes.push_back(i);
       return;
     }

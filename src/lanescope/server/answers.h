@@ -18,7 +18,14 @@ namespace lanescope::server {
 
 using Answer = Result<std::string>;
 
-inline constexpr std::size_t kMostListedLanes = 4096, kMostNames = 4096, kLongestName = 5000;
+inline constexpr std::size_t kMostListedLanes = 4096, kMostListedSteps = 2000, kMostNames = 4096,
+                             kLongestName = 5000;
+
+// A part of the trace, in nanoseconds of the trace.
+struct Span {
+  std::int64_t start_ns = 0, end_ns = 0;
+  bool is_whole = false;
+};
 
 // All traces of the page: one, or two that are compared.
 // `ranks`: of whose run the first trace is; nullptr: none are known.
@@ -27,6 +34,9 @@ std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint6
 // Lanes that the meta leaves out because there are too many.
 Answer lanes_answer(const TraceState& state, const Request& request);
 Answer frame_answer(const TraceState& state, const Request& request);
+// A page of the steps: from an index, or the page that has a time or a number.
+Answer steps_answer(const TraceState& state, const Request& request);
+std::string steps_within(const TraceState& state, const Span& span);  // at most 10,000
 Answer names_answer(const TraceState& state, const Request& request);
 Answer event_answer(const TraceState& state, const Request& request);
 Answer at_answer(const TraceState& state, const Request& request);
@@ -49,21 +59,17 @@ Answer compare_answer(const TraceState& a, const TraceState& b);
 std::string short_name(const TraceState& state, StringId name);
 std::string full_name(const TraceState& state, StringId name);
 std::string event_json(const TraceState& state, SliceId slice);  // the answer of event_answer()
-// The index of the steady step of median length; nothing: steps are not marked.
-std::optional<std::size_t> typical_step(const explain::Facts& facts);
 // slice, lane, row, start_ns, dur_ns, short into the open object.
 void write_place(report::JsonWriter& json, const TraceState& state, SliceId slice);
 // groups, lanes, lanes_left_out into the open object.
 void write_lanes(report::JsonWriter& json, const TraceState& state);
+// step_count, steps, typical_step and what stands for many steps into the open object.
+void write_steps(report::JsonWriter& json, const TraceState& state);
 // "main thread", "stream 7", ...
 std::string lane_title(const TraceState& state, const view::Lane& lane);
 std::string error_json(std::string_view message);
 Result<SliceId> needed_slice(const TraceState& state, const Request& request);
-// The members t0 and t1, in nanoseconds of the trace; without them, all of it.
-struct Span {
-  std::int64_t start_ns = 0, end_ns = 0;
-  bool is_whole = false;
-};
+// By the members t0 and t1, in nanoseconds since the origin; without them, all of it.
 Result<Span> span_of(const TraceState& state, const Request& request);
 
 }  // namespace lanescope::server

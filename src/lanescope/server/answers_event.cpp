@@ -175,7 +175,10 @@ class EventAnswer {
     std::string_view rest = trace_.text(*stack);
     for (std::size_t frames = 0; !rest.empty() && frames < kMostFrames; ++frames) {
       const std::size_t end = std::min(rest.find(';'), rest.size());
-      json_.text({}, text_of(rest.substr(0, end)));
+      std::string_view frame = rest.substr(0, end);
+      // Ascend's traces have line ends after the semicolons.
+      frame.remove_prefix(std::min(frame.find_first_not_of("\r\n"), frame.size()));
+      json_.text({}, text_of(frame));
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     json_.end_array();

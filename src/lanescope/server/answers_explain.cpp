@@ -185,7 +185,8 @@ void write_gap(JsonWriter& json, const TraceState& state, std::uint32_t index) {
   const analysis::Gap& gap = lanes.gap(index);
   json.begin_object().integer("index", index);
   json.integer("device", state.facts().devices[item.device].timeline.device);
-  if (const auto lane = lanes.lane_of_idle(item.device)) json.integer("lane", *lane);
+  if (const auto lane = lanes.lane_of_idle(state.facts().devices[item.device].timeline.device))
+    json.integer("lane", *lane);
   json.integer("start_ns", part.start_ns - lanes.origin_ns())
       .integer("dur_ns", part.end_ns - part.start_ns);
   json.integer("cause", static_cast<unsigned>(part.cause));

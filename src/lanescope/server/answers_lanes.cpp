@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/text_format.h"
 #include "lanescope/server/answers.h"
@@ -85,6 +86,15 @@ std::string device_thread_title(const TraceState& state, const Lane& lane) {
   return own.empty() ? thread_title(state, lane) : own;
 }
 
+// A recording with a budget may end its memory records before its own end.
+std::string memory_subtitle(const TraceState& state) {
+  const auto end = analysis::find_memory_end(state.trace());
+  return end && *end < state.lanes().end_ns()
+             ? fmt::format("recorded until {}: the budget ended it",
+                           report::format_time_ns(*end - state.lanes().origin_ns()))
+             : "";
+}
+
 std::string subtitle(const TraceState& state, const Lane& lane) {
   switch (lane.kind) {
     case LaneKind::kSteps:
@@ -102,7 +112,8 @@ std::string subtitle(const TraceState& state, const Lane& lane) {
     case LaneKind::kIdle:
       return "nothing ran, and why";
     case LaneKind::kCounter:
-      return lane.source == CounterSource::kQueueDepth ? "launched, not begun" : "";
+      if (lane.source == CounterSource::kQueueDepth) return "launched, not begun";
+      return lane.source == CounterSource::kFile ? "" : memory_subtitle(state);
     case LaneKind::kAsync:
       return "asynchronous";
     case LaneKind::kDevice:

@@ -27,37 +27,10 @@ constexpr std::size_t kLongestShort = 120;
 
 const char* time_kind_title(TimeKind kind) {
   static constexpr std::array<const char*, view::kTimeKindCount> kTitles{
-      "operators",   "ranges of the program", "Python functions", "CUDA or HIP calls",
-      "GPU compute", "communication",         "copies",           "waiting",
+      "operators", "ranges of the program", "Python functions", "CUDA or HIP calls",
+      "compute",   "communication",         "copies",           "waiting",
       "other"};
   return kTitles[static_cast<std::size_t>(kind)];
-}
-
-void write_steps(JsonWriter& json, const TraceState& state) {
-  const explain::Facts& facts = state.facts();
-  const std::int64_t origin = state.lanes().origin_ns();
-  std::vector<bool> steady(facts.steps.steps.size(), false);
-  for (const std::size_t step : facts.selection.steady) steady[step] = true;
-  json.begin_array("steps");
-  if (facts.steps.marked)
-    for (std::size_t i = 0; i < facts.steps.steps.size(); ++i) {
-      const auto& step = facts.steps.steps[i];
-      json.begin_object().integer("index", i);
-      if (step.number)
-        json.integer("number", *step.number);
-      else
-        json.null("number");
-      json.integer("slice", raw(step.slice)).integer("start_ns", step.cpu_start_ns - origin);
-      json.integer("dur_ns", step.cpu_end_ns - step.cpu_start_ns).boolean("steady", steady[i]);
-      const analysis::Window window = facts.step_window(i);
-      json.integer("device_start_ns", window.start_ns - origin);
-      json.integer("device_dur_ns", window.length_ns()).end_object();
-    }
-  json.end_array();
-  if (const auto typical = typical_step(facts))
-    json.integer("typical_step", *typical);
-  else
-    json.null("typical_step");
 }
 
 // `is_live`: ranges that are open now are none that were cut.
@@ -82,20 +55,17 @@ void write_quality(JsonWriter& json, const TraceState& state, const analysis::Tr
           .text("severity", "note")
           .end_object();
   };
+  const view::LaneSummary& summary = state.lanes().summary();
   note("GPU work whose launch call is not in the trace: no arrow leads to it",
-       info.device_work_count - info.launched_count);
-  std::uint64_t overlapping = 0, early = 0;
+       summary.work_count - summary.launched_count);
+  std::uint64_t overlapping = 0;
   for (const Lane& lane : state.lanes().lanes())
     if (lane.kind == LaneKind::kGpu)
       for (std::uint32_t row = 1; row < lane.row_count; ++row)
         overlapping += state.lanes().index().size(lane.first_row + row);
   note("GPU work that overlaps other work of its stream: drawn in rows of its own", overlapping);
-  const auto& links = state.facts().links;
-  for (std::uint32_t i = 0; i < links.launch_of.size(); ++i)
-    if (links.launch_of[i] != kNone<SliceId> &&
-        state.trace().start_ns(SliceId{i}) < state.trace().start_ns(links.launch_of[i]))
-      ++early;
-  note("GPU work that begins before its launch call: the clocks of CPU and GPU differ", early);
+  note("GPU work that begins before its launch call: the clocks of CPU and GPU differ",
+       summary.early_count);
   if (info.thinning)
     json.begin_object()
         .text("text", "Recorded with a budget: " + report::thinning_text(*info.thinning))
@@ -106,7 +76,7 @@ void write_quality(JsonWriter& json, const TraceState& state, const analysis::Tr
 }
 
 void write_trace(JsonWriter& json, const TraceState& state, bool is_live) {
-  const analysis::TraceInfo info = analysis::compute_trace_info(state.trace());
+  const analysis::TraceInfo info = analysis::describe_trace(state.trace());
   const view::Lanes& lanes = state.lanes();
   json.begin_object().text("path", state.path());
   const std::size_t slash = state.path().rfind('/');
@@ -117,8 +87,8 @@ void write_trace(JsonWriter& json, const TraceState& state, bool is_live) {
   json.text("base_time_ns", fmt::format("{}", state.trace().base_time_ns()));
   json.integer("span_ns", lanes.end_ns() - lanes.origin_ns());
   json.integer("slice_count", state.trace().slices().size());
-  if (state.facts().main_device)
-    json.integer("main_device", state.facts().device().timeline.device);
+  if (lanes.summary().main_device)
+    json.integer("main_device", *lanes.summary().main_device);
   else
     json.null("main_device");
   json.begin_array("devices");
@@ -157,16 +127,6 @@ const char* cause_explanation(analysis::IdleCause cause) {
 }
 
 }  // namespace
-
-std::optional<std::size_t> typical_step(const explain::Facts& facts) {
-  std::vector<std::pair<std::int64_t, std::size_t>> lengths;
-  for (const std::size_t step : facts.selection.steady)
-    lengths.emplace_back(facts.step_window(step).length_ns(), step);
-  if (lengths.empty() || !facts.steps.marked) return std::nullopt;
-  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>((lengths.size() - 1) / 2);
-  std::nth_element(lengths.begin(), middle, lengths.end());
-  return middle->second;
-}
 
 std::string short_name(const TraceState& state, StringId name) {
   const std::string_view text = state.trace().text(name);

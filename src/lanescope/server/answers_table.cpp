@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/explain/compare.h"
 #include "lanescope/report/diff_text.h"
 #include "lanescope/report/memory_text.h"
@@ -128,22 +129,33 @@ std::string kernels_json(const TraceState& state, const std::vector<KernelGroup>
 
 std::string operators_json(const TraceState& state, const TableRequest& request) {
   using analysis::KeyAverage;
-  static const std::vector<Column<KeyAverage>> kColumns{
+  std::vector<Column<KeyAverage>> columns{
       {"self_cpu_time_total_ns", "CPU self", "ns",
        [](const auto& r) { return r.self_cpu_time_total_ns; }},
       {"cpu_time_total_ns", "CPU total", "ns", [](const auto& r) { return r.cpu_time_total_ns; }},
-      {"self_device_time_total_ns", "GPU self", "ns",
-       [](const auto& r) { return r.self_device_time_total_ns; }},
-      {"device_time_total_ns", "GPU total", "ns",
-       [](const auto& r) { return r.device_time_total_ns; }},
-      {"count", "calls", "count", [](const auto& r) { return r.count; }},
-      {"self_cpu_memory_bytes", "CPU memory", "bytes",
-       [](const auto& r) { return r.self_cpu_memory_bytes; }},
-      {"self_device_memory_bytes", "GPU memory", "bytes",
-       [](const auto& r) { return r.self_device_memory_bytes; }},
   };
+  // A column of zeros would say that nothing was there, where nothing was recorded.
+  if (state.lanes().summary().main_device) {
+    columns.push_back({"self_device_time_total_ns", "GPU self", "ns",
+                       [](const auto& r) { return r.self_device_time_total_ns; }});
+    columns.push_back({"device_time_total_ns", "GPU total", "ns",
+                       [](const auto& r) { return r.device_time_total_ns; }});
+  }
+  columns.push_back({"count", "calls", "count", [](const auto& r) { return r.count; }});
+  const auto& memory = state.facts().memory.devices;
+  const auto has_memory = [&](bool of_accelerator) {
+    return std::any_of(memory.begin(), memory.end(), [&](const auto& device) {
+      return device.is_accelerator() == of_accelerator;
+    });
+  };
+  if (has_memory(false))
+    columns.push_back({"self_cpu_memory_bytes", "CPU memory", "bytes",
+                       [](const auto& r) { return r.self_cpu_memory_bytes; }});
+  if (has_memory(true))
+    columns.push_back({"self_device_memory_bytes", "GPU memory", "bytes",
+                       [](const auto& r) { return r.self_device_memory_bytes; }});
   return table_json<KeyAverage>(
-      state.key_averages().rows, kColumns, request,
+      state.key_averages().rows, columns, request,
       [](const KeyAverage& r) { return report::shorten(report::one_line(r.name), 200); },
       [](JsonWriter& json, const KeyAverage& r) { json.boolean("on_device", r.on_device); });
 }
@@ -201,6 +213,8 @@ Answer table_answer(const TraceState& state, const Request& request) {
 std::string memory_answer(const TraceState& state) {
   const std::int64_t origin = state.lanes().origin_ns();
   JsonWriter json("view");
+  if (const auto end = analysis::find_memory_end(state.trace()))
+    json.integer("records_end_ns", *end - origin);
   json.begin_array("devices");
   for (const auto& device : state.facts().memory.devices) {
     json.begin_object();
@@ -227,7 +241,9 @@ std::string memory_answer(const TraceState& state) {
                                          device.samples.back().time_ns + 1));
     }
     json.begin_array("steps");
-    for (const auto& step : analysis::compute_memory_steps(state.trace(), device)) {
+    auto steps = analysis::compute_memory_steps(state.trace(), device);
+    if (steps.size() > kMostListedSteps) steps.clear();  // the whole answer would be too large
+    for (const auto& step : steps) {
       json.begin_object()
           .integer("number", step.number)
           .integer("start_ns", step.start_ns - origin);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "lanescope/codec/byte_sink.h"
@@ -83,6 +84,8 @@ class SavedData {
     std::string out = fmt::format(R"({{"saved":1,"t0":{},"t1":{},"answers":{{)",
                                   span_.start_ns - origin, span_.end_ns - origin);
     out += "\"/api/meta\":" + meta_answer({&state_}, 1, false, version);
+    if (state_.lanes().steps().size() > kMostListedSteps)
+      out += ",\"/api/steps\":" + steps_within(state_, span_);
     out += ",\"/api/explain?trace=0\":" + explain_answer(state_);
     out += ",\"/api/gaps?trace=0\":" + gaps_answer(state_, true, kMostSavedGaps);
     out += ",\"/api/tour?trace=0\":" + tour_answer(state_);
@@ -116,7 +119,7 @@ class SavedData {
         append_number(name, raw(own));
         append_number(kind, static_cast<int>(state_.lanes().kind(SliceId{each.id})));
       } else if (lane.kind == view::LaneKind::kIdle) {
-        append_number(kind, static_cast<int>(state_.lanes().idle_part(each.id).cause));
+        append_number(kind, static_cast<int>(state_.lanes().idle_cause(each.id)));
       } else {
         append_number(kind, static_cast<int>(view::TimeKind::kAnnotation));
       }
@@ -136,7 +139,10 @@ class SavedData {
     std::int64_t before = state_.lanes().origin_ns();
     for (const view::CounterCell& cell : series.cells(span_.start_ns, span_.end_ns, step)) {
       append_number(time, cell.start_ns - before);
-      fmt::format_to(std::back_inserter(value), "{},", cell.largest);
+      if (std::isnan(cell.last))
+        value += "null,";  // unknown from here on
+      else
+        fmt::format_to(std::back_inserter(value), "{},", cell.largest);
       before = cell.start_ns;
     }
     if (!time.empty())
@@ -230,12 +236,12 @@ bool replace_element(std::string& html, std::string_view begin, std::string_view
 Span usual_saved_span(const TraceState& state) {
   Span whole{state.lanes().origin_ns(), state.lanes().end_ns() + 1, true};
   if (slices_within(state, whole) <= kWholeTraceSlices) return whole;
-  const explain::Facts& facts = state.facts();
-  if (const auto step = typical_step(facts)) {
-    const analysis::Window device = facts.step_window(*step);
-    const auto& cpu = facts.steps.steps[*step];
-    const Span span{std::min(cpu.cpu_start_ns, device.start_ns),
-                    std::max(cpu.cpu_end_ns, device.end_ns) + 1, false};
+  if (const auto typical = state.lanes().summary().typical_step) {
+    const view::LaneStep& step = state.lanes().steps()[*typical];
+    const Span span{
+        std::min(step.start_ns, step.device_start_ns),
+        std::max(step.start_ns + step.dur_ns, step.device_start_ns + step.device_dur_ns) + 1,
+        false};
     if (slices_within(state, span) <= kMostSavedSlices) return span;
   }
   Span begin = whole;

@@ -56,6 +56,7 @@ struct Question {
 };
 constexpr std::array kQuestions{
     Question{"/api/frame", frame_answer, kBytes},
+    Question{"/api/steps", steps_answer, kJson},
     Question{"/api/names", names_answer, kJson},
     Question{"/api/event", event_answer, kJson},
     Question{"/api/at", at_answer, kJson},

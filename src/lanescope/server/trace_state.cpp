@@ -5,6 +5,8 @@
 
 #include "lanescope/base/check.h"
 #include "lanescope/explain/predicted_gains.h"
+#include "lanescope/server/kept_view.h"
+#include "lanescope/view/kept_lanes.h"
 
 namespace lanescope::server {
 
@@ -16,14 +18,37 @@ Result<std::shared_ptr<const TraceState>> TraceState::make(Trace trace, std::str
   Result<explain::Facts> facts = explain::gather_facts(state->trace_);
   if (!facts) return facts.error();
   state->facts_.emplace(std::move(*facts));
-  state->lanes_.emplace(*state->facts_);
+  state->lanes_ = std::make_unique<const view::Lanes>(*state->facts_);
   return std::shared_ptr<const TraceState>(std::move(state));
+}
+
+Result<std::shared_ptr<const TraceState>> TraceState::make(Trace trace, std::string path,
+                                                           const format::KeptSections& kept) {
+  if (!kept.was_checked || kept.sections.empty()) return make(std::move(trace), std::move(path));
+  std::string command = "lanescope explain --full " + path;
+  std::shared_ptr<TraceState> state(
+      new TraceState(std::move(trace), std::move(path), std::move(command)));
+  state->lanes_ = view::lanes_from(
+      state->trace_, [raw = state.get()]() -> const explain::Facts& { return raw->facts(); },
+      lane_sections_of(kept), kept.owner);
+  if (!state->lanes_) return make(std::move(state->trace_), std::move(state->path_));
+  return std::shared_ptr<const TraceState>(std::move(state));
+}
+
+const explain::Facts& TraceState::facts() const {
+  std::call_once(gathered_, [this] {
+    if (facts_) return;
+    Result<explain::Facts> facts = explain::gather_facts(trace_);
+    LANESCOPE_CHECK(facts.has_value());  // whoever kept its lanes had them
+    facts_.emplace(std::move(*facts));
+  });
+  return *facts_;
 }
 
 const explain::Explanation& TraceState::explanation() const {
   std::call_once(explained_, [this] {
     // As the command does: its gains decide what to do first.
-    Result<explain::Explanation> found = explain::run_rules_and_gains(*facts_);
+    Result<explain::Explanation> found = explain::run_rules_and_gains(facts());
     LANESCOPE_CHECK(found.has_value());  // no rules were named
     explanation_ = std::move(*found);
   });
@@ -56,7 +81,7 @@ std::vector<analysis::KernelGroup> kernel_groups_within(const explain::Facts& fa
 
 const std::vector<analysis::KernelGroup>& TraceState::kernel_groups() const {
   std::call_once(grouped_, [this] {
-    kernel_groups_ = kernel_groups_within(*facts_, {lanes_->origin_ns(), lanes_->end_ns() + 1});
+    kernel_groups_ = kernel_groups_within(facts(), {lanes_->origin_ns(), lanes_->end_ns() + 1});
   });
   return kernel_groups_;
 }

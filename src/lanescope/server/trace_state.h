@@ -12,6 +12,7 @@
 #include "lanescope/base/result.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/run_rules.h"
+#include "lanescope/format/index_file/kept_sections.h"
 #include "lanescope/model/trace.h"
 #include "lanescope/view/lanes.h"
 
@@ -27,11 +28,16 @@ class TraceState {
   // `command`: the line that prints what the page says; empty: explain's.
   static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path,
                                                         std::string command = {});
+  // With lanes of its index where `kept` has them and they were checked. Then facts are gathered when
+  // a question first needs them, and the cost is that of the small tables.
+  static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path,
+                                                        const format::KeptSections& kept);
 
   const Trace& trace() const { return trace_; }
   const std::string& path() const { return path_; }
   const std::string& command() const { return command_; }
-  const explain::Facts& facts() const { return *facts_; }
+  // Lanes and pictures do not need them. Waits for them if they are not there yet; any thread.
+  const explain::Facts& facts() const;
   const view::Lanes& lanes() const { return *lanes_; }
   // Made when it is first asked for. Any thread.
   const explain::Explanation& explanation() const;
@@ -49,9 +55,9 @@ class TraceState {
 
   Trace trace_;
   std::string path_, command_;
-  std::optional<explain::Facts> facts_;  // borrow trace_
-  std::optional<view::Lanes> lanes_;
-  mutable std::once_flag explained_, averaged_, grouped_;
+  mutable std::optional<explain::Facts> facts_;  // borrow trace_
+  std::unique_ptr<const view::Lanes> lanes_;
+  mutable std::once_flag gathered_, explained_, averaged_, grouped_;
   mutable analysis::KeyAverages key_averages_;
   mutable std::vector<analysis::KernelGroup> kernel_groups_;
   mutable explain::Explanation explanation_;

@@ -164,7 +164,7 @@ Area sum_area(const Lanes& lanes, const AreaRequest& request) {
 
 std::vector<FlameNode> make_flame(const Lanes& lanes, std::uint32_t number, std::int64_t start_ns,
                                   std::int64_t end_ns) {
-  const Trace& trace = *lanes.facts().trace;
+  const Trace& trace = lanes.trace();
   std::vector<FlameNode> nodes;
   std::map<std::pair<std::int32_t, std::uint32_t>, std::int32_t> known;  // parent, name
   std::vector<std::int32_t> above_nodes, own_nodes;

@@ -2,27 +2,38 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace lanescope::view {
 
 void CounterSeries::add(std::int64_t time_ns, double value) {
   if (!std::isfinite(value)) return;  // nothing that could be drawn
-  if (!time_ns_.empty() && time_ns_.back() == time_ns) {
-    value_.back() = value;
+  if (!time_ns_.empty() && time_ns_[time_ns_.size() - 1] == time_ns) {
+    value_.last() = value;
     return;
   }
   time_ns_.push_back(time_ns);
   value_.push_back(value);
 }
 
+void CounterSeries::end_at(std::int64_t time_ns) {
+  if (time_ns_.empty() || time_ns <= time_ns_[time_ns_.size() - 1]) return;
+  time_ns_.push_back(time_ns);
+  value_.push_back(std::numeric_limits<double>::quiet_NaN());
+}
+
 void CounterSeries::finish() {
-  blocks_.clear();
+  blocks_ = {};
   for (std::size_t from = 0; from < value_.size(); from += kBlock) {
-    const auto end = std::min(from + kBlock, value_.size());
-    const auto [low, high] = std::minmax_element(value_.begin() + static_cast<std::ptrdiff_t>(from),
-                                                 value_.begin() + static_cast<std::ptrdiff_t>(end));
-    blocks_.push_back({*low, *high});
+    Range block{value_[from], value_[from]};  // only the last value may be unknown
+    for (std::size_t i = from + 1; i < std::min(from + kBlock, value_.size()); ++i)
+      block = {std::min(block.smallest, value_[i]), std::max(block.largest, value_[i])};
+    blocks_.push_back(block);
   }
+  find_range();
+}
+
+void CounterSeries::find_range() {
   if (value_.empty()) return;
   const Range all = range(0, value_.size());
   smallest_ = all.smallest;

@@ -85,7 +85,7 @@ class FrameMaker {
     const std::size_t count = cells_.size(), padded = (count + 3) & ~std::size_t{3};
     const std::size_t begin = begin_entry(number, row, 0, count, 5, 3);
     const bool has_slices = Lanes::has_slices(lane.kind);
-    const auto& names = lanes_.facts().trace->slices().name;
+    const auto& names = lanes_.trace().slices().name;
     for (std::size_t i = 0; i < count; ++i) {
       const LevelCell& cell = cells_[i];
       const auto word = [&](std::size_t column, auto value) {
@@ -113,7 +113,7 @@ class FrameMaker {
   }
 
   std::uint8_t kind_byte(LaneKind lane, std::uint32_t id) const {
-    if (lane == LaneKind::kIdle) return static_cast<std::uint8_t>(lanes_.idle_part(id).cause);
+    if (lane == LaneKind::kIdle) return static_cast<std::uint8_t>(lanes_.idle_cause(id));
     return static_cast<std::uint8_t>(lane == LaneKind::kSteps ? TimeKind::kAnnotation
                                                               : lanes_.kind(SliceId{id}));
   }

@@ -125,7 +125,7 @@ void LaneMaker::choose() {
   std::optional<std::int64_t> device;
   if (facts_.main_device) device = facts_.device().timeline.device;
   main_group_ = thread == kNone<TrackId> ? kNoLane : group_of(trace_.track(thread));
-  const std::int64_t span = out_.end_ns_ - out_.origin_ns_;
+  const std::int64_t span = out_.end_ns() - out_.origin_ns();
   std::map<std::int64_t, std::int64_t> busiest_stream;  // by device; -1: unknown
   for (const Lane& lane : out_.lanes_)
     if (lane.kind == LaneKind::kGpu) {
@@ -249,11 +249,6 @@ void LaneMaker::put_in_order() {
   for (auto& lanes : out_.lanes_of_track_)
     for (std::uint32_t& lane : lanes)
       if (lane != kNoLane) lane = place_of[lane];
-  for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i)
-    if (out_.lanes_[i].kind == LaneKind::kIdle)
-      for (std::size_t device = 0; device < facts_.devices.size(); ++device)
-        if (facts_.devices[device].timeline.device == *out_.lanes_[i].device)
-          out_.idle_lane_[device] = i;
 }
 
 }  // namespace lanescope::view

@@ -1,5 +1,6 @@
 // Lanes of counters: launch queues, memory, and what the file counts.
 #include "lanescope/analysis/launch_queue.h"
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/view/lane_maker.h"
 
 namespace lanescope::view {
@@ -37,6 +38,7 @@ void LaneMaker::add_queues() {
 }
 
 void LaneMaker::add_memory() {
+  const std::optional<std::int64_t> memory_end = analysis::find_memory_end(trace_);
   for (const auto& device : facts_.memory.devices) {
     CounterSeries allocated, reserved;
     for (const auto& sample : device.samples) {
@@ -48,6 +50,11 @@ void LaneMaker::add_memory() {
               .source = CounterSource::kAllocated,
               .unit = CounterUnit::kBytes};
     if (device.is_accelerator()) lane.device = device.id;
+    // Nothing was recorded of what came later, so the last level need not be the level then.
+    if (memory_end) {
+      allocated.end_at(*memory_end);
+      reserved.end_at(*memory_end);
+    }
     add_counter(lane, std::move(allocated));
     lane.source = CounterSource::kReserved;
     add_counter(lane, std::move(reserved));

@@ -41,12 +41,13 @@ LanePart lane_part_of(TrackKind track, CategoryKind kind) {
 void LaneMaker::run() {
   find_span();
   find_device_threads();
-  out_.kinds_ = time_kinds(facts_, vendor_rows_);
-  out_.name_uses_ = name_uses(trace_);
+  out_.kinds_ = ViewColumn(time_kinds(facts_, vendor_rows_));
+  out_.name_uses_ = ViewColumn(name_uses(trace_));
   out_.index_.reserve(trace_.slices().size());
   std::array<std::uint32_t, Lanes::kParts> none;
   none.fill(kNoLane);
   out_.lanes_of_track_.assign(trace_.tracks().size(), none);
+  summarize();
   add_steps();
   for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i)
     if (trace_.tracks()[i].kind != TrackKind::kAsync) add_track(TrackId{i});
@@ -77,8 +78,8 @@ void LaneMaker::find_span() {
       last = std::max(last, sample.time_ns);
     }
   if (first > last) first = last = 0;
-  out_.origin_ns_ = first;
-  out_.end_ns_ = std::max(last, first + 1);
+  out_.summary_.origin_ns = first;
+  out_.summary_.end_ns = std::max(last, first + 1);
 }
 
 void LaneMaker::find_device_threads() {
@@ -151,15 +152,45 @@ void LaneMaker::add_row(Lane& lane, const std::vector<LevelSlice>& items) {
   out_.index_.end_row();
 }
 
-void LaneMaker::add_steps() {
+void LaneMaker::summarize() {
+  LaneSummary& summary = out_.summary_;
+  if (facts_.main_device) summary.main_device = facts_.device().timeline.device;
+  const auto& links = facts_.links;
+  summary.work_count = links.device_work_count;
+  summary.launched_count = links.launched_count;
+  for (std::uint32_t i = 0; i < links.launch_of.size(); ++i)
+    if (links.launch_of[i] != kNone<SliceId> &&
+        trace_.start_ns(SliceId{i}) < trace_.start_ns(links.launch_of[i]))
+      ++summary.early_count;
   if (!facts_.steps.marked) return;
-  std::vector<LevelSlice> items;
-  for (std::uint32_t i = 0; i < facts_.steps.steps.size(); ++i) {
+  std::vector<LaneStep> steps;
+  for (std::size_t i = 0; i < facts_.steps.steps.size(); ++i) {
     const auto& step = facts_.steps.steps[i];
+    const analysis::Window device = facts_.step_window(i);
+    steps.push_back({step.number.value_or(0), step.cpu_start_ns,
+                     step.cpu_end_ns - step.cpu_start_ns, device.start_ns, device.length_ns(),
+                     step.slice, static_cast<std::uint16_t>(step.number.has_value()), 0});
+  }
+  std::vector<std::pair<std::int64_t, std::uint32_t>> lengths;
+  for (const std::size_t step : facts_.selection.steady) {
+    steps[step].is_steady = 1;
+    lengths.emplace_back(steps[step].device_dur_ns, static_cast<std::uint32_t>(step));
+  }
+  out_.steps_ = ViewColumn(std::move(steps));
+  if (lengths.empty()) return;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>((lengths.size() - 1) / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  summary.typical_step = middle->second;
+}
+
+void LaneMaker::add_steps() {
+  std::vector<LevelSlice> items;
+  for (std::uint32_t i = 0; i < out_.steps_.size(); ++i) {
+    const LaneStep& step = out_.steps_[i];
     if (!items.empty() &&
-        items.back().start_ns + std::max<std::int64_t>(items.back().dur_ns, 1) > step.cpu_start_ns)
+        items.back().start_ns + std::max<std::int64_t>(items.back().dur_ns, 1) > step.start_ns)
       continue;  // two of no length at one time
-    items.push_back({step.cpu_start_ns, step.cpu_end_ns - step.cpu_start_ns, i});
+    items.push_back({step.start_ns, step.dur_ns, i});
   }
   if (items.empty()) return;
   Lane lane{.kind = LaneKind::kSteps, .group = trace_group(), .is_main = true};
@@ -246,7 +277,6 @@ void LaneMaker::add_async_tracks() {
 }
 
 void LaneMaker::add_idle() {
-  out_.idle_lane_.resize(facts_.devices.size());
   for (std::uint32_t device = 0; device < facts_.devices.size(); ++device) {
     const auto& gaps = facts_.devices[device].gaps;
     std::vector<LevelSlice> items;
@@ -255,8 +285,8 @@ void LaneMaker::add_idle() {
       for (std::uint32_t part = each.first_part; part < each.first_part + each.part_count; ++part) {
         const auto& time = gaps.parts[part];
         items.push_back({time.start_ns, time.end_ns - time.start_ns,
-                         static_cast<std::uint32_t>(out_.idle_items_.size())});
-        out_.idle_items_.push_back({device, gap, part});
+                         static_cast<std::uint32_t>(out_.idle_causes_.size())});
+        out_.idle_causes_.push_back(static_cast<std::uint8_t>(time.cause));
       }
     }
     if (items.empty()) continue;

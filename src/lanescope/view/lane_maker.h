@@ -33,6 +33,7 @@ class LaneMaker {
 
   // lane_maker.cpp: lanes of slices.
   void find_span();
+  void summarize();
   void find_device_threads();
   void find_ranks();
   void add_steps();

@@ -3,6 +3,8 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -67,6 +69,26 @@ struct LaneGroup {
   std::optional<std::int64_t> device;
 };
 
+// A step of the program, when steps are marked or were found.
+struct LaneStep {
+  std::int64_t number = 0;
+  std::int64_t start_ns = 0, dur_ns = 0;                // on the CPU
+  std::int64_t device_start_ns = 0, device_dur_ns = 0;  // Facts::step_window()
+  SliceId slice = kNone<SliceId>;
+  std::uint16_t has_number = 0, is_steady = 0;  // 0 or 1
+  bool operator==(const LaneStep&) const = default;
+};
+
+// What a first screen says of the trace and what takes a pass over all events to find out.
+struct LaneSummary {
+  std::int64_t origin_ns = 0, end_ns = 0;  // earliest and latest time of any event
+  std::optional<std::int64_t> main_device;
+  std::optional<std::uint32_t> typical_step;         // steady, of median length
+  std::uint64_t work_count = 0, launched_count = 0;  // GPU work; that with a known launch
+  std::uint64_t early_count = 0;                     // GPU work that begins before its launch
+  bool operator==(const LaneSummary&) const = default;
+};
+
 // One part of a gap of a device, all of it with one cause.
 struct IdleItem {
   std::uint32_t device = 0;  // index into Facts::devices
@@ -78,25 +100,38 @@ struct LanePlace {
   std::size_t at = 0;               // in the row
 };
 
-// Borrows the facts and their trace. Read-only once made; any thread.
+// Borrows the trace and its facts. Read-only once made; any thread.
 class Lanes {
  public:
+  using GetFacts = std::function<const explain::Facts&()>;
+
   // O(n log n) for tracks whose slices overlap, else O(n). About 17 bytes of columns and at most 2
   // of index a slice.
   explicit Lanes(const explain::Facts& facts);
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  const Trace& trace() const { return *trace_; }
+  const LaneSummary& summary() const { return summary_; }
+  std::span<const LaneStep> steps() const { return steps_.rows(); }  // empty: none are marked
 
   const std::vector<LaneGroup>& groups() const { return groups_; }
   const std::vector<Lane>& lanes() const { return lanes_; }  // in the order in which to show them
   const LevelIndex& index() const { return index_; }
   const CounterSeries& counter(const Lane& lane) const { return counters_[lane.counter]; }
-  const std::vector<IdleItem>& idle_items() const { return idle_items_; }
+  // Of the lanes of kind kIdle, by their ids: the causes are known at once, all else by the facts.
+  analysis::IdleCause idle_cause(std::uint32_t item) const {
+    return static_cast<analysis::IdleCause>(idle_causes_[item]);
+  }
+  const std::vector<IdleItem>& idle_items() const;
   const analysis::IdlePart& idle_part(std::uint32_t item) const;
   const analysis::Gap& gap(std::uint32_t item) const;
-  const explain::Facts& facts() const { return *facts_; }
+  // Lanes of an index file wait here for their facts, once: O(n log n) over the trace.
+  const explain::Facts& facts() const { return get_facts_(); }
 
   // The earliest time of any event; times of the page count from it. And the latest.
-  std::int64_t origin_ns() const { return origin_ns_; }
-  std::int64_t end_ns() const { return end_ns_; }
+  std::int64_t origin_ns() const { return summary_.origin_ns; }
+  std::int64_t end_ns() const { return summary_.end_ns; }
 
   TimeKind kind(SliceId slice) const { return kinds_[raw(slice)]; }
   NameUse name_use(StringId name) const { return name_uses_[raw(name)]; }
@@ -104,9 +139,7 @@ class Lanes {
   std::optional<std::int64_t> rank_of(const Lane& lane) const;
   // Where a slice is drawn. Nothing: it is no row of the trace. O(rows of its lane * log n).
   std::optional<LanePlace> place(SliceId slice) const;
-  std::optional<std::uint32_t> lane_of_idle(std::uint32_t device) const {
-    return idle_lane_[device];
-  }
+  std::optional<std::uint32_t> lane_of_idle(std::int64_t device) const;  // by its number
   // Is a lane's item a slice of the trace, and not a step or a gap?
   static bool has_slices(LaneKind kind) {
     return kind != LaneKind::kSteps && kind != LaneKind::kIdle && kind != LaneKind::kCounter;
@@ -114,21 +147,28 @@ class Lanes {
 
  private:
   friend class LaneMaker;
+  friend struct LaneSections;  // kept_lanes.cpp: how they lie in an index file
+  Lanes(const Trace& trace, GetFacts get_facts)
+      : trace_(&trace), get_facts_(std::move(get_facts)) {}
+
   static constexpr std::size_t kParts = 4;  // lanes that a track may have
 
-  const explain::Facts* facts_;
+  const Trace* trace_;
+  GetFacts get_facts_;
+  LaneSummary summary_;
   std::vector<LaneGroup> groups_;
   std::vector<Lane> lanes_;
   LevelIndex index_;
   std::vector<CounterSeries> counters_;
-  std::vector<IdleItem> idle_items_;
-  std::vector<std::optional<std::uint32_t>> idle_lane_;  // by device
+  ViewColumn<LaneStep> steps_;
+  ViewColumn<std::uint8_t> idle_causes_;
+  mutable std::once_flag found_idle_items_;
+  mutable std::vector<IdleItem> idle_items_;
   std::vector<std::optional<std::int64_t>>
       rank_of_group_;  // of a trace of several ranks; else empty
   std::vector<std::array<std::uint32_t, kParts>> lanes_of_track_;  // kNoLane: none
-  std::vector<TimeKind> kinds_;                                    // by slice
-  std::vector<NameUse> name_uses_;                                 // by name
-  std::int64_t origin_ns_ = 0, end_ns_ = 0;
+  ViewColumn<TimeKind> kinds_;                                     // by slice
+  ViewColumn<NameUse> name_uses_;                                  // by name
 };
 
 }  // namespace lanescope::view

@@ -132,6 +132,32 @@ TEST(LanesTest, AProgramHasStepsThreadIdleTimesAndStream) {
   EXPECT_EQ(drawn.lanes.lanes().front().kind, LaneKind::kSteps);
 }
 
+// A budget ended the memory records at 500 ns, and the recording went on to 2,000 ns: the level of
+// 3 MB holds until then, and from there on it is unknown.
+TEST(LanesTest, TheMemoryLaneEndsWhereItsRecordsDo) {
+  const auto cells_of = [](const char* thinned) {
+    Sketch sketch;
+    if (thinned) sketch.metadata("lanescope_thinned", thinned);
+    sketch.op("aten::linear", 0, 2'000);
+    sketch.memory_at(100, 3 << 20, {.address = 1, .allocated = 3 << 20, .reserved = 8 << 20});
+    const Drawn drawn(sketch.trace());
+    const Lane* memory = drawn.lane(LaneKind::kCounter);
+    EXPECT_TRUE(memory && memory->source == CounterSource::kAllocated);
+    const CounterSeries& series = drawn.lanes.counter(*memory);
+    EXPECT_EQ(series.smallest(), 3 << 20);
+    EXPECT_EQ(series.largest(), 3 << 20);
+    return series.cells(0, 3'000, 1);
+  };
+  const auto whole = cells_of(nullptr);
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].last, 3 << 20);
+  const auto ended = cells_of(R"([{"from_ns": 500, "to_ns": null, "what": "allocations"}])");
+  ASSERT_EQ(ended.size(), 2u);
+  EXPECT_EQ(ended[0].last, 3 << 20);
+  EXPECT_EQ(ended[1].start_ns, 500);
+  EXPECT_TRUE(std::isnan(ended[1].smallest) && std::isnan(ended[1].last));
+}
+
 const Lane* lane_of_stream(const Drawn& drawn, std::int64_t stream) {
   for (const Lane& lane : drawn.lanes.lanes())
     if (lane.kind == LaneKind::kGpu && drawn.trace.track(lane.track).stream == stream) return &lane;

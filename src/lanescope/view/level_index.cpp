@@ -32,14 +32,14 @@ void LevelIndex::begin_row() {
 }
 
 std::int64_t LevelIndex::long_dur(std::uint64_t position) const {
-  const auto found =
-      std::lower_bound(long_.begin(), long_.end(), position,
-                       [](const auto& each, std::uint64_t wanted) { return each.first < wanted; });
-  return found->second;
+  const auto found = std::lower_bound(
+      long_.begin(), long_.end(), position,
+      [](const LongDur& each, std::uint64_t wanted) { return each.position < wanted; });
+  return found->dur_ns;
 }
 
 void LevelIndex::end_row() {
-  Row& row = rows_.back();
+  Row& row = rows_.last();
   row.count = start_ns_.size() - row.first;
   LANESCOPE_CHECK(row.count < kLong);
   row.first_busy = busy_.size();
@@ -81,11 +81,11 @@ void LevelIndex::make_grid(Row& row) {
   const auto most_cells = static_cast<std::int64_t>(row.count / kGridSlices);
   while (shift <= kMostGridShift && (span_ns >> shift) >= most_cells) ++shift;
   if (shift > kMostGridShift) return;
-  row.grid_shift = static_cast<std::int8_t>(shift);
+  row.grid_shift = shift;
   // Up to one cell for everything, or the largest that a cell can describe.
   int top = shift;
   while (top < kMostGridShift && (span_ns >> top) > 0) ++top;
-  row.grid_levels = static_cast<std::int8_t>(top - shift + 1);
+  row.grid_levels = top - shift + 1;
   row.grid_start_ns = floor_to(first_ns, shift);
   row.first_cell = cells_.size();
   std::uint64_t at = 0;
@@ -180,7 +180,7 @@ std::span<const LevelIndex::Cell> LevelIndex::grid(const Row& row, int shift) co
         floor_to(row.grid_start_ns, level) != floor_to(row.grid_start_ns, level + 1);
     count = (count + (first_is_right_half ? 1 : 0) + 1) / 2;
   }
-  return std::span(cells_).subspan(begin, count);
+  return cells_.rows().subspan(begin, count);
 }
 
 std::size_t LevelIndex::lower_bound(std::size_t row_number, std::int64_t time_ns) const {

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/view/view_column.h"
+
 namespace lanescope::view {
 
 // Of one row, in order: no two slices overlap, and no two have the same start. A slice of length
@@ -91,14 +93,21 @@ class LevelIndex {
   static constexpr std::size_t kFan = 16, kGridSlices = 64, kFewSlices = 256;
   static constexpr int kMostGridShift = 31;  // a cell's times fit 32 bits
 
+  // A duration of 2^32 - 1 ns or more.
+  struct LongDur {
+    std::uint64_t position = 0;
+    std::int64_t dur_ns = 0;
+    bool operator==(const LongDur&) const = default;
+  };
   struct Row {
     std::uint64_t first = 0, count = 0;
-    std::uint64_t first_busy = 0;                  // in busy_
-    std::uint64_t first_longest = 0;               // in longest_: all levels, the lowest first
-    std::uint64_t first_cell = 0;                  // in cells_: all levels, the finest first
-    std::int64_t grid_start_ns = 0;                // of the first cell of the finest level
-    std::uint64_t grid_cells = 0;                  // of the finest level
-    std::int8_t grid_shift = -1, grid_levels = 0;  // cells of 2^grid_shift ns and up
+    std::uint64_t first_busy = 0;                   // in busy_
+    std::uint64_t first_longest = 0;                // in longest_: all levels, the lowest first
+    std::uint64_t first_cell = 0;                   // in cells_: all levels, the finest first
+    std::int64_t grid_start_ns = 0;                 // of the first cell of the finest level
+    std::uint64_t grid_cells = 0;                   // of the finest level
+    std::int32_t grid_shift = -1, grid_levels = 0;  // cells of 2^grid_shift ns and up
+    bool operator==(const Row&) const = default;
   };
   // The slices that begin in a cell. The last one is apart from the others if it is as long as the
   // cell or longer.
@@ -109,6 +118,7 @@ class LevelIndex {
     std::uint32_t busy_ns = 0;
     std::uint32_t longest = kLong;  // places in the row
     std::uint32_t long_one = kLong;
+    bool operator==(const Cell&) const = default;
   };
 
   std::int64_t dur_at(std::uint64_t position) const {
@@ -128,13 +138,15 @@ class LevelIndex {
   void add_buckets(std::size_t row, std::size_t first, std::size_t last, std::int64_t step_ns,
                    std::vector<LevelCell>& into) const;
 
-  std::vector<std::int64_t> start_ns_;
-  std::vector<std::uint32_t> dur_ns_, id_;
-  std::vector<std::pair<std::uint64_t, std::int64_t>> long_;  // by position
-  std::vector<Row> rows_;
-  std::vector<std::int64_t> busy_;      // before slice 0, 16, 32, ... of a row
-  std::vector<std::uint32_t> longest_;  // places in the row
-  std::vector<Cell> cells_;
+  friend struct LevelSections;  // kept_level_index.h: how it lies in a file
+
+  ViewColumn<std::int64_t> start_ns_;
+  ViewColumn<std::uint32_t> dur_ns_, id_;
+  ViewColumn<LongDur> long_;  // by position
+  ViewColumn<Row> rows_;
+  ViewColumn<std::int64_t> busy_;      // before slice 0, 16, 32, ... of a row
+  ViewColumn<std::uint32_t> longest_;  // places in the row
+  ViewColumn<Cell> cells_;
 };
 
 }  // namespace lanescope::view

@@ -24,7 +24,7 @@ bool has_all(std::string_view name, const std::vector<std::string>& words) {
 
 // Names that have all words.
 std::vector<bool> matching_names(const Lanes& lanes, const std::vector<std::string>& words) {
-  const Trace& trace = *lanes.facts().trace;
+  const Trace& trace = lanes.trace();
   std::vector<bool> matches(trace.strings().size(), false), seen(matches.size(), false);
   for (const StringId name : trace.slices().name) {
     if (seen[raw(name)]) continue;
@@ -98,7 +98,7 @@ Result<SearchQuery> parse_search(std::string_view text) {
 
 SearchResult search(const Lanes& lanes, const SearchQuery& query,
                     const std::vector<std::uint32_t>& in_lanes, std::size_t limit) {
-  const Trace& trace = *lanes.facts().trace;
+  const Trace& trace = lanes.trace();
   const std::vector<bool> matches = matching_names(lanes, query.words);
   std::vector<bool> wanted(lanes.lanes().size(), in_lanes.empty());
   for (const std::uint32_t lane : in_lanes)

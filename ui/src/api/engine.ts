@@ -1,7 +1,7 @@
 // The questions that the page asks. HttpEngine asks the binary; SavedEngine answers from the data in a saved page.
 import type {
   AreaAnswer, CompareAnswer, EventDetails, Explanation, FlameNode, Folded, Frame, FrameRequest, Gap, GapsAnswer, JobAnswer, LanePage, MemoryAnswer, Meta, Name,
-  Note, SearchAnswer, TableAnswer, TableRequest, TourStop,
+  Note, SearchAnswer, StepPage, StepQuestion, TableAnswer, TableRequest, TourStop,
 } from "./types.ts";
 
 export interface Engine {
@@ -14,6 +14,8 @@ export interface Engine {
   of(generation: number): Engine;
   // Lanes that meta() leaves out: those with these numbers, or a page of all of them.
   otherLanes(trace: number, which: { lanes: number[] } | { offset: number; limit: number }): Promise<LanePage>;
+  // A page of the steps: from an index, or the page of the step at a time or with a number.
+  steps(trace: number, question: StepQuestion): Promise<StepPage>;
   frame(request: FrameRequest, abort?: AbortSignal): Promise<Frame>;
   names(trace: number, ids: number[]): Promise<Name[]>;
   event(trace: number, slice: number): Promise<EventDetails>;

@@ -2,7 +2,7 @@
 import { withSigns } from "../base/text.ts";
 import { EngineError, type Engine } from "./engine.ts";
 import { decodeFrame } from "./frame.ts";
-import type { CompareAnswer, Explanation, FrameRequest, Gap, GapsAnswer, JobAnswer, LanePage, MemoryAnswer, Meta, Name, Note, TableRequest, TourStop } from "./types.ts";
+import type { CompareAnswer, Explanation, FrameRequest, Gap, GapsAnswer, JobAnswer, LanePage, MemoryAnswer, Meta, Name, Note, StepPage, StepQuestion, TableRequest, TourStop } from "./types.ts";
 
 const silence = "lanescope does not answer. It may have ended: start `lanescope view` again and open the page that it names.";
 
@@ -21,6 +21,7 @@ export class HttpEngine implements Engine {
     return decodeFrame(await response.arrayBuffer(), request.t1);
   }
   otherLanes(trace: number, which: object) { return this.ask<LanePage>("/api/lanes", { trace, ...which }); }
+  steps(trace: number, question: StepQuestion) { return this.ask<StepPage>("/api/steps", { trace, ...question }); }
   async names(trace: number, ids: number[]) { return (await this.ask<{ names: Name[] }>("/api/names", { trace, names: ids })).names; }
   event(trace: number, slice: number) { return this.ask<never>("/api/event", { trace, slice }); }
   at(trace: number, lane: number, row: number, t0: number, t1: number) { return this.ask<never>("/api/at", { trace, lane, row, t0, t1 }); }

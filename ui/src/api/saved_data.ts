@@ -1,5 +1,5 @@
 // The data of a page saved as one file (docs/formats/view_api.md, "Saved page"), and the columns that it becomes.
-import { none, type EventDetails, type Explanation, type GapsAnswer, type MemoryAnswer, type Meta, type Name, type TourStop } from "./types.ts";
+import { none, type EventDetails, type Explanation, type GapsAnswer, type MemoryAnswer, type Meta, type Name, type Step, type TourStop } from "./types.ts";
 
 export interface SavedData {
   saved: 1;
@@ -7,6 +7,7 @@ export interface SavedData {
   t1: number;
   answers: {
     "/api/meta": Meta;
+    "/api/steps"?: { steps: Step[] }; // of the range, when the trace has too many for its meta
     "/api/explain?trace=0": Explanation;
     "/api/gaps?trace=0"?: GapsAnswer;
     "/api/tour?trace=0"?: { stops: TourStop[] };
@@ -16,7 +17,7 @@ export interface SavedData {
   links: number[]; // launch, work, launch, work, ... (slices)
   // Rows of lanes of idle time name gaps, and rows of steps name steps; neither has names.
   rows: { lane: number; row: number; start: number[]; dur: number[]; slice: number[]; name: number[]; kind: number[] }[];
-  counters?: { lane: number; time: number[]; value: number[] }[];
+  counters?: { lane: number; time: number[]; value: (number | null)[] }[]; // null: unknown from then on
   events: Record<string, EventDetails>;
 }
 

@@ -9,7 +9,7 @@ import { savedFrame } from "./saved_frame.ts";
 import { overlap, SavedSlices } from "./saved_slices.ts";
 import { savedArea, savedFlame, savedTable } from "./saved_sums.ts";
 import type {
-  AreaAnswer, EventDetails, FlameNode, Folded, Frame, FrameRequest, Gap, GapsAnswer, Name, SearchAnswer, TableAnswer, TableRequest,
+  AreaAnswer, EventDetails, FlameNode, Folded, Frame, FrameRequest, Gap, GapsAnswer, Name, SearchAnswer, Step, StepPage, StepQuestion, TableAnswer, TableRequest,
 } from "./types.ts";
 
 export class SavedEngine implements Engine {
@@ -25,6 +25,16 @@ export class SavedEngine implements Engine {
   otherLanes() { return Promise.resolve({ lanes: [], groups: [] }); }
   of(): SavedEngine { return this; }
   meta() { return Promise.resolve(this.data.answers["/api/meta"]); }
+  // Steps outside of the saved range are not there: a page is what there is of it.
+  steps(_trace: number, question: StepQuestion): Promise<StepPage> {
+    const all = this.slices.steps;
+    const last = question.at === undefined ? undefined : all.filter((step) => step.start_ns <= (question.at ?? 0)).pop();
+    const found = (question.number === undefined ? last : all.find((step) => step.number === question.number))?.index ?? -1;
+    const from = Math.max(0, found >= 0 ? found - (found % question.limit) : question.from ?? 0);
+    const page: Step[] = [];
+    for (const step of all) if (step.index >= from && step.index < from + question.limit) page.push(step);
+    return Promise.resolve({ total: all.length, found, steps: page });
+  }
   explain() { return Promise.resolve(withSigns(this.data.answers["/api/explain?trace=0"])); }
   gaps(_trace: number, sort: "cost" | "time", limit: number): Promise<GapsAnswer> {
     const gaps = [...this.slices.gaps].sort((a, b) => (sort === "cost" ? b.dur_ns - a.dur_ns : a.start_ns - b.start_ns));

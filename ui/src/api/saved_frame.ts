@@ -35,7 +35,7 @@ function gapEntry(slices: SavedSlices, lane: number, request: FrameRequest): Fra
 }
 
 function stepEntry(slices: SavedSlices, lane: number, request: FrameRequest): FrameEntry {
-  const steps = slices.trace.steps.filter((step) => step.start_ns < request.t1 && step.start_ns + step.dur_ns > request.t0);
+  const steps = slices.steps.filter((step) => step.start_ns < request.t1 && step.start_ns + step.dur_ns > request.t0);
   return makeEntry(lane, 0, steps.map((step) => ({
     start: step.start_ns, dur: step.dur_ns, slice: step.index, name: none, folded: 1, busy: step.dur_ns, flags: 0, kind: 1,
   })), request);
@@ -80,13 +80,13 @@ function makeEntry(lane: number, row: number, cells: Cell[], request: FrameReque
   };
 }
 
-function counterEntry(counter: { lane: number; time: number[]; value: number[] }, request: FrameRequest): CounterEntry {
+function counterEntry(counter: { lane: number; time: number[]; value: (number | null)[] }, request: FrameRequest): CounterEntry {
   let now = 0;
   const points: [number, number][] = [];
   counter.time.forEach((difference, index) => {
     now += difference;
-    if (now < request.t0) points[0] = [now, counter.value[index]];
-    else if (now < request.t1) points.push([now, counter.value[index]]);
+    if (now < request.t0) points[0] = [now, counter.value[index] ?? NaN];
+    else if (now < request.t1) points.push([now, counter.value[index] ?? NaN]);
   });
   const values = Float32Array.from(points, (point) => point[1]);
   return {

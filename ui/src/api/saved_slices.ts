@@ -37,6 +37,7 @@ export class SavedSlices {
     }
   }
 
+  get steps() { return this.data.answers["/api/steps"]?.steps ?? this.trace.steps; }
   get trace() { return this.data.answers["/api/meta"].traces[0]; }
   get gaps(): Gap[] { return this.data.answers["/api/gaps?trace=0"]?.gaps ?? []; }
   isOnDevice(lane: number): boolean { return ["gpu", "device"].includes(this.lanes.get(lane)?.kind ?? ""); }

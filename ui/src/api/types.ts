@@ -6,6 +6,10 @@ export type LaneKind = "steps" | "annotation" | "cpu" | "python" | "gpu" | "sync
 // Means "no slice", "no name".
 export const none = 0xffffffff;
 
+// `found`: the index that was asked for by time or number; -1: there is none.
+export interface StepPage { total: number; found: number; steps: Step[] }
+export type StepQuestion = { from?: number; at?: number; number?: number; limit: number };
+
 export interface Lane {
   lane: number;
   group: number;
@@ -47,8 +51,12 @@ export interface TraceMeta {
   groups: LaneGroup[];
   lanes: Lane[];
   lanes_left_out?: number;
-  steps: Step[];
+  steps: Step[]; // all of them, or none if they are more than 2,000: then engine.steps() has them in pages
+  step_count?: number;
   typical_step?: number | null;
+  typical?: Step[]; // that step
+  steps_per_bar?: number; // of many steps: `bars` stand for so many each
+  bars?: { first_start_ns: number; longest: Step[] }[];
   quality: { text: string; count: number; severity?: "lost" | "repaired" | "note" }[];
 }
 
@@ -357,12 +365,13 @@ export interface FlameNode {
 }
 
 export interface MemoryAnswer {
+  records_end_ns?: number; // later levels are unknown
   devices: {
     title: string;
     lane?: number;
     peak_bytes: number;
     peak_ns: number;
-    holders: { text: string; bytes: number; blocks: number }[];
+    holders?: { text: string; bytes: number; blocks: number }[]; // absent: the records have no addresses
     never_freed?: { text: string; bytes: number; blocks: number }[];
     steps?: unknown[];
   }[];

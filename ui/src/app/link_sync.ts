@@ -59,7 +59,7 @@ export async function followLink(store: Store, fragment: string, explained: Prom
   if (link.slice !== undefined) await selectSlice(store, link.trace ?? 0, link.slice, { keepLit: link.finding !== undefined || link.search !== undefined, side: false });
   else if (link.gap !== undefined) await selectGap(store, link.trace ?? 0, link.gap);
   if (link.side === "answers" || link.side === "details") store.side.value = link.side;
-  const step = link.step === undefined ? undefined : store.main.meta.steps.find((each) => each.number === link.step);
+  const step = link.step === undefined ? undefined : await store.main.steps.ofNumber(link.step);
   if (step !== undefined) goToStep(store, step);
   if (link.t0 === undefined || link.t1 === undefined) return false;
   store.viewport.jump({ t0: link.t0, t1: link.t1 });

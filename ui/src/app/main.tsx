@@ -72,9 +72,9 @@ async function start(root: HTMLElement): Promise<void> {
 
   const trace = store.main.meta;
   store.viewport.jump(fit(0, trace.span_ns, store.viewport.traceSpan, 0.01));
-  const typical = trace.steps[trace.typical_step ?? -1];
+  const { typical } = store.main.steps;
   if (engine.range !== null) store.viewport.jump(fit(engine.range.t0, engine.range.t1, store.viewport.traceSpan, 0.01));
-  else if (typical !== undefined && trace.steps.length > 1) goToStep(store, typical);
+  else if (typical !== undefined && store.main.steps.count > 1) goToStep(store, typical);
   store.viewport.jump(store.viewport.target);
   root.replaceChildren();
   render(<StoreProvider value={store}><App /></StoreProvider>, root);

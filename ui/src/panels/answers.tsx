@@ -110,6 +110,6 @@ function Stake({ finding, trace }: { finding: Finding; trace: number }) {
   if (finding.at_stake_ns === undefined || finding.at_stake_ns <= 0) return null;
   return (
     <p class="at-stake"><Link onClick={show} label={label}><Time ns={finding.at_stake_ns} /></Link>
-      {finding.at_stake_ratio !== undefined && finding.at_stake_ratio > 0 && <span class="faint"> {formatShare(finding.at_stake_ratio)} of {store.view(trace).meta.steps.length > 0 ? "a step" : "the recording"}</span>}</p>
+      {finding.at_stake_ratio !== undefined && finding.at_stake_ratio > 0 && <span class="faint"> {formatShare(finding.at_stake_ratio)} of {store.view(trace).steps.count > 0 ? "a step" : "the recording"}</span>}</p>
   );
 }

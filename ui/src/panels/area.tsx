@@ -1,5 +1,5 @@
 // Sums over an area of time: by lane, by kind, by name, and idle time by cause.
-import { none } from "../api/types.ts";
+import { none, type Lane } from "../api/types.ts";
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import { goTo } from "../state/actions/moving.ts";
@@ -9,6 +9,12 @@ import { useStore } from "../state/context.ts";
 import { KindDot } from "./common.tsx";
 import { openInPerfetto, saveRange } from "./hand_over.ts";
 import { VirtualTable } from "./virtual_table.tsx";
+
+// A thread has two lanes with one title: its Python functions, and its operators and calls.
+function laneText(lane: Lane | undefined): string {
+  if (lane === undefined) return "";
+  return lane.kind === "cpu" || lane.kind === "python" ? `${cleanText(lane.title, 60)}, ${cleanText(lane.subtitle ?? "", 60)}` : cleanText(lane.title, 60);
+}
 
 export function AreaPanel() {
   const store = useStore();
@@ -34,7 +40,7 @@ export function AreaPanel() {
           <h2>Lanes</h2>
           <ul class="plain">
             {lanes.map((lane) => (
-              <li key={lane.lane}><span class="number">{formatTime(lane.busy_ns)}</span> <span class="faint">{formatShare(lane.busy_ns / span)}</span> {cleanText(view.laneByNumber.get(lane.lane)?.title ?? "", 60)} <span class="faint">{plural(lane.count, "event")}</span></li>
+              <li key={lane.lane}><span class="number">{formatTime(lane.busy_ns)}</span> <span class="faint">{formatShare(lane.busy_ns / span)}</span> {laneText(view.laneByNumber.get(lane.lane))} <span class="faint">{plural(lane.count, "event")}</span></li>
             ))}
           </ul>
           {answer.gaps.length > 0 && <h2>Idle GPU</h2>}

@@ -56,7 +56,7 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
         <dt>Time</dt><dd><Time ns={details.dur_ns} />{details.self_ns !== undefined && details.self_ns !== details.dur_ns && <>, of that its own <Time ns={details.self_ns} /> <Help text="Self time: its time minus the time of the events directly inside it." /></>}</dd>
         <dt>Begins</dt><dd title={formatExactTime(details.start_ns)}>{formatExactTime(details.start_ns)}</dd>
         {details.code !== undefined && details.code !== "" && <><dt>Code</dt><dd><Text of={details.code} most={1000} /></dd></>}
-        <dt>On</dt><dd><Text of={lane?.title ?? "?"} />{details.category !== undefined && <span class="faint"> · {cleanText(details.category, 40)}</span>}</dd>
+        <dt>On</dt><dd><Text of={lane?.title ?? "?"} />{details.category !== undefined && details.category !== "" && <span class="faint"> · {cleanText(details.category, 40)}</span>}</dd>
         {details.like !== undefined && details.like.count > 1 && (
           <>
             <dt>Like it</dt>

@@ -73,7 +73,7 @@ function QualityOverlay() {
     <Dialog title="What is known about this recording">
       <table class="quality"><tbody>
         {store.main.meta.quality.map((item) => (
-          <tr key={item.text}><th scope="row">{words[item.severity ?? "note"]}</th><td class="numeric">{formatCount(item.count)}</td><td><Text of={item.text} most={1000} /></td></tr>
+          <tr key={item.text}><th scope="row">{words[item.severity ?? "note"]}</th><td class="numeric">{formatCount(item.count)} ×</td><td><Text of={item.text} most={1000} /></td></tr>
         ))}
       </tbody></table>
       {store.main.meta.quality.length === 0 && <p>Nothing was lost, and nothing had to be repaired.</p>}

@@ -5,6 +5,7 @@ import { plural } from "../base/format.ts";
 import { median } from "../base/numbers.ts";
 import { goToStep, nextStep, stepInView, stepLength, stepText } from "../state/actions/moving.ts";
 import { useStore } from "../state/context.ts";
+import type { Step, TraceMeta } from "../api/types.ts";
 
 const mostBars = 160;
 
@@ -16,7 +17,7 @@ export function stepBars(steps: readonly { dur_ns: number; steady?: boolean }[])
   const steady = steps.filter((step) => step.steady !== false);
   const typical = median((steady.length > 0 ? steady : steps).map((step) => step.dur_ns));
   // One start-up step of a thousand times the length must not flatten all others.
-  const top = Math.min(Math.max(...steps.map((step) => step.dur_ns)), typical * 2.5);
+  const top = Math.min(steps.reduce((most, step) => Math.max(most, step.dur_ns), 0), typical * 2.5);
   const bars: StepBar[] = [];
   for (let first = 0; first < steps.length; first += each) {
     const last = Math.min(steps.length, first + each) - 1;
@@ -28,35 +29,55 @@ export function stepBars(steps: readonly { dur_ns: number; steady?: boolean }[])
   return bars;
 }
 
+// A bar with the step that it shows: the longest of those that share it.
+export type RibbonBar = StepBar & { step: Step };
+
+export function ribbonBars(meta: TraceMeta): RibbonBar[] {
+  if (meta.bars === undefined) {
+    const { steps } = meta;
+    return stepBars(steps.map((step) => ({ dur_ns: stepLength(step), steady: step.steady }))).map((bar) => ({ ...bar, step: steps[bar.longest] }));
+  }
+  // Very many steps: the engine chose the longest of each bar. The typical step is that of median length.
+  const shown = meta.bars.map((bar) => bar.longest[0]);
+  const each = meta.steps_per_bar ?? 1;
+  const typical = meta.typical?.[0] === undefined ? median(shown.map(stepLength)) : stepLength(meta.typical[0]);
+  const top = Math.min(shown.reduce((most, step) => Math.max(most, stepLength(step)), 0), typical * 2.5);
+  return shown.map((step, at) => ({
+    first: at * each, last: Math.min(meta.step_count ?? Infinity, (at + 1) * each) - 1, longest: step.index, step,
+    share: Math.min(1, stepLength(step) / Math.max(1, top)), odd: stepLength(step) > typical * 1.25, steady: step.steady !== false,
+  }));
+}
+
 export function StepRibbon() {
   const store = useStore();
-  const steps = store.main.meta.steps;
-  const bars = useMemo(() => stepBars(steps.map((step) => ({ dur_ns: stepLength(step), steady: step.steady }))), [steps]);
+  const { steps, meta } = store.main;
+  const bars = useMemo(() => ribbonBars(meta), [meta]);
   // Only when another step comes into view is the ribbon made anew.
   const inView = useComputed(() => {
     void store.viewport.shown.value;
+    void store.main.steps.version.value;
     return stepInView(store);
   });
-  if (steps.length === 0) return null;
+  if (steps.count === 0) return null;
   const now = inView.value;
-  const typical = store.main.meta.typical_step ?? null;
-  const step = now >= 0 ? steps[now] : undefined;
+  const { typical } = steps;
+  const step = now >= 0 ? steps.at(now) : undefined;
   return (
     <div class="ribbon">
       <div class="wall-caption">
-        <span>{plural(steps.length, "step")}{step !== undefined && <> · in view: {stepText(step)}</>}</span>
+        <span>{plural(steps.count, "step")}{step !== undefined && <> · in view: {stepText(step)}</>}</span>
         <span class="ribbon-buttons">
-          {typical !== null && <button type="button" class="small" onClick={() => goToStep(store, steps[typical])}>{steps.length > 1 ? "typical step" : "the step"}</button>}
-          {steps.length > 1 && <button type="button" class="small" aria-label="previous step" onClick={() => nextStep(store, -1)}>←</button>}
-          {steps.length > 1 && <button type="button" class="small" aria-label="next step" onClick={() => nextStep(store, 1)}>→</button>}
+          {typical !== undefined && <button type="button" class="small" onClick={() => goToStep(store, typical)}>{steps.count > 1 ? "typical step" : "the step"}</button>}
+          {steps.count > 1 && <button type="button" class="small" aria-label="previous step" onClick={() => nextStep(store, -1)}>←</button>}
+          {steps.count > 1 && <button type="button" class="small" aria-label="next step" onClick={() => nextStep(store, 1)}>→</button>}
         </span>
       </div>
       <div class="ribbon-bars" role="group" aria-label="steps">
         {bars.map((bar) => (
           <button key={bar.first} type="button" tabIndex={-1} class={`ribbon-bar ${now >= bar.first && now <= bar.last ? "now" : ""} ${bar.odd ? "odd" : ""} ${bar.steady ? "" : "unsteady"}`}
-            aria-label={`${stepText(steps[bar.longest])}${bar.odd ? ", longer than usual" : ""}`}
-            title={`${stepText(steps[bar.longest])}${bar.steady ? "" : " (not counted in means)"}`}
-            onClick={() => goToStep(store, steps[bar.longest])}>
+            aria-label={`${stepText(bar.step)}${bar.odd ? ", longer than usual" : ""}`}
+            title={`${stepText(bar.step)}${bar.steady ? "" : " (not counted in means)"}`}
+            onClick={() => goToStep(store, bar.step)}>
             <span style={{ height: `${Math.max(8, bar.share * 100)}%` }} />
           </button>
         ))}

@@ -5,6 +5,7 @@ import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAns
 import { FrameSource } from "./frame_source.ts";
 import { chooseLanes, type LaneChoice, type ShownLanes } from "./lane_list.ts";
 import { Names } from "./names.ts";
+import { Steps } from "./steps.ts";
 import { Viewport } from "./viewport.ts";
 import type { TimeWindow } from "./window.ts";
 
@@ -50,11 +51,13 @@ export class TraceView {
   otherLanesAsked = 0; // of those that are not listed at first
   readonly scrollTo = signal<{ lane: number; row: number } | null>(null);
   private readonly metaNow: Signal<TraceMeta>;
+  private readonly stepsNow: Signal<Steps>;
   private readonly lanesNow: ReadonlySignal<ReadonlyMap<number, Lane>>;
 
   // `offset`: this trace's time minus the window's time (two traces are aligned by a step).
-  constructor(engine: () => Engine, readonly index: number, meta: TraceMeta, readonly offset: number) {
+  constructor(private readonly engine: () => Engine, readonly index: number, meta: TraceMeta, readonly offset: number) {
     this.metaNow = signal(meta);
+    this.stepsNow = signal(new Steps(engine, index, meta));
     this.frames = new FrameSource(engine, index, () => this.metaNow.peek().span_ns);
     this.names = new Names(engine, index);
     this.choice = signal({
@@ -66,9 +69,11 @@ export class TraceView {
 
   // Both change when the trace grows; whoever reads them in a component or an effect is called again.
   get meta(): TraceMeta { return this.metaNow.value; }
+  get steps(): Steps { return this.stepsNow.value; }
   get laneByNumber(): ReadonlyMap<number, Lane> { return this.lanesNow.value; }
   grow(meta: TraceMeta): void {
     this.metaNow.value = meta;
+    this.stepsNow.value = new Steps(this.engine, this.index, meta);
     this.otherLanesAsked = 0;
   }
   // Lanes that were not listed at first take their place in the order.
@@ -152,7 +157,7 @@ export class Store {
 // Two traces lie side by side with their typical steps beginning at the same place.
 function alignment(meta: Meta): number[] {
   const begins = meta.traces.map((trace) => {
-    const step = trace.steps[trace.typical_step ?? -1];
+    const step = trace.typical?.[0] ?? trace.steps[trace.typical_step ?? -1];
     return step === undefined ? 0 : step.start_ns;
   });
   return begins.map((begin) => begin - begins[0]);

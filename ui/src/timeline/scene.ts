@@ -22,7 +22,8 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
   const gap = selection?.type === "gap" ? store.gap.value : null;
   const area = here(store.area.value);
   const measure = store.measure.value;
-  const steps = view.meta.steps;
+  const { steps } = view;
+  void steps.version.value;
   void view.names.version.value;
   return {
     ...size,
@@ -31,7 +32,7 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
     frame: view.frames.frame.value,
     nameOf: (id) => (id === none ? "" : view.names.short(id)),
     stepTitle: (index) => {
-      const step = steps[index];
+      const step = steps.at(index);
       if (step === undefined) return "";
       return `${stepText(step)}${step.steady === false ? ", not steady" : ""}`;
     },

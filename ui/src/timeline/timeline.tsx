@@ -174,7 +174,7 @@ function LanesMore({ view }: { view: TraceView }) {
 }
 
 function stepTitle(view: TraceView, index: number): string {
-  const step = view.meta.steps[index];
+  const step = view.steps.at(index);
   return step === undefined ? "step" : stepText(step);
 }
 

@@ -16,7 +16,8 @@ namespace {
 std::string line_of_stack(std::string_view stack) {
   while (!stack.empty()) {
     const std::size_t end = stack.find_first_of(";\n");
-    const std::string_view line = stack.substr(0, end);
+    std::string_view line = stack.substr(0, end);
+    while (line.ends_with('\r')) line.remove_suffix(1);  // Ascend's lines end so
     if (!line.empty() && !is_of_library(line) && !is_module_frame(line)) return std::string(line);
     if (end == std::string_view::npos) break;
     stack.remove_prefix(end + 1);

@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kIndexes[] = "indexes", kChecked[] = "checked";
+constexpr const char* kLayers[] = {"view"};  // KeptSections::layer
 constexpr std::size_t kMostNameBytes = 100;
 
 std::optional<fs::path> cache_folder() {
@@ -61,13 +62,13 @@ std::string boot_id() {
 }
 
 // Empty: the machine does not say when it started, so nothing is remembered.
-std::string record_text(const IndexFile& file) {
+std::string record_text(const IndexFile& file, std::string_view layer) {
   const std::string boot = boot_id();
   if (boot.empty()) return "";
   const IndexFileState& state = file.state;
-  return fmt::format("lanescope checked this index 1\n{} {:016x} {} {} {} {} {}\n", boot,
+  return fmt::format("lanescope checked this index 1\n{} {:016x} {} {} {} {} {} {}\n", boot,
                      index_build(), state.device, state.inode, state.bytes, state.changed_ns,
-                     state.status_changed_ns);
+                     state.status_changed_ns, layer);
 }
 
 struct CachedIndex {
@@ -98,22 +99,27 @@ fs::path IndexCache::index_of(const fs::path& trace) const {
                      kIndexEnding);
 }
 
-fs::path IndexCache::record_of(const fs::path& index) const {
-  return folder_ / kChecked / fmt::format("{:016x}", hash_bytes(absolute_text(index)));
+fs::path IndexCache::record_of(const fs::path& index, std::string_view layer) const {
+  const std::string kind(layer.substr(0, layer.find(' ')));  // without its build
+  return folder_ / kChecked /
+         fmt::format("{:016x}{}{}", hash_bytes(absolute_text(index)), kind.empty() ? "" : "-",
+                     kind);
 }
 
-bool IndexCache::was_checked(const fs::path& index, const IndexFile& file) const {
+bool IndexCache::was_checked(const fs::path& index, const IndexFile& file,
+                             std::string_view layer) const {
   if (!file.is_ours || !is_private_folder(folder_) || !is_private_folder(folder_ / kChecked))
     return false;
-  std::ifstream record(record_of(index), std::ios::binary);
+  std::ifstream record(record_of(index, layer), std::ios::binary);
   const std::string found{std::istreambuf_iterator<char>(record), {}};
-  return !found.empty() && found == record_text(file);
+  return !found.empty() && found == record_text(file, layer);
 }
 
-void IndexCache::remember_checked(const fs::path& index, const IndexFile& file) const {
-  const std::string text = file.is_ours ? record_text(file) : "";
+void IndexCache::remember_checked(const fs::path& index, const IndexFile& file,
+                                  std::string_view layer) const {
+  const std::string text = file.is_ours ? record_text(file, layer) : "";
   if (text.empty() || !make()) return;
-  const auto sink = codec::create_file(record_of(index));
+  const auto sink = codec::create_file(record_of(index, layer));
   if (sink && (*sink)->write(text)) static_cast<void>((*sink)->finish());
 }
 
@@ -144,6 +150,7 @@ void IndexCache::make_room(std::uint64_t most_bytes, const fs::path& keep) const
     std::error_code gone;
     fs::remove(index.path, gone);
     fs::remove(record_of(index.path), gone);
+    for (const char* layer : kLayers) fs::remove(record_of(index.path, layer), gone);
     total -= index.bytes;
   }
 }

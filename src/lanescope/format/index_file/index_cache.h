@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "lanescope/format/index_file/index_bytes.h"
@@ -25,9 +26,12 @@ class IndexCache {
   std::filesystem::path index_of(const std::filesystem::path& trace) const;
 
   // Whether exactly this file, in this state, was checked by this build since the machine started.
-  // Only files that are ours count. Power loss and offline changes end with a start.
-  bool was_checked(const std::filesystem::path& index, const IndexFile& file) const;
-  void remember_checked(const std::filesystem::path& index, const IndexFile& file) const;
+  // Only files that are ours count. Power loss and offline changes end with a start. `layer`: who
+  // checked what it keeps in the index, with its build; empty: the columns.
+  bool was_checked(const std::filesystem::path& index, const IndexFile& file,
+                   std::string_view layer = {}) const;
+  void remember_checked(const std::filesystem::path& index, const IndexFile& file,
+                        std::string_view layer = {}) const;
 
   // Whether there is room for an index of that size: at most half of what is free.
   bool has_room(std::uint64_t bytes) const;
@@ -35,7 +39,8 @@ class IndexCache {
   void make_room(std::uint64_t most_bytes, const std::filesystem::path& keep) const;
 
  private:
-  std::filesystem::path record_of(const std::filesystem::path& index) const;
+  std::filesystem::path record_of(const std::filesystem::path& index,
+                                  std::string_view layer = {}) const;
   std::filesystem::path folder_;
 };
 

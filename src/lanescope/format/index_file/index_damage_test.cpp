@@ -1,8 +1,10 @@
 // Damaged and hostile indexes: each is refused, or is a trace that every reader can read.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 
 #include "lanescope/format/index_file/index_helpers_test.h"
@@ -38,7 +40,13 @@ std::string small_index() {
   {"ph": "M", "name": "process_sort_index", "pid": 5, "tid": 0, "args": {"sort_index": 2}},
   {"ph": "M", "name": "other", "pid": 5, "tid": 0, "args": {"x": 1}}]})");
   EXPECT_TRUE(trace);
-  return index_text(*trace);
+  // What a layer above keeps is bytes to the format, and damage in them is noticed like any other.
+  static constexpr std::array<std::uint64_t, 3> kRows{7, 8, 9};
+  static constexpr std::array<char, 5> kTexts{'a', 'b', 'c', 'd', 'e'};
+  const std::array<KeptSection, 2> kept{
+      KeptSection{"view.rows", sizeof(kRows[0]), std::as_bytes(std::span(kRows))},
+      KeptSection{"view.texts", 1, std::as_bytes(std::span(kTexts))}};
+  return index_text(*trace, {}, kept);
 }
 
 // What every reader of a Trace does: all ids, all texts, all arguments.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,11 @@
 
 namespace lanescope::format::testing_index {
 
-inline std::string index_text(const Trace& trace, const IndexSource& source = {}) {
+inline std::string index_text(const Trace& trace, const IndexSource& source = {},
+                              std::span<const KeptSection> kept = {}) {
   std::string text;
   const auto sink = codec::string_sink(text);
-  LANESCOPE_CHECK(write_index_into(trace, source, *sink).has_value());
+  LANESCOPE_CHECK(write_index_into(trace, source, *sink, kept).has_value());
   return text;
 }
 

@@ -1,7 +1,8 @@
 // How an index file is laid out: docs/formats/index_file.md has it byte by byte.
 //
 //   header       64 bytes
-//   sections     64 bytes each: the values, then each column of model/each_column.h, in that order
+//   sections     64 bytes each: the values, then each column of model/each_column.h, in that order,
+//                then what layers above keep (kept_sections.h)
 //   rows         of each section, at multiples of 64 bytes, zeros in between
 //
 // Plain columns are mapped as they are in memory. Rows with padding, bools and optionals lie in the
@@ -17,7 +18,7 @@
 namespace lanescope::format {
 
 inline constexpr char kIndexMagic[8] = {'L', 'S', 'I', 'N', 'D', 'E', 'X', '\n'};
-inline constexpr std::uint32_t kIndexVersion = 1;
+inline constexpr std::uint32_t kIndexVersion = 2;
 inline constexpr std::uint32_t kIndexByteOrder = 0x01020304;  // other bytes on other machines
 inline constexpr std::uint64_t kIndexAlignment = 64;
 inline constexpr std::string_view kIndexEnding = ".lanescope";

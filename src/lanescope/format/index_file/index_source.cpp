@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "lanescope/base/string_pool.h"
+#include "lanescope/codec/counter_file.h"
+#include "lanescope/codec/spool_layout.h"
 #include "lanescope/format/spool/read_spool.h"
 
 namespace lanescope::format {
@@ -19,6 +23,26 @@ constexpr std::uint64_t kEndBytes = 64 * 1024, kMiddleBytes = 4 * 1024, kMiddleB
 
 Error unreadable(const std::filesystem::path& path, int reason) {
   return {Errc::kIo, "cannot read " + path.string() + ": " + std::strerror(reason)};
+}
+
+// A recording that its program has not finished: records are written into it without a change of the
+// file's time. Other layouts may say so elsewhere.
+bool may_grow(std::string_view head) {
+  using spool::FileHeader;
+  if (!is_spool(head)) return false;
+  if (head.size() < sizeof(FileHeader)) return true;
+  std::uint32_t version = 0;
+  spool::FileState state{};
+  std::memcpy(&version, head.data() + offsetof(FileHeader, layout_version), sizeof(version));
+  std::memcpy(&state, head.data() + offsetof(FileHeader, state), sizeof(state));
+  return version != spool::kLayoutVersion || state != spool::FileState::kFinished;
+}
+
+// Counters of the hardware lie in a file of their own, which read_spool() reads as well.
+bool has_counters(std::filesystem::path recording) {
+  recording += counters::kEnding;
+  std::error_code failed;
+  return std::filesystem::exists(recording, failed);
 }
 
 class OpenFile {
@@ -69,7 +93,8 @@ Result<std::optional<IndexSource>> describe_source(const std::filesystem::path& 
   source.changed_ns = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
   std::string bytes;
   bool read = file.read(0, kEndBytes, bytes);
-  if (read && is_spool(bytes)) return std::optional<IndexSource>();
+  if (read && may_grow(bytes)) return std::optional<IndexSource>();
+  if (read && is_spool(bytes) && has_counters(path)) return std::optional<IndexSource>();
   for (std::uint64_t i = 1; i <= kMiddleBlocks; ++i)
     read = read && file.read(source.bytes / (kMiddleBlocks + 1) * i, kMiddleBytes, bytes);
   read = read && file.read(source.bytes - std::min(source.bytes, kEndBytes), kEndBytes, bytes);

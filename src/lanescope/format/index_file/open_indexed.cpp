@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lanescope/format/index_file/index_source.h"
 #include "lanescope/format/index_file/write_index.h"
@@ -15,23 +17,40 @@ namespace fs = std::filesystem;
 
 // One that fits `source`; `*is_index`: there is an index file, be it outdated or damaged.
 std::optional<Trace> open_one(const fs::path& path, const IndexSource& source,
-                              const std::optional<IndexCache>& cache, bool* is_one = nullptr) {
+                              const std::optional<IndexCache>& cache, bool* is_one = nullptr,
+                              KeptSections* kept = nullptr) {
   auto file = open_index_file(path);
   if (!file) return std::nullopt;
   const std::string_view head(reinterpret_cast<const char*>(file->bytes.bytes.data()),
                               sizeof(IndexHeader));
   if (is_one) *is_one = is_index(head) && file->is_ours;
   const bool is_known = cache && cache->was_checked(path, *file);
-  auto trace = read_index(file->bytes, source, is_known ? IndexCheck::kHeader : IndexCheck::kAll);
+  std::vector<KeptSection> sections;
+  auto trace =
+      read_index(file->bytes, source, is_known ? IndexCheck::kHeader : IndexCheck::kAll, &sections);
   if (!trace) return std::nullopt;
   if (cache && !is_known) cache->remember_checked(path, *file);
+  if (kept) {
+    kept->sections = std::move(sections);
+    kept->owner = file->bytes.owner;
+    // Bytes that are not known as a whole may have changed since a layer looked at its own.
+    kept->was_checked = is_known && cache->was_checked(path, *file, kept->layer);
+    if (cache)
+      kept->remember_checked = [cache, path, file = std::move(*file), layer = kept->layer] {
+        cache->remember_checked(path, file, layer);
+      };
+  }
   return std::move(*trace);
 }
 
 // Our own file, just written of a Trace in memory, holds what it promises.
-void remember_written(const fs::path& path, const std::optional<IndexCache>& cache) {
+void remember_written(const fs::path& path, const std::optional<IndexCache>& cache,
+                      const KeptSections* kept) {
   if (!cache) return;
-  if (const auto file = open_index_file(path)) cache->remember_checked(path, *file);
+  const auto file = open_index_file(path);
+  if (!file) return;
+  cache->remember_checked(path, *file);
+  if (kept && !kept->sections.empty()) cache->remember_checked(path, *file, kept->layer);
 }
 
 bool is_unchanged(const fs::path& path, const IndexSource& source) {
@@ -39,24 +58,31 @@ bool is_unchanged(const fs::path& path, const IndexSource& source) {
   return now && *now == source;
 }
 
+std::span<const KeptSection> sections_of(const KeptSections* kept) {
+  return kept ? std::span<const KeptSection>(kept->sections) : std::span<const KeptSection>();
+}
+
 bool write_one(const Trace& trace, const IndexSource& source, const fs::path& path,
-               const std::optional<IndexCache>& cache) {
-  if (!write_index(trace, source, path)) return false;
-  remember_written(path, cache);
+               const std::optional<IndexCache>& cache, const KeptSections* kept = nullptr) {
+  if (!write_index(trace, source, path, sections_of(kept))) return false;
+  remember_written(path, cache, kept);
   return true;
 }
 
-void write_automatic(const fs::path& path, const Trace& trace, const IndexSource& source,
-                     const IndexOptions& options, bool is_beside) {
-  if (!is_unchanged(path, source)) return;
-  if (is_beside && write_one(trace, source, index_path_of(path), options.cache)) return;
-  const std::uint64_t about = trace.memory_bytes();
+bool write_automatic(const fs::path& path, const Trace& trace, const IndexSource& source,
+                     const IndexOptions& options, bool is_beside,
+                     const KeptSections* kept = nullptr) {
+  if (!is_unchanged(path, source)) return false;
+  if (is_beside && write_one(trace, source, index_path_of(path), options.cache, kept)) return true;
+  std::uint64_t about = trace.memory_bytes();
+  for (const KeptSection& section : sections_of(kept)) about += section.rows.size();
   if (!options.cache || trace.import_stats().unpacked_bytes < options.write_from_bytes ||
       about > options.most_cache_bytes || !options.cache->make() || !options.cache->has_room(about))
-    return;
+    return false;
   const fs::path cached = options.cache->index_of(path);
-  if (write_one(trace, source, cached, options.cache))
-    options.cache->make_room(options.most_cache_bytes, cached);
+  if (!write_one(trace, source, cached, options.cache, kept)) return false;
+  options.cache->make_room(options.most_cache_bytes, cached);
+  return true;
 }
 
 bool has_usual_limits(const ReadOptions& options) {
@@ -66,10 +92,12 @@ bool has_usual_limits(const ReadOptions& options) {
 }
 
 std::optional<Trace> open_any(const fs::path& path, const IndexSource& source,
-                              const IndexOptions& options, bool* is_beside) {
-  if (auto trace = open_one(index_path_of(path), source, options.cache, is_beside)) return trace;
+                              const IndexOptions& options, bool* is_beside,
+                              KeptSections* kept = nullptr) {
+  if (auto trace = open_one(index_path_of(path), source, options.cache, is_beside, kept))
+    return trace;
   if (!options.cache) return std::nullopt;
-  return open_one(options.cache->index_of(path), source, options.cache);
+  return open_one(options.cache->index_of(path), source, options.cache, nullptr, kept);
 }
 
 }  // namespace
@@ -102,12 +130,13 @@ std::optional<Trace> open_by_index(const fs::path& path, const IndexOptions& opt
 }
 
 Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options,
-                           const IndexOptions& index) {
+                           const IndexOptions& index, KeptSections* kept) {
   if (index.use == IndexUse::kOff || !has_usual_limits(options)) return read_trace(path, options);
   const auto source = describe_source(path);
   if (!source || !*source) return read_trace(path, options);
+  if (kept) kept->source = **source;
   bool is_beside = false;
-  if (auto trace = open_any(path, **source, index, &is_beside)) return std::move(*trace);
+  if (auto trace = open_any(path, **source, index, &is_beside, kept)) return std::move(*trace);
   LANESCOPE_TRY(Trace trace, read_trace(path, options));
   if (index.use == IndexUse::kAutomatic) write_automatic(path, trace, **source, index, is_beside);
   return trace;
@@ -119,23 +148,41 @@ Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options, Ind
   return open_indexed(path, options, index);
 }
 
+bool keep_in_index(const fs::path& path, const Trace& trace, const KeptSections& kept,
+                   const IndexOptions& options) {
+  if (options.use != IndexUse::kAutomatic || !kept.source) return false;
+  const auto fits = [&](const fs::path& index) {
+    const auto file = open_index_file(index);
+    return file && file->is_ours &&
+           read_index(file->bytes, *kept.source, IndexCheck::kHeader).has_value();
+  };
+  if (fits(index_path_of(path)))
+    return write_automatic(path, trace, *kept.source, options, true, &kept);
+  if (options.cache && fits(options.cache->index_of(path)) && is_unchanged(path, *kept.source))
+    return write_one(trace, *kept.source, options.cache->index_of(path), options.cache, &kept);
+  return write_automatic(path, trace, *kept.source, options, false, &kept);
+}
+
 Result<MadeIndex> make_index(const fs::path& path, const ReadOptions& options,
-                             const IndexOptions& index, const std::optional<fs::path>& into) {
+                             const IndexOptions& index, const std::optional<fs::path>& into,
+                             const MakeKept& keep) {
   LANESCOPE_TRY(const auto source, describe_source(path));
   std::error_code failed;
   if (!source)
-    return Error{Errc::kUnsupported,
-                 path.string() + ": expected a trace that is a file, found " +
-                     (fs::is_regular_file(path, failed)
-                          ? "a recording; convert it to .json first, and index that"
-                          : "something else")};
+    return Error{Errc::kUnsupported, path.string() + ": expected a trace that is a file, found " +
+                                         (fs::is_regular_file(path, failed)
+                                              ? "a recording that its program has not finished, or "
+                                                "with hardware counters; lanescope "
+                                                "recover makes a .json of it"
+                                              : "something else")};
   LANESCOPE_TRY(const Trace trace, read_trace(path, options));
   if (!is_unchanged(path, *source))
     return Error{Errc::kUnavailable, path.string() + " changed while it was read; try again"};
   MadeIndex made;
   made.path = into.value_or(index_path_of(path));
-  LANESCOPE_TRY(made.bytes, write_index(trace, *source, made.path));
-  remember_written(made.path, index.cache);
+  const KeptSections kept = keep ? keep(trace) : KeptSections();
+  LANESCOPE_TRY(made.bytes, write_index(trace, *source, made.path, kept.sections));
+  remember_written(made.path, index.cache, &kept);
   made.trace_bytes = source->bytes;
   made.slices = trace.slices().size();
   return made;

@@ -3,10 +3,12 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "lanescope/base/result.h"
 #include "lanescope/format/index_file/index_cache.h"
+#include "lanescope/format/index_file/kept_sections.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/model/trace.h"
 
@@ -41,14 +43,24 @@ std::filesystem::path index_path_of(const std::filesystem::path& trace);
 std::optional<Trace> open_by_index(const std::filesystem::path& path, const IndexOptions& options);
 
 // read_trace(), by an index where possible. The Trace is the same, and so are the errors: an index
-// that cannot be used or written is no error. Recordings, folders, pipes, and reads with limits of
-// their own are always read. Any thread.
+// that cannot be used or written is no error. Unfinished recordings, folders, pipes, and reads with
+// limits of their own are always read. Any thread. `kept`: its layer is given, all else is filled in.
 Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions& options,
-                           const IndexOptions& index);
+                           const IndexOptions& index, KeptSections* kept = nullptr);
 // With index_options_from_environment(), and `at_most` that use: commands that read the many traces
 // of a job write no index, because together they would push each other out of the cache.
 Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions& options = {},
                            IndexUse at_most = IndexUse::kAutomatic);
+
+// Writes the index of a trace once more, with what a layer above keeps in it: where one lies that
+// fits the file, else where open_indexed() would write one. `kept`: as open_indexed() filled it in,
+// with sections. False: nothing was written, because there is no such place, or because the file has
+// changed since. Cost: write_index()'s.
+bool keep_in_index(const std::filesystem::path& path, const Trace& trace, const KeptSections& kept,
+                   const IndexOptions& options);
+
+// Makes the sections that a layer above keeps; its layer is named.
+using MakeKept = std::function<KeptSections(const Trace&)>;
 
 // Reads the trace and writes its index, whatever its size; with `into`, there, else next to it.
 struct MadeIndex {
@@ -59,6 +71,7 @@ struct MadeIndex {
 // kUnavailable: the trace changed while it was read.
 Result<MadeIndex> make_index(const std::filesystem::path& path, const ReadOptions& options,
                              const IndexOptions& index,
-                             const std::optional<std::filesystem::path>& into = {});
+                             const std::optional<std::filesystem::path>& into = {},
+                             const MakeKept& keep = {});
 
 }  // namespace lanescope::format

@@ -242,6 +242,73 @@ TEST_F(OpenIndexedTest, WhatWasCheckedIsRememberedUntilTheFileChanges) {
   EXPECT_TRUE(state());
 }
 
+// Sections that a layer above keeps. Format knows bytes only; whether their meaning was checked is
+// known by layer, by its build, and by the state of the file.
+TEST_F(OpenIndexedTest, WhatALayerKeepsComesBack) {
+  const std::vector<std::uint64_t> rows{7, 8, 9};
+  const auto opened = [&](std::string layer) {
+    KeptSections kept;
+    kept.layer = std::move(layer);
+    EXPECT_TRUE(open_indexed(trace_, {}, options_, &kept));
+    return kept;
+  };
+  make();
+  KeptSections kept = opened("view 1");
+  EXPECT_TRUE(kept.sections.empty());
+  EXPECT_FALSE(kept.was_checked);
+  ASSERT_TRUE(kept.source);
+  kept.sections = {{"view.rows", 8, std::as_bytes(std::span(rows))}, {"view.none", 4, {}}};
+  const Trace trace = *read_trace(trace_);
+  ASSERT_TRUE(keep_in_index(trace_, trace, kept, options_));
+  const KeptSections again = opened("view 1");
+  ASSERT_EQ(again.sections.size(), 2u);
+  EXPECT_EQ(again.sections[0].name, "view.rows");
+  EXPECT_EQ(again.sections[0].row_bytes, 8u);
+  ASSERT_EQ(again.sections[0].rows.size(), 24u);
+  EXPECT_EQ(std::memcmp(again.sections[0].rows.data(), rows.data(), 24), 0);
+  EXPECT_TRUE(again.sections[1].rows.empty());
+  EXPECT_TRUE(again.was_checked) << "its writer knows";
+  EXPECT_FALSE(opened("view 2").was_checked) << "another build makes other rows";
+  // A copy is another file. Its columns are checked at once, what a layer keeps only by the layer.
+  const fs::path index = index_path_of(trace_);
+  const std::string whole = read(index);
+  fs::remove(index);
+  write(index, whole);
+  EXPECT_FALSE(opened("view 1").was_checked);
+  const KeptSections known = opened("view 1");
+  EXPECT_FALSE(known.was_checked);
+  known.remember_checked();
+  EXPECT_TRUE(opened("view 1").was_checked);
+  // Damage in them is damage of the index.
+  std::string damaged = whole;
+  damaged[damaged.size() - 64 + 3] = static_cast<char>(damaged[damaged.size() - 64 + 3] ^ 1);
+  fs::remove(index);
+  write(index, damaged);
+  EXPECT_FALSE(opens_by_index());
+  // A trace that has changed since is not described by them.
+  write(index, whole);
+  write(trace_, read(trace_) + " ");
+  EXPECT_FALSE(keep_in_index(trace_, trace, kept, options_));
+  EXPECT_EQ(read(index), whole);
+}
+
+TEST_F(OpenIndexedTest, WhatALayerKeepsIsWrittenOnlyWhereAnIndexBelongs) {
+  const std::vector<std::uint64_t> rows{7};
+  KeptSections kept;
+  kept.layer = "view 1";
+  ASSERT_TRUE(open_indexed(trace_, {}, options_, &kept));
+  kept.sections = {{"view.rows", 8, std::as_bytes(std::span(rows))}};
+  const Trace trace = *read_trace(trace_);
+  options_.write_from_bytes = 1'000'000'000;
+  EXPECT_FALSE(keep_in_index(trace_, trace, kept, options_)) << "a small trace without an index";
+  EXPECT_FALSE(fs::exists(index_path_of(trace_)));
+  make();
+  options_.use = IndexUse::kRead;
+  EXPECT_FALSE(keep_in_index(trace_, trace, kept, options_));
+  options_.use = IndexUse::kAutomatic;
+  EXPECT_TRUE(keep_in_index(trace_, trace, kept, options_));
+}
+
 TEST_F(OpenIndexedTest, AnIndexThatOthersMayWriteIsCopiedAndCheckedEachTime) {
   const MadeIndex made = make();
   fs::permissions(made.path, fs::perms::group_write, fs::perm_options::add);

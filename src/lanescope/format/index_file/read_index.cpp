@@ -45,6 +45,18 @@ class IndexReader {
     return read_sections();
   }
 
+  // What follows the columns.
+  Result<void> read_kept(std::vector<KeptSection>* kept) {
+    while (next_ != sections_.size()) {
+      const IndexSection& section = sections_[next_];
+      const std::string name(section.name, strnlen(section.name, sizeof(section.name)));
+      LANESCOPE_TRY(const std::string_view rows,
+                    next(name, section.row_bytes, std::nullopt, false));
+      if (kept) kept->push_back({name, section.row_bytes, std::as_bytes(std::span(rows))});
+    }
+    return {};
+  }
+
   Result<Trace> read_columns() {
     TraceColumns columns;
     std::array<std::uint64_t, kValuesNumbers> values;
@@ -59,7 +71,8 @@ class IndexReader {
         },
         columns);
     if (!read) return read.error();
-    if (next_ != sections_.size()) return damaged("more columns than a trace has");
+    if (sections_.size() - next_ > kMostKeptSections)
+      return damaged("more columns than a trace has");
     LANESCOPE_TRY_VOID(check_lengths(columns));
     if (check_ == IndexCheck::kAll) LANESCOPE_TRY_VOID(check_index_texts(columns.strings));
     LANESCOPE_TRY_VOID(finish_shapes(columns));
@@ -191,10 +204,13 @@ class IndexReader {
   std::size_t next_ = 0;
 };
 
-Result<Trace> read(const IndexBytes& index, const IndexSource* source, IndexCheck check) {
+Result<Trace> read(const IndexBytes& index, const IndexSource* source, IndexCheck check,
+                   std::vector<KeptSection>* kept) {
   IndexReader reader(index, check);
   LANESCOPE_TRY_VOID(reader.read_head(source));
-  return reader.read_columns();
+  LANESCOPE_TRY(Trace trace, reader.read_columns());
+  LANESCOPE_TRY_VOID(reader.read_kept(kept));
+  return trace;
 }
 
 }  // namespace
@@ -203,12 +219,14 @@ bool is_index(std::string_view head) {
   return head.starts_with(std::string_view(kIndexMagic, sizeof(kIndexMagic)));
 }
 
-Result<Trace> read_index(const IndexBytes& index, const IndexSource& source, IndexCheck check) {
-  return read(index, &source, check);
+Result<Trace> read_index(const IndexBytes& index, const IndexSource& source, IndexCheck check,
+                         std::vector<KeptSection>* kept) {
+  return read(index, &source, check, kept);
 }
 
-Result<Trace> read_index(const IndexBytes& index, IndexCheck check) {
-  return read(index, nullptr, check);
+Result<Trace> read_index(const IndexBytes& index, IndexCheck check,
+                         std::vector<KeptSection>* kept) {
+  return read(index, nullptr, check, kept);
 }
 
 }  // namespace lanescope::format

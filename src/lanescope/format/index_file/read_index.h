@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "lanescope/base/result.h"
-#include "lanescope/format/index_file/index_layout.h"
+#include "lanescope/format/index_file/kept_sections.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::format {
@@ -32,9 +32,12 @@ bool is_index(std::string_view head);
 // kCorruptInput: the bytes are damaged, or rows do not fit each other. kUnsupported: an index of
 // another version, build or kind of machine. kInvalidArgument: not of `source`. The messages name
 // what was found. Cost: kHeader: the small tables (tracks, processes, shapes of arguments); kAll:
-// one pass over all bytes, two over names and arguments. Memory: kAll takes 1 bit a text.
-Result<Trace> read_index(const IndexBytes& index, const IndexSource& source, IndexCheck check);
+// one pass over all bytes, two over names and arguments. Memory: kAll takes 1 bit a text. `kept`:
+// gets what follows the columns, where it lies; its meaning is not checked.
+Result<Trace> read_index(const IndexBytes& index, const IndexSource& source, IndexCheck check,
+                         std::vector<KeptSection>* kept = nullptr);
 // For any source.
-Result<Trace> read_index(const IndexBytes& index, IndexCheck check);
+Result<Trace> read_index(const IndexBytes& index, IndexCheck check,
+                         std::vector<KeptSection>* kept = nullptr);
 
 }  // namespace lanescope::format

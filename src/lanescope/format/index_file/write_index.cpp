@@ -63,11 +63,16 @@ struct Rows {
 
 class IndexWriter {
  public:
-  explicit IndexWriter(const Trace& trace) : values_(put_values(trace.columns().values)) {
+  IndexWriter(const Trace& trace, std::span<const KeptSection> kept)
+      : values_(put_values(trace.columns().values)) {
     add("values", sizeof(std::uint64_t), values_.size(),
         {bytes_of(values_.data(), sizeof(values_)), {}});
     each_column([this](const char* name, const auto& column) { add_column(name, column); },
                 trace.columns());
+    LANESCOPE_CHECK(kept.size() <= kMostKeptSections);
+    for (const KeptSection& section : kept)
+      add(section.name, section.row_bytes, section.rows.size() / section.row_bytes,
+          {bytes_of(section.rows.data(), section.rows.size()), {}});
   }
 
   Result<std::uint64_t> write(const IndexSource& source, codec::ByteSink& sink) {
@@ -155,14 +160,15 @@ constexpr unsigned kNotForOthersToWrite = 022;
 }  // namespace
 
 Result<std::uint64_t> write_index_into(const Trace& trace, const IndexSource& source,
-                                       codec::ByteSink& sink) {
-  return IndexWriter(trace).write(source, sink);
+                                       codec::ByteSink& sink, std::span<const KeptSection> kept) {
+  return IndexWriter(trace, kept).write(source, sink);
 }
 
 Result<std::uint64_t> write_index(const Trace& trace, const IndexSource& source,
-                                  const std::filesystem::path& path) {
+                                  const std::filesystem::path& path,
+                                  std::span<const KeptSection> kept) {
   LANESCOPE_TRY(const auto sink, codec::create_file(path, kNotForOthersToWrite));
-  LANESCOPE_TRY(const std::uint64_t size, write_index_into(trace, source, *sink));
+  LANESCOPE_TRY(const std::uint64_t size, write_index_into(trace, source, *sink, kept));
   LANESCOPE_TRY_VOID(sink->finish());
   return size;
 }

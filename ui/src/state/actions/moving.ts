@@ -3,7 +3,7 @@ import type { Step } from "../../api/types.ts";
 import { formatTime } from "../../base/format.ts";
 import type { Store } from "../store.ts";
 import { centre, fit, panBy, sameWindow, spanOf, zoomAt } from "../window.ts";
-import { say } from "./say.ts";
+import { report, say } from "./say.ts";
 
 export function goTo(store: Store, trace: number, t0: number, t1: number, margin = 0.12): void {
   const offset = store.view(trace).offset;
@@ -73,24 +73,34 @@ export function goToStep(store: Store, step: Step): void {
   say(store, stepText(step));
 }
 
+async function goToStepAt(store: Store, index: number): Promise<void> {
+  const { steps } = store.main;
+  try {
+    const step = await steps.get(Math.min(steps.count - 1, Math.max(0, index)));
+    if (step !== undefined) goToStep(store, step);
+  } catch (reason) {
+    report(store, reason);
+  }
+}
+
 // Of a recording that still runs.
 export function goToNewest(store: Store): void {
-  const { steps, span_ns: span } = store.main.meta;
-  const last = steps[steps.length - 1];
-  if (last !== undefined) goToStep(store, last);
+  const { steps, meta: { span_ns: span } } = store.main;
+  if (steps.count > 0) void goToStepAt(store, steps.count - 1);
   else goTo(store, 0, span - Math.min(span, spanOf(store.viewport.target)), span, 0);
 }
 
 export function stepInView(store: Store): number {
-  const steps = store.main.meta.steps;
-  const middle = (store.viewport.target.t0 + store.viewport.target.t1) / 2;
-  let best = -1;
-  for (let index = 0; index < steps.length && steps[index].start_ns <= middle; index += 1) best = index;
-  return best;
+  return store.main.steps.indexAt(middleOf(store));
 }
+const middleOf = (store: Store) => (store.viewport.target.t0 + store.viewport.target.t1) / 2;
 
 export function nextStep(store: Store, by: number): void {
-  const steps = store.main.meta.steps;
-  if (steps.length === 0) return;
-  goToStep(store, steps[Math.min(steps.length - 1, Math.max(0, stepInView(store) + by))]);
+  const { steps } = store.main;
+  if (steps.areListed) {
+    const step = steps.at(Math.min(steps.count - 1, Math.max(0, stepInView(store) + by)));
+    if (step !== undefined) goToStep(store, step);
+  } else {
+    steps.find(middleOf(store)).then((index) => goToStepAt(store, index + by), (reason) => report(store, reason));
+  }
 }

@@ -63,7 +63,8 @@ function moveTo(store: Store, trace: number, details: EventDetails): void {
   if (inView && wide) return;
   const context = Math.max((t1 - t0) * 1.6, details.dur_ns * 30, 4_000);
   const middle = (t0 + t1) / 2;
-  if (wide && span < context * 20) store.viewport.go(centre(window, t0 - view.offset, t1 - view.offset, store.viewport.traceSpan));
+  // The middle of what is longer than the window shows neither of its ends.
+  if (wide && t1 - t0 < span && span < context * 20) store.viewport.go(centre(window, t0 - view.offset, t1 - view.offset, store.viewport.traceSpan));
   else goTo(store, trace, middle - context / 2, middle + context / 2, 0);
 }
 
@@ -91,7 +92,7 @@ export async function selectGap(store: Store, trace: number, index: number, move
 }
 
 export async function selectStep(store: Store, trace: number, index: number): Promise<void> {
-  const step = store.view(trace).meta.steps[index];
+  const step = await store.view(trace).steps.get(index);
   if (step === undefined) return;
   if (step.slice !== none) await selectSlice(store, trace, step.slice);
   else goToStep(store, step);

@@ -1,0 +1,41 @@
+// Sections that a layer above made of a trace and keeps in its index, after the columns: the lanes
+// of the viewer. They are written and found again byte by byte; what they mean is checked by who
+// made them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lanescope/format/index_file/index_layout.h"
+
+namespace lanescope::format {
+
+struct KeptSection {
+  std::string name;  // at most 24 bytes
+  std::uint64_t row_bytes = 1;
+  std::span<const std::byte> rows;  // at a multiple of 64; without padding that is not written
+};
+
+// At most this many; more are damage.
+inline constexpr std::size_t kMostKeptSections = 64;
+
+// What an index has beside the columns of its trace.
+struct KeptSections {
+  // Who asks, with a number that changes when what it keeps would: "view 1f2e3d4c". Names of its
+  // sections begin with its first word.
+  std::string layer;
+  std::vector<KeptSection> sections;  // empty: the trace was read, or its index has none
+  std::shared_ptr<const void> owner;  // of the rows
+  // The trace file as it was before it was opened. Nothing: it has no index.
+  std::optional<IndexSource> source;
+  // The layer checked exactly these bytes before, and said so with remember_checked().
+  bool was_checked = false;
+  std::function<void()> remember_checked = [] {};
+};
+
+}  // namespace lanescope::format

@@ -1,0 +1,26 @@
+// The lanes of a trace in its index file, so that the next `lanescope view` of it need not make them.
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include "lanescope/format/index_file/open_indexed.h"
+#include "lanescope/view/kept_lanes.h"
+
+namespace lanescope::server {
+
+// To be filled in by format::open_indexed().
+format::KeptSections no_kept_view();
+
+// The sections of lanes among those of an index.
+std::vector<view::LaneSection> lane_sections_of(const format::KeptSections& kept);
+
+// The lanes of a trace, to be written into its index. Errors: explain::gather_facts(). O(n log n).
+Result<format::KeptSections> make_kept_view(const Trace& trace);
+
+// Brings the index of a trace up to date with the lanes that were made of it: sections that nobody
+// checked are compared with them and are known from then on, others are written, where an index lies
+// or would be written of itself. `opened`: as open_indexed() filled it in. Any thread.
+void keep_view(const std::filesystem::path& path, const view::Lanes& lanes,
+               const format::KeptSections& opened, const format::IndexOptions& options);
+
+}  // namespace lanescope::server
