@@ -108,12 +108,11 @@ std::optional<std::string> why_not_replayed(const Facts& facts) {
 simulate::Simulation simulation_of(const Facts& facts) {
   std::vector<const analysis::DeviceTimeline*> devices;
   for (const DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
-  const analysis::HostTimeline host(*facts.trace);
   const TrackId main = facts.steps.marked
                            ? facts.trace->slices().track[raw(facts.steps.steps.front().slice)]
                            : analysis::main_launch_thread(*facts.trace, facts.links);
-  return simulate::simulate({*facts.trace, facts.links, host, facts.steps, facts.selection.steady,
-                             devices, *facts.main_device, main},
+  return simulate::simulate({*facts.trace, facts.links, *facts.host, facts.steps,
+                             facts.selection.steady, devices, *facts.main_device, main},
                             facts.nesting, facts.device().windows);
 }
 

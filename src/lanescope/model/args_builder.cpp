@@ -104,7 +104,9 @@ std::uint32_t ArgsBuilder::shape_of_pending() {
 ArgsTable<GrowingColumn> ArgsBuilder::take() && {
   ArgsTable<GrowingColumn> taken = std::move(table_);
   *this = ArgsBuilder();
-  taken.words.shrink_to_fit();
+  // A little spare room is cheaper than a copy of the words.
+  if (taken.words.capacity() - taken.words.size() > taken.words.size() / 8)
+    taken.words.shrink_to_fit();
   taken.shapes.shrink_to_fit();
   taken.fields.shrink_to_fit();
   return taken;

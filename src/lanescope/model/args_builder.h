@@ -39,7 +39,11 @@ class ArgsBuilder {
   ArgsView view(ArgsId id) const { return table_.view(id); }
   std::size_t shape_count() const { return table_.shapes.size(); }
 
-  // All of it, without a copy except of spare room. The builder is empty afterwards.
+  // With the rough number of words to come, their list need not grow step by step.
+  void expect_words(std::size_t count) { table_.words.reserve(count); }
+  std::size_t word_count() const { return table_.words.size(); }
+
+  // All of it, without a copy except of much spare room. The builder is empty afterwards.
   ArgsTable<GrowingColumn> take() &&;
 
  private:

@@ -129,7 +129,7 @@ void TraceBuilder::sort_flows() {
     if (a.from_track != b.from_track) return a.from_track < b.from_track;
     return a.to_track < b.to_track;
   });
-  tables_.flows.shrink_to_fit();
+  give_back_spare(tables_.flows);
 }
 
 void TraceBuilder::find_window() {

@@ -67,6 +67,7 @@ class TraceBuilder {
   // These count no event. Formats write an arrow as two events or more, several samples as one.
   void add_counter(TrackId counter_track, std::int64_t time_ns, double value);
   void add_flow(const Flow& flow) { tables_.flows.push_back(flow); }
+  void expect_flows(std::size_t count) { tables_.flows.reserve(count); }
   // `row`: the slice's place in slices(), which is the order of adding.
   void add_step(std::int64_t number, std::uint32_t row) {
     tables_.steps.push_back({number, SliceId{row}});

@@ -68,6 +68,7 @@ void finish_edges(GraphDraft& draft) {
     placed[i] = next[draft.pending[i].target]++;
     draft.graph.edges[placed[i]] = draft.pending[i].edge;
   }
+  draft.pending = {};
   const auto renumber = [&](std::uint32_t& edge) {
     if (edge != kNoIndex) edge = placed[edge];
   };

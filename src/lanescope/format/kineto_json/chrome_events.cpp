@@ -255,6 +255,9 @@ void ChromeEvents::pair_flows() {
                        if (key_less(b, a)) return false;
                        return is_earlier(a, b);
                      });
+  builder_.expect_flows(static_cast<std::size_t>(
+      std::count_if(flow_points_.begin(), flow_points_.end(),
+                    [](const FlowPoint& point) { return point.phase != 's'; })));
   const auto add = [&](const FlowPoint& from, const FlowPoint& to) {
     Flow flow;
     flow.id = from.id;

@@ -43,13 +43,14 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
 }
 
 // Memory that is not touched costs nothing, and growing step by step copies all rows twice.
-void EventSink::expect(double times) {
-  static constexpr double kMost = 16e6;  // rows: whoever lies about the size gets no more
-  const auto rows = [times](std::size_t now) {
-    return static_cast<std::size_t>(std::min(static_cast<double>(now) * times, kMost));
+void EventSink::expect(double times, double most_rows) {
+  constexpr double kWordsOfRow = 8;
+  const auto room = [times](std::size_t now, double most) {
+    return static_cast<std::size_t>(std::min(static_cast<double>(now) * times, most));
   };
-  builder_.expect_slices(rows(builder_.slices().size()));
-  chrome_.expect_flows(rows(chrome_.flow_count()));
+  builder_.expect_slices(room(builder_.slices().size(), most_rows));
+  chrome_.expect_flows(room(chrome_.flow_count(), most_rows));
+  builder_.args().expect_words(room(builder_.args().word_count(), kWordsOfRow * most_rows));
 }
 
 void EventSink::drop(ArgsId args) {
