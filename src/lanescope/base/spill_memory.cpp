@@ -101,8 +101,6 @@ void* SpillMemory::map_memory(std::size_t bytes) const {
   void* const block =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (block == MAP_FAILED) throw std::bad_alloc();
-  // A hint: 512 times fewer page faults, which cost as much as reading a trace does.
-  static_cast<void>(::madvise(block, bytes, MADV_HUGEPAGE));
   return block;
 }
 
