@@ -1,11 +1,13 @@
 #include "lanescope/explain/rules/backward_work.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <tuple>
 #include <unordered_set>
+#include <vector>
 
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/names/collective_calls.h"
@@ -46,17 +48,27 @@ bool adds_a_dimension(const Trace& trace, SliceId op, SliceId caller) {
 
 void take_shortest_of_equals(const Facts& facts, std::vector<AutogradPair>& pairs) {
   const Trace& trace = *facts.trace;
-  std::map<CallKey, AutogradPair> shortest;
+  struct Equals {
+    std::vector<std::int64_t> forward_ns, backward_ns;
+  };
+  std::map<CallKey, Equals> equals;
   for (const AutogradPair& pair : pairs) {
-    AutogradPair& best = shortest.try_emplace(key_of(trace, pair), pair).first->second;
-    best.forward_ns = std::min(best.forward_ns, pair.forward_ns);
-    best.backward_ns = std::min(best.backward_ns, pair.backward_ns);
+    Equals& same = equals[key_of(trace, pair)];
+    same.forward_ns.push_back(pair.forward_ns);
+    same.backward_ns.push_back(pair.backward_ns);
   }
-  for (AutogradPair& pair : pairs) {
-    const AutogradPair& best = shortest.at(key_of(trace, pair));
-    pair.forward_ns = best.forward_ns;
-    pair.backward_ns = best.backward_ns;
+  for (auto& [key, same] : equals) {
+    std::sort(same.forward_ns.begin(), same.forward_ns.end());
+    std::sort(same.backward_ns.begin(), same.backward_ns.end());
   }
+  // Where half of the calls take more than twice the shortest, no call may have been left alone.
+  std::erase_if(pairs, [&](AutogradPair& pair) {
+    const Equals& same = equals.at(key_of(trace, pair));
+    const std::int64_t median_ns = same.forward_ns[(same.forward_ns.size() - 1) / 2];
+    pair.forward_ns = same.forward_ns.front();
+    pair.backward_ns = same.backward_ns.front();
+    return median_ns > 2 * pair.forward_ns;
+  });
 }
 
 void erase_other_work(const Facts& facts, std::vector<AutogradPair>& pairs) {

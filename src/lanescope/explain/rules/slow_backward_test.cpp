@@ -168,6 +168,24 @@ TEST(SlowBackwardTest, TheShortestOfEqualCallsCountsOnTheCpu) {
   EXPECT_EQ(finding->at_stake_ns, us(446));
 }
 
+// Forward calls of 10, 40 and 40 us: the core is taken so often that no call can be trusted.
+TEST(SlowBackwardTest, IsQuietWhereMostCallsAreDisturbed) {
+  const auto drawn = [](std::initializer_list<std::int64_t> forward_us) {
+    ProgramSketch program;
+    std::int64_t number = 0;
+    program.steps(static_cast<int>(forward_us.size()), [&](ProgramSketch& p) {
+      p.cpu_op("aten::mm", 500);
+      p.begin_op("Clip", {.sequence = number}).pass(forward_us.begin()[number]).end();
+      p.begin_op("autograd::engine::evaluate_function: ClipBackward",
+                 {.sequence = number++, .fwd_thread = 1});
+      p.pass(500).end();
+    });
+    return find_by_rule(program.trace(), "slow-backward");
+  };
+  EXPECT_FALSE(drawn({10, 10, 40, 40}));
+  EXPECT_TRUE(drawn({10, 10, 10, 40}));
+}
+
 // autograd.grad(is_grads_batched=True): 24 gradients go through one node, whose mm runs as a matmul of 24.
 TEST(SlowBackwardTest, IsQuietAboutNodesThatTakeManyGradientsAtOnce) {
   const auto inputs = [](const char* dims) {
