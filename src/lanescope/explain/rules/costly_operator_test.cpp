@@ -172,6 +172,32 @@ TEST(CostlyOperatorTest, SeesTransformsOfPrimeLengths) {
   EXPECT_EQ(back("8208"), "");
 }
 
+// index_add that runs as index_put_ with accumulate: only deterministic algorithms do that.
+TEST(CostlyOperatorTest, KnowsDeterministicSums) {
+  const auto action = [](std::string_view around) {
+    return action_of(step_with("aten::index_put_", 300, "indexing_backward_kernel<float>", around));
+  };
+  EXPECT_THAT(action("aten::index_add"), ::testing::HasSubstr("use_deterministic_algorithms"));
+  EXPECT_THAT(action({}), ::testing::HasSubstr("index_add_ or scatter_add_"));
+  EXPECT_EQ(action_of(step_with("aten::index_add", 300, "indexFuncLargeIndex")), "");
+}
+
+// What comes after the sort takes all of it, or cuts it.
+TEST(CostlyOperatorTest, LeavesAnOrderThatIsUsedWholeAlone) {
+  const auto action = [](const char* next) {
+    ProgramSketch program;
+    const auto wide = inputs("[[512, 16384], []]", R"(["float", ""])", "", "");
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::sort", wide).kernel("radix_sort", 300).end();
+      p.begin_op(next, wide).kernel("k", 10).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_EQ(action("aten::gather"), "");
+  EXPECT_THAT(action("aten::slice"), ::testing::HasSubstr("topk"));
+  EXPECT_THAT(action("aten::select"), ::testing::HasSubstr("topk"));
+}
+
 TEST(CostlyOperatorTest, KnowsMaxNorm) {
   EXPECT_THAT(action_of(step_with("aten::embedding_renorm_", 300)),
               ::testing::HasSubstr("max_norm"));

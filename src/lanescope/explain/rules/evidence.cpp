@@ -28,8 +28,9 @@ std::string line_of_stack(std::string_view stack) {
 }  // namespace
 
 bool is_of_library(std::string_view frame) {
-  for (const std::string_view part : {"torch/", "torch\\", "site-packages", "dist-packages",
-                                      "<built-in", "<string>", "contextlib.py", "threading.py"})
+  for (const std::string_view part :
+       {"torch/", "torch\\", "site-packages", "dist-packages", "numpy/", "<built-in", "<string>",
+        "contextlib.py", "threading.py"})
     if (frame.find(part) != std::string_view::npos) return true;
   return false;
 }

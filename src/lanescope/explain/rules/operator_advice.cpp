@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lanescope/explain/rules/operator_fits.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 
 namespace lanescope::explain::rules {
@@ -73,77 +74,14 @@ constexpr char kSmallFactorsMore[] =
     "holds the result will do; for a spectrum, padding changes the frequencies of the bins";
 
 using analysis::TensorArguments;
-
-// One matrix that fills a small part of a GPU.
-bool is_small_matrix(const TensorArguments& inputs) {
-  const auto matrix = inputs.tensor(0);
-  return matrix && matrix->rank() == 2 && matrix->elements() <= 512.0 * 512.0;
-}
-
-// More classes than a product with the one-hot matrix is good for, or a number that is not recorded.
-bool has_many_classes(const TensorArguments& inputs) {
-  const auto classes = inputs.value(1);
-  return !classes || !classes->integer || *classes->integer < 0 || *classes->integer > 64;
-}
-
-// [into, dim, index, source]: hundreds of rows for each of a few.
-bool adds_into_few_rows(const TensorArguments& inputs) {
-  const auto into = inputs.tensor(0), index = inputs.tensor(2);
-  const auto dim = inputs.value(1);
-  if (!into || !index || !dim || !dim->integer) return false;
-  const auto rank = static_cast<std::int64_t>(into->rank());
-  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
-  if (at < 0 || at >= rank) return false;
-  const std::int64_t rows = into->dims[static_cast<std::size_t>(at)];
-  return rows > 0 && rows <= 64 && index->elements() >= 256 * static_cast<double>(rows);
-}
-
-// A row of the last dimension is spread over at least one sector of 32 bytes an element.
-bool reads_spread_rows(const TensorArguments& inputs) {
-  const auto table = inputs.tensor(0);
-  return table && table->rank() >= 2 && table->strides && table->dim(0) >= 16 &&
-         table->strides->back() >= 32 / table->type->size_bytes;
-}
-
-// Reduces along a dimension whose neighbours are 32 bytes apart or more, while those of another lie side
-// by side: [self, dim, ...].
-bool reduces_across_rows(const TensorArguments& inputs) {
-  const auto tensor = inputs.tensor(0);
-  const auto dim = inputs.value(1);
-  if (!tensor || tensor->rank() < 2 || !tensor->strides || !dim || !dim->integer) return false;
-  const auto rank = static_cast<std::int64_t>(tensor->rank());
-  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
-  if (at < 0 || at >= rank || tensor->dims[static_cast<std::size_t>(at)] < 16) return false;
-  return (*tensor->strides)[static_cast<std::size_t>(at)] >= 32 / tensor->type->size_bytes;
-}
-
-// Libraries have fast kernels for small factors; cuFFT has them up to 127.
-bool has_large_prime_factor(std::int64_t length) {
-  if (length < 256) return false;
-  for (std::int64_t factor = 2; factor <= 127; ++factor)
-    while (length % factor == 0) length /= factor;
-  return length > 1;
-}
-
-// [input, dims, ...]: along one of its dimensions.
-bool transforms_large_prime(const TensorArguments& inputs) {
-  const auto input = inputs.tensor(0);
-  for (std::size_t count = 1; input && count <= 3; ++count)
-    if (const auto dims = inputs.list(1, count))
-      return std::any_of(dims->begin(), dims->end(), [&](std::int64_t dim) {
-        const auto rank = static_cast<std::int64_t>(input->rank());
-        const std::int64_t at = dim < 0 ? dim + rank : dim;
-        return at >= 0 && at < rank &&
-               has_large_prime_factor(input->dims[static_cast<std::size_t>(at)]);
-      });
-  return false;
-}
-
-// [input, dims, normalization, length of the result].
-bool returns_large_prime(const TensorArguments& inputs) {
-  const auto length = inputs.value(3);
-  return length && length->integer && has_large_prime_factor(*length->integer);
-}
+constexpr char kSortsEqual[] = "sorts its indices, as use_deterministic_algorithms(True) demands";
+constexpr char kNotDeterministic[] =
+    "Switch use_deterministic_algorithms off where last digits may differ";
+constexpr char kNotDeterministicMore[] =
+    "without torch.use_deterministic_algorithms(True) index_add adds in parallel; sums may then "
+    "differ in their last digits from run to run";
+constexpr char kDeterministic[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html";
 
 constexpr char kAcrossRows[] = "reads along a dimension whose elements lie far apart in memory";
 constexpr char kThatDimensionLast[] =
@@ -212,6 +150,8 @@ constexpr std::array kAdvice = {
         "each element of a row is in another sector of memory, of which the rest is read "
         "for nothing; right as it is if columns are read",
         kIndexing, reads_spread_rows},
+    OperatorAdvice{"aten::index_add", "indexing_backward_kernel", "", 1, kSortsEqual,
+                   kNotDeterministic, kNotDeterministicMore, kDeterministic},
     OperatorAdvice{
         "aten::index_add_", "", "", 1, "adds many rows into a few, where they wait for each other",
         "For few classes use a product: F.one_hot(index, n).to(x.dtype).T @ x",
@@ -219,7 +159,7 @@ constexpr std::array kAdvice = {
         "matrix (few classes), or a sort and torch.segment_reduce, adds them in parallel",
         kIndexAdd, adds_into_few_rows},
     OperatorAdvice{
-        "aten::index_put_", "indexing_backward_kernel", "", 1,
+        "aten::index_put_", "indexing_backward_kernel", "aten::index_add", 1,
         "with accumulate sorts all indices and adds equal ones one after another",
         "Use index_add_ or scatter_add_ instead of index_put_(accumulate=True)",
         "index_add_ and scatter_add_ add in parallel; for few distinct indices a product "
@@ -280,7 +220,7 @@ constexpr std::array kAdvice = {
                    "If only the largest are used: torch.topk(x, k)",
                    "torch.topk(x, k) finds the k largest without sorting all; keep an order that "
                    "does not change",
-                   kTorch},
+                   kTorch, nullptr, is_used_whole},
 };
 
 }  // namespace
@@ -321,6 +261,7 @@ const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
     return nullptr;
   std::optional<TensorArguments> inputs;
   for (; row != kAdvice.end() && row->op == name; ++row) {
+    if (row->unless && row->unless(facts, op)) continue;
     if (!row->fits) return row;
     if (!inputs) inputs.emplace(operator_inputs(trace, op));
     if (row->fits(*inputs)) return row;

@@ -20,6 +20,8 @@ struct OperatorAdvice {
   const char* source;          // where this is documented
   // Of calls whose inputs are recorded and say so; null: of any call.
   bool (*fits)(const analysis::TensorArguments& inputs) = nullptr;
+  // Not of calls of which this holds; null: of any call.
+  bool (*unless)(const Facts& facts, SliceId op) = nullptr;
 };
 
 // By operator; of one operator, rows for some inputs come before the row for all.

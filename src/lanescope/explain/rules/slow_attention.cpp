@@ -73,7 +73,12 @@ void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding
   const auto& device = kernel_facts(facts).roofline.device;
   const bool is_nvidia = device.compute_major.has_value();
   const bool is_hopper = device.compute_major == 9;
-  if (is_nvidia && used == AttentionBackend::kOther) {
+  if (is_nvidia && longest.work->type == "f32") {
+    finding.try_next.push_back(
+        "run the attention in bfloat16 or float16: FlashAttention and cuDNN's attention use the "
+        "tensor cores, and take no float32");
+    finding.action = say("Run attention in bfloat16 or float16: the fast kernels take no float32");
+  } else if (is_nvidia && used == AttentionBackend::kOther) {
     finding.try_next.push_back(
         is_hopper ? "try another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or "
                     "FlashAttention 3"

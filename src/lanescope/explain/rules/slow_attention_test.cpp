@@ -61,6 +61,19 @@ TEST(SlowAttentionTest, IsQuietAboveItAndCountsCausalWorkByHalf) {
       find_in_steps("slow-attention", [](ProgramSketch& p) { draw_fused(p, 160, "True"); }));
 }
 
+// FlashAttention and cuDNN's attention take half precision only.
+TEST(SlowAttentionTest, AdvisesHalfPrecisionForFloat32) {
+  const auto finding = find_in_steps("slow-attention", [](ProgramSketch& p) {
+    p.op("aten::_scaled_dot_product_efficient_attention",
+         shapes("[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], [], [], []]",
+                R"(["float", "float", "float", "", "", ""])"),
+         "fmha_cutlassF_f32_aligned_64x64_rf_sm80", 9000);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("bfloat16"));
+  EXPECT_THAT(finding->action.pattern, ::testing::Not(::testing::HasSubstr("CUDNN")));
+}
+
 // A causal mask is one of query length x key length; a mask of padding is not.
 TEST(SlowAttentionTest, AdvisesIsCausalForASquareMaskOnly) {
   const auto advice = [](const std::string& mask) {

@@ -1,0 +1,100 @@
+#include "lanescope/explain/rules/operator_fits.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "lanescope/explain/rules/operator_inputs.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::TensorArguments;
+
+namespace {
+
+// Libraries have fast kernels for small factors; cuFFT has them up to 127.
+bool has_large_prime_factor(std::int64_t length) {
+  if (length < 256) return false;
+  for (std::int64_t factor = 2; factor <= 127; ++factor)
+    while (length % factor == 0) length /= factor;
+  return length > 1;
+}
+
+}  // namespace
+
+bool is_small_matrix(const TensorArguments& inputs) {
+  const auto matrix = inputs.tensor(0);
+  return matrix && matrix->rank() == 2 && matrix->elements() <= 512.0 * 512.0;
+}
+
+bool has_many_classes(const TensorArguments& inputs) {
+  const auto classes = inputs.value(1);
+  return !classes || !classes->integer || *classes->integer < 0 || *classes->integer > 64;
+}
+
+bool adds_into_few_rows(const TensorArguments& inputs) {
+  const auto into = inputs.tensor(0), index = inputs.tensor(2);
+  const auto dim = inputs.value(1);
+  if (!into || !index || !dim || !dim->integer) return false;
+  const auto rank = static_cast<std::int64_t>(into->rank());
+  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+  if (at < 0 || at >= rank) return false;
+  const std::int64_t rows = into->dims[static_cast<std::size_t>(at)];
+  return rows > 0 && rows <= 64 && index->elements() >= 256 * static_cast<double>(rows);
+}
+
+bool reads_spread_rows(const TensorArguments& inputs) {
+  const auto table = inputs.tensor(0);
+  return table && table->rank() >= 2 && table->strides && table->dim(0) >= 16 &&
+         table->strides->back() >= 32 / table->type->size_bytes;
+}
+
+bool reduces_across_rows(const TensorArguments& inputs) {
+  const auto tensor = inputs.tensor(0);
+  const auto dim = inputs.value(1);
+  if (!tensor || tensor->rank() < 2 || !tensor->strides || !dim || !dim->integer) return false;
+  const auto rank = static_cast<std::int64_t>(tensor->rank());
+  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+  if (at < 0 || at >= rank || tensor->dims[static_cast<std::size_t>(at)] < 16) return false;
+  return (*tensor->strides)[static_cast<std::size_t>(at)] >= 32 / tensor->type->size_bytes;
+}
+
+bool transforms_large_prime(const TensorArguments& inputs) {
+  const auto input = inputs.tensor(0);
+  for (std::size_t count = 1; input && count <= 3; ++count)
+    if (const auto dims = inputs.list(1, count))
+      return std::any_of(dims->begin(), dims->end(), [&](std::int64_t dim) {
+        const auto rank = static_cast<std::int64_t>(input->rank());
+        const std::int64_t at = dim < 0 ? dim + rank : dim;
+        return at >= 0 && at < rank &&
+               has_large_prime_factor(input->dims[static_cast<std::size_t>(at)]);
+      });
+  return false;
+}
+
+bool returns_large_prime(const TensorArguments& inputs) {
+  const auto length = inputs.value(3);
+  return length && length->integer && has_large_prime_factor(*length->integer);
+}
+
+bool is_used_whole(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto sorted = operator_inputs(trace, op).tensor(0);
+  if (!sorted) return false;
+  constexpr std::uint32_t kFurthest = 64;  // slices
+  const Track& track = trace.track(op);
+  const std::uint32_t last = std::min(track.first_slice + track.slice_count, raw(op) + kFurthest);
+  for (std::uint32_t i = raw(op) + 1; i < last; ++i) {
+    const SliceId next{i};
+    if (trace.kind(next) != CategoryKind::kCpuOp || trace.start_ns(next) < trace.end_ns(op))
+      continue;
+    const auto input = operator_inputs(trace, next).tensor(0);
+    if (!input || input->dims != sorted->dims) continue;
+    const std::string_view name = trace.name(next);
+    return name != "aten::slice" && name != "aten::select" && name != "aten::narrow" &&
+           name != "aten::index" && name != "aten::split" && name != "aten::detach";
+  }
+  return false;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,26 @@
+// Which calls the rows of the table of costly operators are for, by their recorded inputs.
+#pragma once
+#include "lanescope/analysis/tensor_arguments.h"
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// One matrix that fills a small part of a GPU.
+bool is_small_matrix(const analysis::TensorArguments& inputs);
+// More classes than a product with the one-hot matrix is good for, or a number that is not recorded.
+bool has_many_classes(const analysis::TensorArguments& inputs);
+// [into, dim, index, source]: hundreds of rows for each of a few.
+bool adds_into_few_rows(const analysis::TensorArguments& inputs);
+// A row of the last dimension is spread over at least one sector of 32 bytes an element.
+bool reads_spread_rows(const analysis::TensorArguments& inputs);
+// Reduces along a dimension whose neighbours are 32 bytes apart or more, while those of another lie side
+// by side: [self, dim, ...].
+bool reduces_across_rows(const analysis::TensorArguments& inputs);
+// [input, dims, ...]: along one of its dimensions.
+bool transforms_large_prime(const analysis::TensorArguments& inputs);
+// [input, dims, normalization, length of the result].
+bool returns_large_prime(const analysis::TensorArguments& inputs);
+// The next operator on the thread that takes a tensor of the sorted shape is no cut: all of the order is used.
+bool is_used_whole(const Facts& facts, SliceId op);
+
+}  // namespace lanescope::explain::rules
