@@ -11,7 +11,8 @@ namespace {
 
 using analysis::Sizes;
 
-constexpr std::size_t kMostCalls = 256;
+constexpr std::size_t kMostCalls = 256;   // of a run
+constexpr std::size_t kMostTensors = 64;  // of a call
 
 class RunFinder {
  public:
@@ -24,7 +25,7 @@ class RunFinder {
         kind == ResultKind::kSeries || kind == ResultKind::kFill || kind == ResultKind::kFillLike;
     if (!is_source && run_.calls.empty()) return;  // most operators: their inputs are not read
     const auto inputs = taken_tensors(trace_, op);
-    if (!inputs) return close();
+    if (!inputs || inputs->tensors.size() > kMostTensors) return close();
     if (is_source && kind != ResultKind::kFillLike && !inputs->tensors.empty()) return close();
     if (!is_source && !are_made_here(*inputs)) return close();
     auto size = result_size(trace_, op, kind, *inputs);

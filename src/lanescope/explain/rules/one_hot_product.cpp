@@ -54,7 +54,8 @@ struct OneHotProduct {
 std::optional<Matrix> matrix_of(const Trace& trace, SliceId op) {
   const auto inputs = operator_inputs(trace, op);
   const auto index = inputs.tensor(0);
-  if (!index) return std::nullopt;
+  constexpr double kMostRows = 1e15;  // more is damage
+  if (!index || index->elements() > kMostRows) return std::nullopt;
   Matrix matrix{static_cast<std::int64_t>(index->elements()), 0, op};
   if (const auto classes = inputs.value(1); classes && classes->integer && *classes->integer > 0)
     matrix.classes = *classes->integer;

@@ -156,7 +156,9 @@ std::optional<Sizes> joined_size(const TakenTensors& inputs, bool is_stack) {
   if (at < 0 || at >= rank) return std::nullopt;
   for (std::size_t i = 1; i < inputs.tensors.size(); ++i) {
     if (inputs.tensors[i].size() != size.size()) return std::nullopt;
-    size[static_cast<std::size_t>(at)] += inputs.tensors[i][static_cast<std::size_t>(at)];
+    std::int64_t& sum = size[static_cast<std::size_t>(at)];
+    if (__builtin_add_overflow(sum, inputs.tensors[i][static_cast<std::size_t>(at)], &sum))
+      return std::nullopt;
   }
   return size;
 }
@@ -167,7 +169,10 @@ std::optional<Sizes> repeated_size(const TakenTensors& inputs) {
     return std::nullopt;
   Sizes size = *times;
   const Sizes& from = inputs.tensors[0];
-  for (std::size_t k = 0; k < from.size(); ++k) size[size.size() - from.size() + k] *= from[k];
+  for (std::size_t k = 0; k < from.size(); ++k) {
+    std::int64_t& product = size[size.size() - from.size() + k];
+    if (__builtin_mul_overflow(product, from[k], &product)) return std::nullopt;
+  }
   return size;
 }
 

@@ -116,5 +116,20 @@ TEST(RepeatedConstantsTest, FollowsMasksAndTellsEqualShapesApart) {
   EXPECT_EQ(finding->at_stake_ns, us(800));
 }
 
+// Sizes of a damaged file: their product is no number, so the run ends before the operator.
+TEST(RepeatedConstantsTest, EndsAtSizesThatNoTensorHas) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int layer = 0; layer < 4; ++layer) {
+      make(p, "aten::arange", 64);
+      compute(p, "aten::repeat", "[[64], []]", R"(["float", "ScalarList"])",
+              R"(["", "[9000000000000000000]"])");
+    }
+  });
+  const auto finding = find_by_rule(program.trace(), "repeated-constants");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(400));  // arange alone
+}
+
 }  // namespace
 }  // namespace lanescope::explain
