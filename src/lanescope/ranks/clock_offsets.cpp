@@ -19,20 +19,15 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/ranks/clock_pairs.h"
 
 namespace lanescope::ranks {
 namespace {
 
 using analysis::lower_median;
 
-// Ranks leave a collective one after the other while the last pieces travel. Measured on rings of
-// four GPUs: 5 to 13 % of the time in which all are present (docs/measurements/ranks.md).
-// The offset of two ranks is off by the difference of how late each leaves: if that is anywhere within
-// 12 %, less than 10.8 % in 99 of 100 cases.
-constexpr std::int64_t kLeavingShare = 9;
 // Who leaves late by a share of a transfer is late by less in a short one: the shorter half counts.
 constexpr std::size_t kLeastSamples = 8;
-constexpr std::int64_t kLeastErrorNs = 5'000;
 constexpr std::int64_t kDriftWindowNs = 5'000'000'000;
 constexpr std::size_t kDriftSamples = 16, kMostDriftSamples = 64;
 constexpr int kRefinements = 3;
@@ -94,6 +89,7 @@ class OffsetFinder {
     for (int i = 0; i < kRefinements; ++i) refine();
     fit_drifts();
     judge();
+    link_clocks_by_pairs(layout_, matching_, workers_, &clocks_);
     return std::move(clocks_);
   }
 
@@ -303,10 +299,10 @@ class OffsetFinder {
     for (std::int64_t& each : apart) each = std::abs(each - usual);
     const double spread = 3 * 1.4826 * static_cast<double>(lower_median(apart)) /
                           std::sqrt(static_cast<double>(apart.size()));
-    clock.error_ns = std::max(kLeastErrorNs, lower_median(together) / kLeavingShare) +
+    clock.error_ns = std::max(kLeastClockErrorNs, lower_median(together) / kLeavingShare) +
                      static_cast<std::int64_t>(spread);
     if (!clock.contradicts)
-      clock.error_ns = std::min(clock.error_ns, std::max({kLeastErrorNs, highest, -lowest}));
+      clock.error_ns = std::min(clock.error_ns, std::max({kLeastClockErrorNs, highest, -lowest}));
     return clock;
   }
 

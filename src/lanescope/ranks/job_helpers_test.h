@@ -56,6 +56,11 @@ class DrawnRank {
                                     exposed * 1000});
     return *this;
   }
+  // What its CPU does while the device waits, in all steps together.
+  DrawnRank& host_part(const std::string& name, std::int64_t us) {
+    summary_.host_parts.push_back({name, us * 1000});
+    return *this;
+  }
   RankSummary summary() const { return summary_; }
   RankFile file() const { return {summary_.file, summary_}; }
 

@@ -19,6 +19,7 @@ constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kNoOverlapShare = 0.
                  kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02, kSlowLink = 0.7;
 constexpr std::size_t kLeastGroups = 3;
 constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
+constexpr std::int64_t kUnequalEnds = 2;  // steps
 
 double ms(double ns) { return ns / 1e6; }
 
@@ -109,18 +110,36 @@ void note_trust(const Job& job, JobVerdict& verdict) {
     add(verdict, NoteKind::kSample,
         "The files do not say how many ranks the job has. If some are missing, a late one among "
         "them looks like a slow network here.");
-  if (verdict.kind != VerdictKind::kUnknown && verdict.steps < kFewSteps)
+  if (verdict.steps > 0 && verdict.steps < kFewSteps)
     add(verdict, NoteKind::kShortSteps,
         fmt::format("Only {} step{} could be compared; record at least {} for a firm verdict.",
                     verdict.steps, verdict.steps == 1 ? "" : "s", kFewSteps + 1));
   const bool late_host = verdict.kind == VerdictKind::kStraggler && !verdict.causes.empty() &&
                          verdict.causes.front().cause == LateCause::kHost;
-  const bool is_events = !verdict.host_part.starts_with("code without events");
-  if (late_host && (is_events || static_cast<double>(verdict.late_ns) <
-                                     0.2 * static_cast<double>(verdict.step_ns)))
+  if (late_host &&
+      (is_cpu_in_events(verdict) || static_cast<double>(verdict.late_ns) <
+                                        kProfilerShare * static_cast<double>(verdict.step_ns)))
     add(verdict, NoteKind::kProfiler,
         "The profiler slows the CPU down, and not equally on all ranks. Compare the step times of "
         "a run without it before changing code.");
+}
+
+// Without an end that most ranks have, as with two ranks: which of them is whole is unknown.
+void note_different_ends(const std::map<std::int64_t, std::vector<std::int64_t>>& by_end,
+                         JobVerdict& verdict) {
+  const auto& [first, early] = *by_end.begin();
+  const auto& [last, late] = *by_end.rbegin();
+  if (first > last - kUnequalEnds) return;
+  const auto text = [](const std::vector<std::int64_t>& ranks, std::int64_t step) {
+    const bool one = ranks.size() == 1;
+    return fmt::format("{} {} {} with step {}", one ? "rank" : "ranks", ranks_text(ranks),
+                       one ? "ends" : "end", step);
+  };
+  add(verdict, NoteKind::kUnequalSteps,
+      fmt::format("The recordings end with different steps: {}, {}. One recording is shorter, or a "
+                  "process stopped; the files do not say which. Only steps that all have are "
+                  "compared.",
+                  text(early, first), text(late, last)));
 }
 
 // Recordings of one schedule may differ by a step at their ends.
@@ -136,11 +155,12 @@ void note_steps(const Job& job, JobVerdict& verdict) {
   const auto usual = std::max_element(
       by_end.begin(), by_end.end(),
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  if (usual == by_end.end() || usual->second.size() * 2 <= known) return;
+  if (usual == by_end.end()) return;
+  if (usual->second.size() * 2 <= known) return note_different_ends(by_end, verdict);
   std::vector<std::int64_t> early;
   std::int64_t last = usual->first;
   for (const auto& [end, ranks] : by_end) {
-    if (end > usual->first - 2) continue;
+    if (end > usual->first - kUnequalEnds) continue;
     early.insert(early.end(), ranks.begin(), ranks.end());
     last = std::min(last, end);
   }
@@ -197,6 +217,11 @@ bool has_all_ranks(const Job& job) {
 
 }  // namespace
 
+bool is_cpu_in_events(const JobVerdict& verdict) {
+  return !verdict.causes.empty() && verdict.causes.front().cause == LateCause::kHost &&
+         !verdict.host_part.starts_with("code without events");
+}
+
 const char* note_name(NoteKind kind) {
   switch (kind) {
     case NoteKind::kNotHidden:
@@ -225,7 +250,7 @@ void add_job_notes(const Job& job, JobVerdict& verdict) {
   const Means means = means_of(job);
   if (verdict.kind == VerdictKind::kPipeline) {
     // What sends and receives cost besides the waits is not known well enough for more notes.
-  } else if (verdict.kind != VerdictKind::kUnknown) {
+  } else if (verdict.steps > 0) {  // something was compared
     note_waits(means, verdict);
     if (has_all_ranks(job)) {
       note_overlap(means, verdict);

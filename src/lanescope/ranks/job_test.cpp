@@ -239,6 +239,51 @@ TEST(JobTest, ARankThatEndsEarlierThanTheOthersIsNamed) {
                   "Rank 1 ends with step 2, most ranks end with step 5"));
 }
 
+// With two ranks there is no majority: both ends are named.
+TEST(JobTest, TwoRanksThatEndDifferentlyAreBothNamed) {
+  const auto job_of_two = [](std::int64_t of_rank_1) {
+    std::vector<RankFile> files;
+    for (std::int64_t number = 0; number < 2; ++number) {
+      DrawnRank rank(number, 2);
+      for (std::int64_t i = 0; i < (number == 1 ? of_rank_1 : 6); ++i)
+        rank.step(i, i * 1000, 800, 0, 200).call(i * 1000 + 800, i * 1000 + 1000, 200);
+      files.push_back(rank.file());
+    }
+    return judge_job(*build_job(std::move(files)));
+  };
+  EXPECT_TRUE(has(job_of_two(4), NoteKind::kUnequalSteps,
+                  "different steps: rank 1 ends with step 3, rank 0 ends with step 5."));
+  EXPECT_FALSE(has(job_of_two(5), NoteKind::kUnequalSteps, ""));
+}
+
+// Rank 1 is 150 of 1000 us late in each step, or 250, by its CPU.
+JobVerdict job_with_a_slow_cpu(std::int64_t late_us, const std::string& part) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 2; ++number) {
+    DrawnRank rank(number, 2);
+    const std::int64_t late = number == 1 ? late_us : 0;
+    for (std::int64_t i = 0; i < 4; ++i)
+      rank.step(i, i * 1000, 500, late, 500 - late)
+          .call(i * 1000 + 500 + late, i * 1000 + 1000, 500 - late);
+    files.push_back(rank.host_part(part, 4 * (50 + late)).file());
+  }
+  return judge_job(*build_job(std::move(files)));
+}
+
+// In the same operators as on the other rank a profiler may make such a difference; in code without events,
+// or beyond a fifth of the step, it does not.
+TEST(JobTest, ACpuThatAProfilerMayHaveSlowedIsNoStraggler) {
+  const JobVerdict verdict = job_with_a_slow_cpu(150, "aten::mm's own CPU time");
+  EXPECT_EQ(verdict.kind, VerdictKind::kUnknown);
+  EXPECT_TRUE(
+      verdict.reason.starts_with("rank 1 is 0.15 ms later than the others in each step (15 % "
+                                 "of 1.00 ms), but only by the CPU"))
+      << verdict.reason;
+  EXPECT_EQ(job_with_a_slow_cpu(150, "code without events in forward").kind,
+            VerdictKind::kStraggler);
+  EXPECT_EQ(job_with_a_slow_cpu(250, "aten::mm's own CPU time").kind, VerdictKind::kStraggler);
+}
+
 // The near miss: recordings of one schedule may differ by a step at their ends.
 TEST(JobTest, OneStepLessIsNoNote) {
   EXPECT_FALSE(has(job_with_steps(5), NoteKind::kUnequalSteps, ""));

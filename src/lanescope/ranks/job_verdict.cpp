@@ -17,6 +17,7 @@
 #include "lanescope/analysis/steps.h"
 #include "lanescope/ranks/job_notes.h"
 #include "lanescope/ranks/pipeline_waits.h"
+#include "lanescope/ranks/roster.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -46,6 +47,7 @@ class Judge {
     measure();
     if (!find_straggler() && !find_rotating() && !find_uneven())
       verdict_.kind = VerdictKind::kBalanced;
+    if (is_within_profilers_reach()) withdraw();
     add_job_notes(job_, verdict_);
     return std::move(verdict_);
   }
@@ -56,10 +58,12 @@ class Judge {
     if (job_.compared.size() < 2) return "no two ranks hold the same whole steps";
     if (job_.matching.waited_count == 0) return "no collective was found on more than one rank";
     for (const std::uint32_t rank : job_.compared)
-      if ((!job_.clocks[rank].known || job_.clocks[rank].contradicts) && measure_pipeline(job_))
+      if ((!job_.clocks[rank].known || job_.clocks[rank].by_pairs ||
+           job_.clocks[rank].contradicts) &&
+          measure_pipeline(job_))
         return fmt::format(
-            "waits for neighbouring stages are too small for one, and sends and "
-            "receives do not link the clock of rank {}",
+            "waits for neighbouring stages are too small for one, and no collective links the "
+            "clock of rank {}",
             job_.numbers[rank]);
       else if (!job_.clocks[rank].known || job_.clocks[rank].contradicts)
         return fmt::format("the clock of rank {} could not be aligned", job_.numbers[rank]);
@@ -126,6 +130,36 @@ class Judge {
       most = std::max(most, times.own_ns);
     }
     return most - least;
+  }
+
+  // A rank's CPU that is a little slower in the same operators and calls as on the other ranks: a profiler
+  // slows each of them, and not equally on all CPUs.
+  bool is_within_profilers_reach() const {
+    return verdict_.kind == VerdictKind::kStraggler && is_cpu_in_events(verdict_) &&
+           verdict_.same_kernels.value_or(false) &&
+           static_cast<double>(verdict_.late_ns) <
+               kProfilerShare * static_cast<double>(verdict_.step_ns);
+  }
+
+  void withdraw() {
+    verdict_.reason = fmt::format(
+        "{} {} {:.2f} ms later than the others in each step ({:.0f} % of {:.2f} ms), but only by "
+        "the CPU, in operators and calls that the others make as well. A profiler can slow one "
+        "CPU by as much; compare the step times of a run without it",
+        verdict_.ranks.size() == 1 ? "rank" : "ranks",
+        ranks_text(verdict_.ranks) + (verdict_.ranks.size() == 1 ? " is" : " are"),
+        static_cast<double>(verdict_.late_ns) / 1e6,
+        100 * static_cast<double>(verdict_.late_ns) / static_cast<double>(verdict_.step_ns),
+        static_cast<double>(verdict_.step_ns) / 1e6);
+    verdict_.kind = VerdictKind::kUnknown;
+    verdict_.ranks.clear();
+    verdict_.causes.clear();
+    verdict_.host_part.clear();
+    verdict_.late_ns = verdict_.host_part_ns = 0;
+    verdict_.late_steps = 0;
+    verdict_.since_step = -1;
+    verdict_.since_start = false;
+    verdict_.same_kernels.reset();
   }
 
   // In this step, the least lateness of the late ones minus the most of the others.

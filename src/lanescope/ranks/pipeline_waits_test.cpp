@@ -9,7 +9,7 @@ namespace {
 
 // Two stages, `m` micro-batches, one step of forward passes each of `first` and `second` us, transfers of
 // 10 us: stage 0 computes and sends; stage 1 receives and computes, then sends one result back. Clocks are
-// 7 ms apart, and nothing links them.
+// 7 ms apart, and no collective links them.
 std::vector<RankFile> pipeline_job(std::int64_t m, std::int64_t first, std::int64_t second,
                                    int steps = 4) {
   DrawnRank zero(0, 2), one(1, 2, 7000);
@@ -55,7 +55,8 @@ TEST(PipelineWaitsTest, TheBubbleOfEqualStagesIsMeasuredWithoutClocks) {
   EXPECT_EQ(job->times[1].stage.first_ns, 100'000);
   EXPECT_EQ(job->times[1].stage.between_ns + job->times[1].stage.last_ns, 0);
   EXPECT_EQ(job->times[1].stage.receives, 2u);
-  EXPECT_FALSE(job->clocks[1].known);
+  EXPECT_TRUE(job->clocks[1].known && job->clocks[1].by_pairs);
+  EXPECT_EQ(job->clocks[1].offset_ns, 7'000'000);
   const JobVerdict verdict = judge_job(*job);
   ASSERT_EQ(verdict.kind, VerdictKind::kPipeline);
   EXPECT_EQ(verdict.late_ns, 100'000);
