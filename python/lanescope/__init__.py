@@ -46,7 +46,7 @@ from .explanations import CpuWall, CpuWalls, DeviceWalls, Evidence, Explanation,
 from .function_event import FunctionEvent
 from .kernel_names import KernelName, kernel_name
 from .profiler import profile
-from .ranks import JobVerdict, Ranks, read_ranks
+from .ranks import Hang, JobVerdict, Ranks, RanksCheck, RanksDiff, read_hang, read_ranks
 from .tables import Table
 from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read, read_trace, sql, sql_schema, write_kineto_json
 
@@ -90,6 +90,7 @@ __all__ = [
     "key_averages",
     "kineto_json",
     "profile",
+    "read_hang",
     "read_ranks",
     "read",
     "read_trace",

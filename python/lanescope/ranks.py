@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Union
 
 from . import _core
 
@@ -34,9 +34,11 @@ class JobVerdict:
 class Ranks:
     """The ranks of a job. `data` has everything, as in docs/formats/json_output.md#ranks."""
 
-    def __init__(self, data: Dict[str, Any], text: str) -> None:
-        self.data, self._text = data, text
-        found = data["verdict"]
+    def __init__(self, job: _core.RankJob) -> None:
+        self._job = job
+        answer, self._text = job.answer()
+        self.data: Dict[str, Any] = json.loads(answer)
+        found = self.data["verdict"]
         self.verdict = JobVerdict(found["kind"], found["text"], found["ranks"], found["late_ns"], found["threshold_ns"],
                                   found["step_ns"], [note["text"] for note in found["notes"]])
 
@@ -68,12 +70,74 @@ class Ranks:
 
         return np.array([step[name] for step in self.data["steps"]], dtype=np.int64)
 
+    def diff(self, other: "Union[Ranks, Path, Sequence[Path]]") -> "RanksDiff":
+        """What changed from this job to the other one: parts of the step, ranks, collectives.
+
+        Raises lanescope.Error when the two have nothing to compare.
+        """
+        later = other if isinstance(other, Ranks) else read_ranks(other)
+        return RanksDiff(self._job.diff(later._job))
+
+    def check(self, budget: Path) -> "RanksCheck":
+        """Whether every rank keeps the limits of a budget file (docs/formats/budget.md#jobs).
+
+        Raises lanescope.Error when the file cannot be read or has no such limits.
+        """
+        return RanksCheck(self._job.check(os.fspath(budget)))
+
+
+class _Answer:
+    """`data` is what the command prints with --json (docs/formats/json_output.md), `str()` what it prints without."""
+
+    def __init__(self, answer: Tuple[str, str]) -> None:
+        self.data: Dict[str, Any] = json.loads(answer[0])
+        self._text = answer[1]
+
+    def __str__(self) -> str:
+        return self._text
+
+
+class RanksDiff(_Answer):
+    """What changed between two jobs, as `lanescope ranks diff` says."""
+
+
+class RanksCheck(_Answer):
+    """Whether every rank of a job keeps its limits, as `lanescope ranks check` says."""
+
+    @property
+    def kept(self) -> bool:
+        """All limits are kept, and all could be checked."""
+        return bool(self.data["kept"])
+
+
+class Hang(_Answer):
+    """Why a job hangs, as `lanescope ranks hang` says."""
+
+    @property
+    def findings(self) -> List[str]:
+        """The likeliest cause first; empty: no sign of a hang."""
+        return [finding["text"] for finding in self.data["findings"]]
+
+    @property
+    def remarks(self) -> List[str]:
+        """Files that do not count, and why."""
+        return list(self.data["remarks"])
+
 
 def read_ranks(path: Union[Path, Sequence[Path]], *, workers: int = 0) -> Ranks:
     """Reads the traces of a job's ranks: a folder, a pattern, a file, parts, or a list of these.
 
     `workers`: files to read at a time; 0: one a core. Raises lanescope.Error if nothing can be read.
     """
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    answer, text = _core.read_ranks([os.fspath(each) for each in paths], workers or os.cpu_count() or 1)
-    return Ranks(json.loads(answer), text)
+    return Ranks(_core.read_ranks(_paths(path), workers or os.cpu_count() or 1))
+
+
+def read_hang(path: Union[Path, Sequence[Path]]) -> Hang:
+    """Reads PyTorch's flight-recorder dumps, or the recordings of killed ranks, and says which rank stopped or which
+    collective differs: a folder, a pattern, a file, or a list of these. Raises lanescope.Error if nothing can be read.
+    """
+    return Hang(_core.read_hang(_paths(path)))
+
+
+def _paths(path: Union[Path, Sequence[Path]]) -> List[str]:
+    return [os.fspath(each) for each in ([path] if isinstance(path, (str, os.PathLike)) else path)]

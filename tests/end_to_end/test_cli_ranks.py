@@ -388,6 +388,21 @@ def test_ranks_that_disagree_are_found_in_real_dumps(run, form):
     assert ("called in hang (toy_jobs.py:243)" in text) == (form == "mismatch")
 
 
+def test_a_hang_as_csv_and_as_a_page(run, tmp_path):
+    rows = list(csv.DictReader(run("ranks", "hang", str(DUMPS / "stop"), "--csv").out.splitlines()))
+    assert [row["rank"] for row in rows] == ["0", "1"]
+    assert [row["sequence"] for row in rows] == ["28", "27"] and [row["state"] for row in rows] == ["scheduled", "completed"]
+    assert rows[0]["call"] == "all_reduce" and rows[0]["in_elements"] == "1024" and rows[0]["place"] == "hang (toy_jobs.py:243)"
+    assert [row["findings"] for row in rows] == ["", "not-called"]
+    page = tmp_path / "hang.html"
+    assert run("ranks", "hang", str(DUMPS / "stop"), "--html", str(page)).code == 0
+    text = page.read_text()
+    assert xml.etree.ElementTree.fromstring(text.replace("<!DOCTYPE html>", "", 1)).tag.endswith("html")
+    assert "<h1>Some ranks wait in a collective that others have not called</h1>" in text
+    assert "rank 1 has not called all_reduce of 1024 Float" in text and text.count('<tr class="sum">') == 1
+    assert "exists" in run("ranks", "hang", str(DUMPS / "stop"), "--html", str(page)).complaint()
+
+
 def test_a_missing_dump_and_wrong_files_get_a_line(run, tmp_path):
     shutil.copy(DUMPS / "stop" / "nccl_trace_rank_0", tmp_path / "nccl_trace_rank_0")
     (tmp_path / "nccl_trace_rank_1").write_bytes((DUMPS / "stop" / "nccl_trace_rank_1").read_bytes()[:900])

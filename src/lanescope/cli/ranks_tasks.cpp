@@ -53,9 +53,10 @@ std::string ranks_task_mistake(RanksTask task, const std::vector<std::string>& p
   if (!flags.sort_by.empty() &&
       std::find(kSortColumns.begin(), kSortColumns.end(), flags.sort_by) == kSortColumns.end())
     return fmt::format("--sort-by expects {}; found '{}'", joined_or(kSortColumns), flags.sort_by);
-  if (task != RanksTask::kReport && !report.html_path.empty())
-    return "--html belongs to lanescope ranks JOB, without a word before it";
-  if (task == RanksTask::kHang && report.csv) return "hang prints text or --json, no CSV";
+  if (task != RanksTask::kReport && task != RanksTask::kHang && !report.html_path.empty())
+    return "--html belongs to lanescope ranks JOB, without a word before it, and to lanescope "
+           "ranks "
+           "hang DUMPS";
   return {};
 }
 
@@ -99,6 +100,7 @@ int print_ranks_check(const ranks::Job& job, const std::string& path,
                               report, output);
   return code != kOk || checked.kept() ? code : kFailed;
 }
+
 int print_ranks_hang(const std::vector<std::string>& paths, const RanksReport& report,
                      Output& output) {
   auto files = ranks::read_dump_files(paths, format::format_endings(), [](const std::string& path) {
@@ -106,10 +108,13 @@ int print_ranks_hang(const std::vector<std::string>& paths, const RanksReport& r
   });
   if (files) {
     const auto found = ranks::find_hang(*std::move(files));
+    if (found && !report.html_path.empty())
+      return save_text(report::ranks_hang_html(*found), report.html_path, output);
     if (found)
-      return print_text(
-          report.json ? report::ranks_hang_json(*found) : report::ranks_hang_text(*found), report,
-          output);
+      return print_text(report.json  ? report::ranks_hang_json(*found)
+                        : report.csv ? report::ranks_hang_csv(*found)
+                                     : report::ranks_hang_text(*found),
+                        report, output);
     output.complain("ranks: hang: " + message_of(found.error()));
     return kUsage;
   }

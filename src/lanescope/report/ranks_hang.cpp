@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -46,27 +47,6 @@ const char* state_word(CallState state) {
   return "";
 }
 
-std::string summary(const HangReport& report) {
-  std::set<std::string> versions;
-  bool recordings = false;
-  for (const FlightDump& dump : report.dumps) {
-    versions.insert(one_line(dump.version));
-    recordings |= dump.is_recording;
-  }
-  if (recordings)
-    return fmt::format(
-        "Recordings of {} rank{}: {} calls in {} process group{}. Which of the last "
-        "calls have ended is unknown.",
-        report.dumps.size(), report.dumps.size() == 1 ? "" : "s", format_count(report.calls),
-        report.groups, report.groups == 1 ? "" : "s");
-  return fmt::format(
-      "Flight-recorder dumps of {} rank{} (version {}): {} call{} in {} process "
-      "group{}.",
-      report.dumps.size(), report.dumps.size() == 1 ? "" : "s", fmt::join(versions, " and "),
-      format_count(report.calls), report.calls == 1 ? "" : "s", report.groups,
-      report.groups == 1 ? "" : "s");
-}
-
 const char* title(HangKind kind) {
   switch (kind) {
     case HangKind::kMismatch:
@@ -95,14 +75,14 @@ std::string call_text(const FlightDump& dump, const FlightCall& call) {
   return text;
 }
 
-std::string rank_text(const HangReport& report, std::size_t index) {
-  const HangRank& rank = report.ranks[index];
-  const FlightDump& dump = report.dumps[index];
-  std::string text = rank.open ? call_text(dump, dump.calls[*rank.open])
-                     : rank.ended
-                         ? "in no collective; last " + call_text(dump, dump.calls[*rank.ended])
-                         : "no call";
-  return wrapped(fmt::format("  {}  ", pad_left(std::to_string(rank.rank), 5)), text);
+// As CSV wants it; control characters, also ends of lines, are shown as text.
+std::string csv_quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char letter : one_line(text)) {
+    if (letter == '"') out += '"';
+    out += letter;
+  }
+  return out + '"';
 }
 
 void write_call(JsonWriter& json, std::string_view key, const FlightDump& dump,
@@ -124,28 +104,64 @@ void write_call(JsonWriter& json, std::string_view key, const FlightDump& dump,
 
 }  // namespace
 
+std::string hang_summary(const HangReport& report) {
+  std::set<std::string> versions;
+  bool recordings = false;
+  for (const FlightDump& dump : report.dumps) {
+    versions.insert(one_line(dump.version));
+    recordings |= dump.is_recording;
+  }
+  if (recordings)
+    return fmt::format(
+        "Recordings of {} rank{}: {} calls in {} process group{}. Which of the last "
+        "calls have ended is unknown.",
+        report.dumps.size(), report.dumps.size() == 1 ? "" : "s", format_count(report.calls),
+        report.groups, report.groups == 1 ? "" : "s");
+  return fmt::format(
+      "Flight-recorder dumps of {} rank{} (version {}): {} call{} in {} process "
+      "group{}.",
+      report.dumps.size(), report.dumps.size() == 1 ? "" : "s", fmt::join(versions, " and "),
+      format_count(report.calls), report.calls == 1 ? "" : "s", report.groups,
+      report.groups == 1 ? "" : "s");
+}
+
+std::string hang_text_of(const HangFinding& finding) {
+  return title(finding.kind) + finding.text + ".";
+}
+
+std::string hang_place_of(const HangReport& report, std::size_t index) {
+  const HangRank& rank = report.ranks[index];
+  const FlightDump& dump = report.dumps[index];
+  if (rank.open) return call_text(dump, dump.calls[*rank.open]);
+  if (rank.ended) return "in no collective; last " + call_text(dump, dump.calls[*rank.ended]);
+  return "no call";
+}
+
+std::string no_hang_text(const HangReport& report) {
+  return report.dumps.front().is_recording
+             ? "No sign of a hang: all ranks call the same collectives, and none is a call behind "
+               "another that has called nothing more for a second."
+             : "No sign of a hang: all ranks that have a dump call the same collectives, and every "
+               "call has ended.";
+}
+
 std::string ranks_hang_text(const HangReport& report) {
-  std::string text = wrapped("", summary(report));
+  std::string text = wrapped("", hang_summary(report));
   for (std::size_t i = 0; i < report.remarks.size() && i < kMostHangRemarks; ++i)
     text += wrapped("! ", report.remarks[i]);
   if (report.remarks.size() > kMostHangRemarks)
     text +=
         fmt::format("! and {} more files are left out\n", report.remarks.size() - kMostHangRemarks);
   text += "\n";
-  if (report.findings.empty())
-    text += wrapped(
-        "", report.dumps.front().is_recording
-                ? "No sign of a hang: all ranks call the same collectives, and none is a "
-                  "call behind another that has called nothing more for a second."
-                : "No sign of a hang: all ranks that have a dump call the same collectives, "
-                  "and every call has ended.");
+  if (report.findings.empty()) text += wrapped("", no_hang_text(report));
   for (std::size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i)
-    text += wrapped("", title(report.findings[i].kind) + report.findings[i].text + ".");
+    text += wrapped("", hang_text_of(report.findings[i]));
   if (report.findings.size() > kMostFindings)
     text += fmt::format("and {} more; --json has all\n", report.findings.size() - kMostFindings);
   text += "\n   rank  where it was at the end\n";
   for (std::size_t i = 0; i < report.ranks.size() && i < kMostRankLines; ++i)
-    text += rank_text(report, i);
+    text += wrapped(fmt::format("  {}  ", pad_left(std::to_string(report.ranks[i].rank), 5)),
+                    hang_place_of(report, i));
   if (report.ranks.size() > kMostRankLines)
     text +=
         fmt::format("  and {} more ranks; --json has all\n", report.ranks.size() - kMostRankLines);
@@ -176,6 +192,37 @@ std::string ranks_hang_json(const HangReport& report) {
     json.end_object();
   }
   return json.end_array().take();
+}
+
+std::string ranks_hang_csv(const HangReport& report) {
+  std::string out =
+      "rank,file,calls,state,group,group_description,sequence,call,dtype,in_elements,out_elements,"
+      "timed_out,created_ns,place,findings\n";
+  for (std::size_t i = 0; i < report.ranks.size(); ++i) {
+    const HangRank& rank = report.ranks[i];
+    const FlightDump& dump = report.dumps[i];
+    out += fmt::format("{},{},{}", rank.rank, csv_quoted(rank.file), rank.calls);
+    const std::optional<std::size_t> at = rank.open ? rank.open : rank.ended;
+    if (at) {
+      const FlightCall& call = dump.calls[*at];
+      const auto elements = [](std::int64_t count) {
+        return count < 0 ? std::string() : std::to_string(count);
+      };
+      out += fmt::format(
+          ",{},{},{},{},{},{},{},{},{:d},{},{}", state_word(call.state),
+          csv_quoted(dump.groups[call.group].name), csv_quoted(dump.groups[call.group].description),
+          call.sequence, csv_quoted(call.name), csv_quoted(call.dtype), elements(call.in_elements),
+          elements(call.out_elements), call.timed_out, call.created_ns, csv_quoted(call.place));
+    } else {
+      out += ",,,,,,,,,,,";
+    }
+    std::string found;
+    for (const HangFinding& finding : report.findings)
+      if (std::find(finding.ranks.begin(), finding.ranks.end(), rank.rank) != finding.ranks.end())
+        found += (found.empty() ? "" : " ") + std::string(ranks::hang_name(finding.kind));
+    out += "," + found + "\n";
+  }
+  return out;
 }
 
 }  // namespace lanescope::report

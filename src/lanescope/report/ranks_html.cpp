@@ -9,6 +9,7 @@
 
 #include "lanescope/report/explain_html_sections.h"
 #include "lanescope/report/html_escape.h"
+#include "lanescope/report/ranks_page.h"
 #include "lanescope/report/ranks_text.h"
 #include "lanescope/report/ranks_words.h"
 #include "lanescope/report/rounded_numbers.h"
@@ -228,24 +229,12 @@ std::string rank_bars_html(const Job& job) {
 }
 
 std::string ranks_html(const Job& job, const JobVerdict& verdict) {
-  std::string html = fmt::format(
-      "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
-      "<meta charset=\"utf-8\"/>\n<meta http-equiv=\"Content-Security-Policy\" "
-      "content=\"default-src 'none'; style-src '{}'; base-uri 'none'; form-action 'none'\"/>\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
-      "<meta name=\"referrer\" content=\"no-referrer\"/>\n<title>{} ranks, compared</title>\n"
-      "<style>{}</style>\n</head>\n<body>\n",
-      kPageStyleHash, job.ranks.size(), kPageStyle);
+  std::string html = ranks_page_begin(fmt::format("{} ranks, compared", job.ranks.size()));
   html += svg_definitions();
   html += header_html(job, verdict) + heat_map_html(job, verdict) + rank_bars_html(job) +
           evidence_html(job, verdict) + critical_collectives_html(job) +
           ranks_table_html(job, verdict) + rates_html(job);
-  return html +
-         "</main>\n<footer class=\"remark\"><p>Made by <code>lanescope ranks --html</code>. What "
-         "the "
-         "numbers mean: docs/definitions/ranks.md. The page loads nothing and sends nothing.</p>"
-         "</footer>\n</body>\n</html>\n";
+  return html + ranks_page_end("lanescope ranks --html", "docs/definitions/ranks.md");
 }
 
 }  // namespace lanescope::report

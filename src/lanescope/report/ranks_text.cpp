@@ -149,9 +149,9 @@ std::string table_text(const Job& job) {
   const bool all = rows.size() == job.compared.size();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!all && i == kExtremes)
-      text +=
-          row_text(cells_of("median", median_times(job),
-                            fmt::format("({} ranks left out)", job.compared.size() - rows.size())));
+      text += row_text(
+          cells_of("median", median_times(job),
+                   fmt::format(" ({} ranks left out)", job.compared.size() - rows.size())));
     text += rank_row(job, rows[i]);
   }
   if (!all)
