@@ -33,8 +33,13 @@ class _Watcher:
         if load is None:
             return spec
 
+        others = getattr(loader, "__dict__", {}).get("exec_module")  # of another watcher of this module
+
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module
+            if others is None:
+                del loader.exec_module
+            else:
+                loader.exec_module = others
             load(module)
             self._call()
 
