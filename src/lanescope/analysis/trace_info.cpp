@@ -67,6 +67,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"a browser (Chrome DevTools)", nullptr, "devtools.timeline", nullptr},
     {"Node.js", nullptr, "node,node.fs,node.fs.async", nullptr},
     {"Node.js", nullptr, "node.async_hooks", nullptr},
+    {"Node.js", nullptr, "node,node.bootstrap", nullptr},
 };
 
 void find_producer(const Trace& trace, TraceInfo& info) {

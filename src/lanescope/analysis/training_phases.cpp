@@ -36,9 +36,11 @@ void split_closures(const Trace& trace, const SliceNesting& nesting, std::vector
   std::vector<std::uint32_t> range_of(phases.size(), raw(kNone<SliceId>));
   for (std::uint32_t i = 0; i < phases.size(); ++i) {
     const SliceId parent = nesting.parent[i];
-    if (phases[i] != Phase::kOptimizer || !is_front(i)) continue;
+    if (phases[i] != Phase::kOptimizer) continue;
     const bool is_inside = parent != kNone<SliceId> && phases[raw(parent)] == Phase::kOptimizer;
-    range_of[i] = is_inside ? range_of[raw(parent)] : i;
+    if (is_inside) range_of[i] = range_of[raw(parent)];  // of Python frames, too
+    if (!is_front(i)) continue;
+    if (!is_inside) range_of[i] = i;
     if (phase_of_name(trace.name(SliceId{i})) != Phase::kBackward) continue;
     std::int64_t& last = last_backward_ns[range_of[i]];
     last = std::max(last, trace.end_ns(SliceId{i}));

@@ -7,9 +7,9 @@
 namespace lanescope::analysis {
 namespace {
 
-Phase phase_of(const Trace& trace, std::string_view name) {
-  const auto phases =
-      compute_training_phases(trace, compute_launch_links(trace), compute_slice_nesting(trace));
+Phase phase_of(const Trace& trace, std::string_view name, const NestingOptions& options = {}) {
+  const auto phases = compute_training_phases(trace, compute_launch_links(trace),
+                                              compute_slice_nesting(trace, options));
   for (std::uint32_t i = 0; i < phases.size(); ++i)
     if (trace.name(SliceId{i}) == name) return phases[i];
   ADD_FAILURE() << "no slice " << name;
@@ -67,6 +67,24 @@ TEST(TrainingPhasesTest, AClosureOfTheOptimizerHoldsForwardAndBackward) {
   EXPECT_EQ(phase_of(trace, "aten::mm"), Phase::kBackward);
   EXPECT_EQ(phase_of(trace, "aten::add_"), Phase::kOptimizer);
   EXPECT_EQ(phase_of(trace, "aten::div_"), Phase::kOptimizer);
+}
+
+// The same with stacks: the frame of the closure is between the range and its operators.
+TEST(TrainingPhasesTest, AClosureWithPythonFramesIsNoOptimizerEither) {
+  testing::Sketch sketch;
+  sketch.annotation("Optimizer.step#SGD.step", 200, 100);
+  sketch.slice("python_function", "trainer.py(9): closure", 205, 70);
+  sketch.op("aten::linear", 210, 20);
+  sketch.op("autograd::engine::evaluate_function: AddmmBackward0", 240, 30);
+  sketch.slice("python_function", "sgd.py(7): update", 276, 20).op("aten::add_", 280, 10);
+  const Trace trace = sketch.trace();
+  const auto phase = [&](std::string_view name) {
+    return phase_of(trace, name, {.python_frames = true});
+  };
+  EXPECT_EQ(phase("trainer.py(9): closure"), Phase::kOther);
+  EXPECT_EQ(phase("aten::linear"), Phase::kOther);
+  EXPECT_EQ(phase("autograd::engine::evaluate_function: AddmmBackward0"), Phase::kBackward);
+  EXPECT_EQ(phase("aten::add_"), Phase::kOptimizer);
 }
 
 }  // namespace
