@@ -6,6 +6,7 @@
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/own_frames.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 
@@ -101,7 +102,17 @@ Sentence plain_text(const Facts& facts, const Owner& owner) {
   return {};
 }
 
-Sentence place_text(const Owner& owner) {
+// The function around an owner, at the line of the longest of its calls where that is recorded.
+std::string line_around(const Facts& facts, const Owner& owner) {
+  const std::string& function = owner.around.back();
+  const SliceId slice = cpu_side(facts, owner.example);
+  if (slice == kNone<SliceId> || owner.kind == OwnerKind::kCode) return function;
+  return short_line(rules::python_function(facts, slice)) == function
+             ? short_line(rules::python_line(facts, slice))
+             : function;
+}
+
+Sentence place_text(const Facts& facts, const Owner& owner) {
   if (owner.around.empty()) return {};
   switch (owner.around_kind) {
     case OwnerKind::kRange:
@@ -109,7 +120,7 @@ Sentence place_text(const Owner& owner) {
     case OwnerKind::kModule:
       return say(", in nn.Module {}", {name(owner.around.back())});
     case OwnerKind::kLine:
-      return say(", at {}", {name(owner.around.back())});
+      return say(", at {}", {name(line_around(facts, owner))});
     case OwnerKind::kBackward:
       return say(", backward pass");
     default:
@@ -125,7 +136,7 @@ Sentence owner_text(const Facts& facts, const Owner& owner) {
     text.pattern = "other parts of " + text.pattern;
   const bool says_line = owner.kind == OwnerKind::kLine ||
                          (owner.kind == OwnerKind::kCode && owner.around_kind == OwnerKind::kLine);
-  if (!owner.around.empty() && !says_line) append(text, place_text(owner));
+  if (!owner.around.empty() && !says_line) append(text, place_text(facts, owner));
   const SliceId slice = cpu_side(facts, owner.example);
   const bool is_one_place = owner.kind == OwnerKind::kOperator || owner.kind == OwnerKind::kLoop ||
                             owner.kind == OwnerKind::kCall;

@@ -45,6 +45,35 @@ TEST(UserCodeTest, TheInnermostLineOutsideOfTorchAndTheModule) {
   EXPECT_EQ(place_of(sketch, "aten::linear"), "at net/model.py:62 forward, nn.Module RMSNorm");
 }
 
+// A Python frame with the line that called it.
+void add_frame(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+               std::string_view call_from) {
+  TraceBuilder& builder = sketch.builder();
+  const TrackId track =
+      builder.thread_track({false, 100, kNone<StringId>}, {false, 100, kNone<StringId>});
+  builder.args().begin();
+  if (!call_from.empty())
+    builder.args().add_string(builder.intern("CallFrom"), arg_key("CallFrom"),
+                              builder.intern(call_from));
+  builder.add_slice(track, builder.category("python_function"), builder.intern(name), start_ns,
+                    dur_ns, builder.args().end());
+}
+
+// torch 2.14 writes from which line a frame was called. A frame's own number is that of its function.
+TEST(UserCodeTest, TheLineOfTheCallWhereItIsRecorded) {
+  const auto place = [](std::string_view call_from) {
+    Sketch sketch;
+    sketch.slice("python_function", "net/train.py(9): main", 0, 1000);
+    add_frame(sketch, "torch/nn/functional.py(1): linear", 40, 600, call_from);
+    add_frame(sketch, "torch/nn/init.py(8): inner", 45, 550, "torch/nn/functional.py:3");
+    sketch.op("aten::linear", 50, 500);
+    return place_of(sketch, "aten::linear");
+  };
+  EXPECT_EQ(place("net/train.py:31"), "at net/train.py:31 main");
+  EXPECT_EQ(place("net/other.py:31"), "at net/train.py:9 main");  // not the line of this frame
+  EXPECT_EQ(place(""), "at net/train.py:9 main");                 // older versions
+}
+
 TEST(UserCodeTest, ARecordedStackIsALineToo) {
   Sketch sketch;
   sketch.op("aten::linear", 0, 500,

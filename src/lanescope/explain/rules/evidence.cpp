@@ -1,10 +1,13 @@
 #include "lanescope/explain/rules/evidence.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/own_frames.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 
@@ -21,6 +24,50 @@ std::string line_of_stack(std::string_view stack) {
     if (!line.empty() && !is_of_library(line) && !is_module_frame(line)) return std::string(line);
     if (end == std::string_view::npos) break;
     stack.remove_prefix(end + 1);
+  }
+  return {};
+}
+
+// "train.py:31", the line that called a frame; torch 2.14 and newer write it. Empty: not recorded.
+std::string_view caller_of(const Trace& trace, SliceId frame) {
+  if (frame == kNone<SliceId>) return {};
+  const ArgsView args = trace.slice_args(frame);
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const ArgField& field = args.field(i);
+    if (field.type == ArgType::kString && trace.text(field.key) == "CallFrom")
+      return trace.text(StringId{static_cast<std::uint32_t>(args.bits(field))});
+  }
+  return {};
+}
+
+// The number in a frame's name is the line at which its function begins, or of the start of the
+// recording. With the line of the call: "train.py(9): main" and "train.py:31" are "train.py(31): main".
+std::string at_call(std::string_view frame, std::string_view caller) {
+  const std::size_t open = frame.find(".py("), close = frame.find("): ", open);
+  const std::size_t colon = caller.rfind(':');
+  if (close == frame.npos || colon == caller.npos ||
+      caller.substr(0, colon) != frame.substr(0, open + 3))
+    return std::string(frame);
+  return fmt::format("{}({}{}", frame.substr(0, open + 3), caller.substr(colon + 1),
+                     frame.substr(close));
+}
+
+struct OwnFrame {
+  SliceId frame = kNone<SliceId>;   // the innermost Python frame of the program around a slice
+  SliceId called = kNone<SliceId>;  // what it called: the next frame inside
+};
+OwnFrame own_frame(const Trace& trace, SliceId slice) {
+  const Track& track = trace.track(slice);
+  SliceId called = trace.kind(slice) == CategoryKind::kPythonFunction ? slice : kNone<SliceId>;
+  for (std::uint32_t i = raw(slice); i-- > track.first_slice;) {
+    const SliceId frame{i};
+    if (trace.kind(frame) != CategoryKind::kPythonFunction ||
+        trace.end_ns(frame) < trace.end_ns(slice))
+      continue;
+    if (trace.name(frame).find(".py(") != std::string_view::npos &&
+        !is_of_library(trace.name(frame)))
+      return {frame, called};
+    called = frame;
   }
   return {};
 }
@@ -42,16 +89,14 @@ std::string python_line(const Facts& facts, SliceId slice) {
       std::string line = line_of_stack(trace.text(*stack));
       if (!line.empty()) return line;
     }
-  const Track& track = trace.track(slice);
-  for (std::uint32_t i = raw(slice); i-- > track.first_slice;) {
-    const SliceId frame{i};
-    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
-        trace.end_ns(frame) >= trace.end_ns(slice) &&
-        trace.name(frame).find(".py(") != std::string_view::npos &&
-        !is_of_library(trace.name(frame)))
-      return std::string(trace.name(frame));
-  }
-  return {};
+  const auto [frame, called] = own_frame(trace, slice);
+  return frame == kNone<SliceId> ? std::string()
+                                 : at_call(trace.name(frame), caller_of(trace, called));
+}
+
+std::string python_function(const Facts& facts, SliceId slice) {
+  const SliceId frame = own_frame(*facts.trace, slice).frame;
+  return frame == kNone<SliceId> ? std::string() : std::string(facts.trace->name(frame));
 }
 
 void add_line(const Facts& facts, SliceId slice, Sentence& sentence) {
