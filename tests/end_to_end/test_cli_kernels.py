@@ -30,7 +30,7 @@ def test_json_adds_up(run):
 
 
 def test_without_gpu_work_it_says_so(run):
-    assert "The trace holds no GPU work." in run("kernels", CPU_ONLY).out
+    assert "The trace holds no GPU work, so no kernels; lanescope table" in run("kernels", CPU_ONLY).out
     assert json.loads(run("kernels", CPU_ONLY, "--json").out)["groups"] == []
     assert run("kernels").code == 2
     assert run("kernels", TRAIN, "--step", "99").code == 2

@@ -137,8 +137,12 @@ std::string ranks_text(const std::map<std::uint32_t, std::string>& ranks) {
 Result<NewestTrace> newest_trace_in(const std::string& folder, OtherRanks others) {
   Candidates all = candidates_in(folder);
   if (all.empty())
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("expected a trace file, found a folder without one: '{}'", folder)};
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("expected a trace file, found a folder without one: '{}'; record one there "
+                    "(lanescope record -o '{}' -- python3 train.py), or give the folder or "
+                    "file that your profiler writes",
+                    folder, folder)};
   const auto path_of = [&](const std::string& base) {
     return (fs::path(folder) / (base + std::string(trace_endings()[all.at(base).ending]))).string();
   };

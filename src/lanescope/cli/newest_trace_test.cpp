@@ -11,6 +11,7 @@
 namespace lanescope::cli {
 namespace {
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -133,7 +134,8 @@ TEST_F(NewestTraceTest, AFolderWithoutTracesIsAnErrorAndFoldersInItDoNotCount) {
   std::ofstream(folder_ / "inner.json" / "a.json") << "{}";
   const auto found = newest_trace_in(folder_.string());
   ASSERT_FALSE(found);
-  EXPECT_THAT(found.error().message, HasSubstr("found a folder without one: '"));
+  EXPECT_THAT(found.error().message, AllOf(HasSubstr("found a folder without one: '"),
+                                           HasSubstr("lanescope record -o '")));
 }
 
 }  // namespace

@@ -86,6 +86,16 @@ Result<Trace> read(const std::string& path, const format::ReadOptions& options,
   return format::open_indexed(path, options, index, kept);
 }
 
+// The event in which a cut file ends is lost, too: that is no damage of its own.
+bool is_cut_event(const ImportStats& stats) {
+  constexpr std::uint64_t kLongestEvent = 64 * 1024;
+  const ImportStats::Counter& event = stats[ImportIssue::kEventLost];
+  const ImportStats::Counter& cut = stats[ImportIssue::kTruncatedFile];
+  return event.count == 1 && cut.count > 0 && event.first_offset && cut.first_offset &&
+         *event.first_offset <= *cut.first_offset &&
+         *cut.first_offset - *event.first_offset < kLongestEvent;
+}
+
 // "the JSON ends before its last bracket (at byte 812), ... (3 times, first at byte 55)"; "" when
 // there is none.
 std::string list_issues(const ImportStats& stats, Severity severity) {
@@ -94,6 +104,7 @@ std::string list_issues(const ImportStats& stats, Severity severity) {
     const ImportIssueInfo& info = import_issue_info(static_cast<ImportIssue>(i));
     const ImportStats::Counter& counter = stats[static_cast<ImportIssue>(i)];
     if (info.severity != severity || counter.count == 0) continue;
+    if (static_cast<ImportIssue>(i) == ImportIssue::kEventLost && is_cut_event(stats)) continue;
     // Kineto cuts arrows at the window's edges in nearly every trace, so only `info` counts them.
     if (static_cast<ImportIssue>(i) == ImportIssue::kOrphanFlow) continue;
     std::string place = counter.count > 1 ? with_commas(counter.count) + " times" : "";

@@ -13,6 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(DamageLinesTest, NothingLostSaysNothing) {
   ImportStats stats;
@@ -30,6 +31,19 @@ TEST(DamageLinesTest, LostComesFirstAndTheLastLineNamesTheWayToMore) {
               ElementsAre(AllOf(HasSubstr("lost: "), HasSubstr("(at byte 4,711)")),
                           AllOf(HasSubstr("repaired: "), HasSubstr("(2 times, first at byte 55)"),
                                 HasSubstr("; see lanescope info a.json"))));
+}
+
+// The last event of a cut file is broken by the cut; one in the middle is not.
+TEST(DamageLinesTest, TheEventAtTheCutIsNotSaidApart) {
+  ImportStats at_the_cut, before;
+  at_the_cut.count(ImportIssue::kTruncatedFile, 1'000'000);
+  at_the_cut.count(ImportIssue::kEventLost, 999'700);
+  before.count(ImportIssue::kTruncatedFile, 1'000'000);
+  before.count(ImportIssue::kEventLost, 55);
+  const char event_lost[] = "could not be understood";
+  EXPECT_THAT(damage_lines(at_the_cut, "a.json"),
+              ElementsAre(AllOf(HasSubstr("cut off"), Not(HasSubstr(event_lost)))));
+  EXPECT_THAT(damage_lines(before, "a.json"), ElementsAre(HasSubstr(event_lost)));
 }
 
 Trace read(std::string_view text) {

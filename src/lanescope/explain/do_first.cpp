@@ -155,6 +155,14 @@ Sentence place_of_most_work(const Facts& facts) {
   return most == places.end() ? Sentence{} : most->second.second;
 }
 
+// Does the sentence name this place already, as "aten::item makes the CPU wait" does?
+bool names(const Sentence& sentence, const Sentence& place) {
+  if (place.values.empty() || !place.pattern.starts_with("in ")) return false;
+  return std::any_of(sentence.values.begin(), sentence.values.end(), [&](const Value& value) {
+    return value.kind == Value::Kind::kName && value.text == place.values.front().text;
+  });
+}
+
 Sentence place_of(const Facts& facts, const Finding& finding) {
   // What the CPU did meanwhile is no cause: an operator of it would mislead.
   const bool is_bound = finding.kind == FindingKind::kBound;
@@ -240,6 +248,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
     }
     next.verdict = finding.brief.pattern.empty() ? finding.verdict : finding.brief;
     next.place = place_of(facts, finding);
+    if (names(next.verdict, next.place)) next.place = {};
     chosen.push_back(std::move(next));
     if (chosen.size() == kMostSuggestions) break;
   }

@@ -147,6 +147,21 @@ TEST(PlaceOfFindingTest, IsThatOfTheFirstEventOnly) {
   EXPECT_EQ(do_first(facts, all).at(0).place.values.at(0).text, "aten::mm");
 }
 
+// "aten::item makes the CPU wait (in aten::item)" says it twice.
+TEST(PlaceOfFindingTest, IsNotSaidAgainWhereTheSentenceNamesIt) {
+  ProgramSketch program;
+  program.step().launch({.us = 90, .op = "aten::mm"}).end();
+  const Trace trace = program.trace();
+  const Facts facts = *gather_facts(trace);
+  for (const char* named : {"aten::mm", "aten::mm_out"}) {
+    Explanation all;
+    all.findings = {cost("a", 9'000, 0.09, "do a")};
+    all.findings[0].brief = say("{} is slow", {name(named)});
+    all.findings[0].evidence = {{facts.device().timeline.work.at(0).slice, say("all of it")}};
+    EXPECT_EQ(do_first(facts, all).at(0).place.pattern.empty(), std::string(named) == "aten::mm");
+  }
+}
+
 // "The CPU launches too slowly" next to "1,000 kernels, 90 % of them short" says one thing twice.
 TEST_F(DoFirstTest, TheBoundIsLeftOutWhereItsLaunchesAreTold) {
   all_.findings = {cost("bound", 80'000, 0.8, "do bound"),

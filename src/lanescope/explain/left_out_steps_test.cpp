@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::Sketch;
 
 constexpr std::int64_t kMicrosecond = 1'000;
@@ -194,6 +195,25 @@ TEST(CutStepsTest, AGpuFarBehindItsStepsWithoutCallsIsOneRecording) {
   EXPECT_EQ(facts.wall.partition.wall_ns, 10'000 * kMicrosecond);
   EXPECT_EQ(facts.wall.partition.compute_ns, 10'000 * kMicrosecond);
   EXPECT_FALSE(gather_facts(trace, {.step = 2}));
+}
+
+// Eight rounds of 1 ms in a range of the program, after one call of so many microseconds.
+std::string headline_after(std::int64_t start_up_us) {
+  Sketch sketch;
+  sketch.op("aten::uniform_", 0, start_up_us * kMicrosecond);
+  for (std::int64_t i = 0; i < 8; ++i) {
+    const std::int64_t at = (start_up_us + 10 + i * 1'000) * kMicrosecond;
+    sketch.annotation("forward", at, 990 * kMicrosecond);
+    for (std::int64_t op = 0; op < 3; ++op)
+      sketch.op("aten::mm", at + (10 + op * 320) * kMicrosecond, 310 * kMicrosecond);
+  }
+  const Trace trace = sketch.trace();
+  return headline_of(facts_of(trace)).pattern;
+}
+
+TEST(StartUpNoteTest, StartUpLongerThanAllIterationsIsInTheHeadline) {
+  EXPECT_THAT(headline_after(20'000), HasSubstr("are start-up and are left out"));
+  EXPECT_THAT(headline_after(1'000), Not(HasSubstr("start-up")));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
@@ -153,6 +154,9 @@ Sentence advice_text(const Facts& facts, const Owner& owner) {
 }
 
 std::string record_more(const Facts& facts, const Owner& owner) {
+  if (!facts.main_device && rules::used_gpu(facts))
+    return "record the GPU too (ProfilerActivity.CUDA; lanescope doctor tests it): these calls may "
+           "only launch its work or wait for it";
   // Only torch.profiler and lanescope record operators, and stacks with them.
   const bool may_have_stacks = has_category(*facts.trace, CategoryKind::kCpuOp);
   switch (mechanism_of(owner)) {

@@ -87,7 +87,9 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (!facts.main_device && copies_layouts(owner))
     return say("Stay in one layout: permute once before the layers, not around each of them");
   if (is_optimizer_loop(owner))
-    return say("Give the optimizer fused=True or foreach=True: few calls for all parameters");
+    return facts.main_device  // on a CPU foreach=True runs the same calls one by one
+               ? say("Give the optimizer fused=True or foreach=True: few calls for all parameters")
+               : say("Give the optimizer fused=True, if it has it: few calls for all parameters");
   return {};
 }
 

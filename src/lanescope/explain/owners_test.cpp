@@ -331,6 +331,21 @@ TEST(OwnersTest, StacksThatAreRecordedAreNotAskedFor) {
   }
 }
 
+// Kernels were launched and none is in the trace: what the operators take is not what they cost.
+TEST(OwnersTest, AGpuThatWasNotRecordedIsAskedForFirst) {
+  for (const bool launches : {true, false}) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.begin_op("aten::mm").pass(90);
+      if (launches) p.call("cudaLaunchKernel", 5);
+      p.end();
+    });
+    const Explained explained(program);
+    const std::string more = record_more(explained.facts, explained.first());
+    EXPECT_EQ(more.starts_with("record the GPU too"), launches) << more;
+  }
+}
+
 TEST(OwnersTest, WhatOnlyRecordingDelaysBelongsToTheGpuWork) {
   for (const std::int64_t kernel_us : {35, 10}) {
     ProgramSketch program;

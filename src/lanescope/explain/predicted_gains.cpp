@@ -91,7 +91,8 @@ void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
 
 std::optional<std::string> why_not_replayed(const Facts& facts) {
   if (!facts.main_device)
-    return "expected GPU work in the trace, found none; record with GPU activities";
+    return "expected GPU work in the trace, found none; record with GPU activities "
+           "(ProfilerActivity.CUDA)";
   const analysis::DeviceTimeline& device = facts.device().timeline;
   if (!device.has_launches())
     return fmt::format(

@@ -299,6 +299,13 @@ Sentence first_use_note(const Facts& facts) {
   return say("Before its first GPU work, the first use of the GPU took {}.", {ns(context_ns)});
 }
 
+// Start-up before the iterations that were found, longer than all that are measured.
+Sentence long_start_up_note(const Facts& facts) {
+  const auto window = start_up_before_iterations(facts);
+  if (!window || window->length_ns() <= facts.steady_wall_ns()) return {};
+  return say("The first {} are start-up and are left out.", {ns(window->length_ns())});
+}
+
 }  // namespace
 
 Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
@@ -337,6 +344,10 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
           ? say("The trace does not show what bounds a step: GPU work of it is missing.")
           : bound_headline(facts, result).value_or(plain_headline(facts));
   if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
+    result.headline.pattern += " ";
+    append(result.headline, note);
+  }
+  if (const Sentence note = long_start_up_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }

@@ -64,7 +64,9 @@ std::int64_t busy_of(const Facts& facts) {
 
 std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup>& groups,
                                const std::vector<analysis::HardwareUse>& uses, std::size_t most) {
-  if (!facts.main_device) return "The trace holds no GPU work.\n";
+  if (!facts.main_device)
+    return "The trace holds no GPU work, so no kernels; lanescope table shows the CPU's "
+           "operators.\n";
   const Trace& trace = *facts.trace;
   std::uint64_t pieces = 0;
   for (const KernelGroup& group : groups) pieces += group.count;

@@ -128,7 +128,9 @@ std::string classes_text(const Roofline& roofline) {
 }  // namespace
 
 std::string roofline_text(const Facts& facts, const Roofline& roofline, std::size_t most) {
-  if (!facts.main_device) return "The trace holds no GPU work.\n";
+  if (!facts.main_device)
+    return "The trace holds no GPU work to compare with a GPU's peak; lanescope table shows the "
+           "CPU's operators.\n";
   std::string out = header_text(facts, roofline) + classes_text(roofline);
   if (!roofline.has_shapes)
     return out + "\nNo operator has recorded input shapes: record with record_shapes=True.\n";

@@ -30,9 +30,10 @@ PartWords words_of(HostPart part) {
               "use torch.compile: it fuses operators on the CPU too, forward and backward; "
               "torch.get_num_threads() shows how many cores they use"};
     case HostPart::kOptimizer:
-      return {"the optimizer", "optimizer",
-              "pass foreach=True or fused=True to the optimizer, if it has them: they update all "
-              "parameters in a few calls"};
+      return {
+          "the optimizer", "optimizer",
+          "pass fused=True to the optimizer, if it has it (Adam, AdamW, SGD, Adagrad): it updates "
+          "all parameters in a few calls"};
     case HostPart::kOperator:
       return {"operators other than backward and optimizer", "other operators",
               "use torch.compile: it fuses operators on the CPU too; torch.get_num_threads() shows "

@@ -78,7 +78,8 @@ void tell_memory_from_before(const MemoryLimit& measured, Finding& finding) {
       "with profile_memory=True"};
   finding.brief = say("GPU memory is nearly full, and was before the recording: {} of {}",
                       {bytes(measured.used), bytes(measured.most)});
-  finding.action = say("Nothing, if the program takes memory ahead; else look at what it loads");
+  finding.action =
+      say("Change nothing if the program takes its memory ahead; else look at what it loads");
 }
 
 Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {

@@ -25,7 +25,7 @@ TEST(MemoryLimitTest, AdvisesNoCheckpointingForWhatWasThereBefore) {
   before.device_has(4 * kGB).op("aten::mm", 0, 100).change(50, 100 * kMB, 1);
   const auto finding = find_by_rule(before.trace(), "memory-limit");
   ASSERT_TRUE(finding);
-  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("takes memory ahead"));
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("takes its memory ahead"));
   EXPECT_EQ(finding->arithmetic.back().values.at(0).integer, 3800 * kMB);
   // 2 GB before it, and 1.8 GB of the recorded program.
   AllocatorSketch grown(2 * kGB, 2 * kGB);

@@ -42,8 +42,10 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
   const auto& launches = facts.launches;
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   const Value per_step = count(launches.kernel_count / steps);
-  const Value tiny = ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
-                           static_cast<std::int64_t>(launches.kernel_count));
+  const Value tiny = launches.tiny_kernel_count == launches.kernel_count
+                         ? text("all")
+                         : ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
+                                 static_cast<std::int64_t>(launches.kernel_count));
   Finding finding;
   finding.verdict = say(facts,
                         "Launch-bound: {} kernels [per step], {} of them shorter than 10 us; in "
