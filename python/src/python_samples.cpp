@@ -90,6 +90,7 @@ void bind_samples(py::module_& m) {
       },
       py::arg("per_second"), py::arg("prefixes"));
   m.def("samples_taken", [] { return sample::samples_taken(); });
+  m.def("child_samples_taken", [] { return sample::child_samples_taken(); });
   m.def("python_layout", [] { return layout_of_this_python(); });
   m.def("flush_samples", [] { without_gil([] { sample::flush_samples(); }); });
   m.def("stop_samples", [] { without_gil([] { sample::stop_sampler(); }); });

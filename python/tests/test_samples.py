@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import gc
 import json
+import multiprocessing
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import threading
+import time
 
 import pytest
 
@@ -179,6 +182,89 @@ def test_a_forked_child_goes_on_without_samples():
             os._exit(0 if _core.samples_taken() == 0 and innermost(1000) else 1)
         assert os.waitpid(child, 0)[1] == 0
         busy_until(_core.samples_taken() + 10)
+
+
+def busy_child(started):
+    started.set()
+    while True:
+        innermost(200)
+
+
+def wait_for_child_samples(count):
+    deadline = time.monotonic() + 60  # a limit for a broken sampler
+    while _core.child_samples_taken() < count and time.monotonic() < deadline:
+        innermost(200)
+
+
+@needs_samples
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_child_processes_have_lanes_of_their_own(tmp_path, method):
+    if not os.path.exists("/proc/self/task/%d/children" % threading.get_native_id()):
+        pytest.skip("this kernel does not list children")
+    context = multiprocessing.get_context(method)
+    started = context.Event()
+    with profile(activities=CPU, sample_python=True) as prof:
+        children = [context.Process(target=busy_child, args=(started,), daemon=True) for _ in range(2)]
+        for child in children:
+            child.start()
+        assert started.wait(60)
+        wait_for_child_samples(100)
+        taken = _core.child_samples_taken()
+        for child in children:
+            child.kill()
+            child.join()
+    assert taken >= 100
+    trace = written(prof, tmp_path)
+    counts = trace["lanescope_python_samples"]
+    assert counts["child_stacks"] >= taken and 1 <= counts["children"] <= 3  # spawn has a process for its resources
+    pids = {child.pid for child in children}
+    found = [event for event in slices_of(trace) if event["pid"] in pids]
+    assert any(event["name"].endswith(": busy_child") for event in found)
+    assert all(event["tid"] == lane(event["pid"]) for event in found)  # their main threads
+    assert not any(event["name"].endswith(": busy_child") for event in slices_of(trace) if event["pid"] == os.getpid())
+    names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "process_name" and event["pid"] in pids}
+    assert names <= {f"child process {pid}" for pid in pids} and names
+
+
+class SlowSet:
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        return decode(index)
+
+
+def decode(index):
+    for _ in range(20):
+        innermost(1000)
+    return index
+
+
+@needs_samples
+def test_explain_names_the_function_that_makes_batches_slow(torch, tmp_path):
+    from torch.utils.data import DataLoader
+
+    if not os.path.exists("/proc/self/task/%d/children" % threading.get_native_id()):
+        pytest.skip("this kernel does not list children")
+    model = torch.nn.Linear(1, 1)
+    batches = iter(DataLoader(SlowSet(), batch_size=4, num_workers=2, multiprocessing_context="fork"))
+    with profile(activities=CPU, sample_python=True) as prof:
+        for number in range(100):
+            with lanescope.record_function(f"ProfilerStep#{number}"):
+                model(next(batches).float().unsqueeze(1)).sum().backward()
+            if number > 8 and _core.child_samples_taken() > 400:
+                break
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    names = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert sum(name.startswith("DataLoader worker ") for name in names) == 2, names
+    found = [each for each in lanescope.explain(str(path)).findings if each.rule == "dataloader-wait"]
+    assert len(found) == 1
+    said = found[0].arithmetic[-1]
+    assert said.startswith("samples of the workers' Python stacks in these waits: they made batches in "), said
+    assert re.search(r"test_samples\.py\(\d+\): (decode|innermost|<genexpr>), mostly at line \d+$", said.rstrip(".")), said
+
 
 
 def test_a_rate_must_be_possible():

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <tuple>
 
+#include "lanescope/model/child_process.h"
+
 namespace lanescope::analysis {
 namespace {
 
@@ -110,6 +112,12 @@ class FlameMaker {
     bool has_stacks = false;
     const CategoryKind wanted = kind_of(out_.source);
     is_chosen_ = !thread_ || *thread_ == *thread;
+    root_ = kNoNode;
+    const Process& process = trace_.process(track.process);
+    if (is_child_process(trace_, process) && process.name != kNone<StringId>)
+      root_name_ = process.name;
+    else
+      root_name_ = kNone<StringId>;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId slice{i};
       if (trace_.kind(slice) != wanted) continue;
@@ -183,18 +191,23 @@ class FlameMaker {
   }
 
   std::uint32_t node_of(SliceId slice) {
-    const StringId name = trace_.slices().name[raw(slice)];
-    const std::uint32_t none = ~std::uint32_t{0};
-    const std::uint32_t caller = open_.empty() ? none : open_.back().node;
+    if (root_ == kNoNode && root_name_ != kNone<StringId>) root_ = node_below(kNoNode, root_name_);
+    return node_below(open_.empty() ? root_ : open_.back().node, trace_.slices().name[raw(slice)]);
+  }
+  std::uint32_t node_below(std::uint32_t caller, StringId name) {
     const auto [known, is_new] = node_by_place_.try_emplace(
         {caller, raw(name)}, static_cast<std::uint32_t>(out_.nodes.size()));
-    if (is_new) out_.nodes.push_back({caller == none ? known->second : caller, name, 0, 0});
+    if (is_new) out_.nodes.push_back({caller == kNoNode ? known->second : caller, name, 0, 0});
     return known->second;
   }
+
+  static constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 
   const Trace& trace_;
   const std::optional<TimeSpans>& spans_;
   const std::optional<std::int64_t> thread_;
+  StringId root_name_ = kNone<StringId>;  // of the track's process, where that is a child process
+  std::uint32_t root_ = kNoNode;
   bool is_chosen_ = false;
   PythonFlame out_;
   std::vector<Open> open_;

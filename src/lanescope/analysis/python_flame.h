@@ -36,7 +36,9 @@ struct FlameNode {
 
 struct PythonFlame {
   FlameSource source = FlameSource::kSamples;
-  std::vector<FlameNode> nodes;       // callers before callees; equal stacks of all threads are one
+  // Callers before callees; equal stacks of all threads are one. Those of a child process are below a
+  // node with that process's name, which is no function.
+  std::vector<FlameNode> nodes;
   std::int64_t total = 0;             // of all roots
   std::int64_t available = 0;         // without thread, step and gpu_idle
   std::vector<std::int64_t> threads;  // OS threads that have stacks, whether chosen or not; sorted

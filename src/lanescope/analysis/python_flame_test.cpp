@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "lanescope/model/child_process.h"
 #include "lanescope/testing/sketch.h"
 
 namespace lanescope::analysis {
@@ -14,10 +15,11 @@ using testing::Sketch;
 
 // A slice of samples on the track of thread 7.
 void add_samples(Sketch& sketch, const char* name, std::int64_t start, std::int64_t dur,
-                 std::int64_t samples, std::int64_t self, std::int64_t thread = 7) {
+                 std::int64_t samples, std::int64_t self, std::int64_t thread = 7,
+                 std::int64_t process = 100) {
   TraceBuilder& builder = sketch.builder();
   Scalar pid, tid;
-  pid.number = 100;
+  pid.number = process;
   tid.is_text = true;
   tid.text = builder.intern(std::to_string(thread) + " sampled");
   builder.args().begin();
@@ -58,6 +60,28 @@ TEST(PythonFlameTest, SamplesCountForTheInnermostFunction) {
   EXPECT_EQ(found.at("main"), std::pair(std::int64_t{4}, std::int64_t{10}));
   EXPECT_EQ(found.at("f"), std::pair(std::int64_t{4}, std::int64_t{4}));
   EXPECT_EQ(flame->threads, std::vector<std::int64_t>{7});
+}
+
+// The same stack in the program and in a worker: two, and the worker's is below its process.
+TEST(PythonFlameTest, StacksOfAChildProcessAreBelowItsName) {
+  Sketch sketch;
+  add_samples(sketch, "main", 0, 1000, 10, 10);
+  add_samples(sketch, "main", 0, 1000, 3, 3, 8, 200);
+  TraceBuilder& builder = sketch.builder();
+  Scalar pid;
+  pid.number = 200;
+  builder.set_process_name(pid, builder.intern("DataLoader worker 200"));
+  builder.set_process_labels(pid, builder.intern(kChildProcessLabel));
+  const Trace trace = sketch.trace();
+  const auto flame = compute_python_flame(trace);
+  ASSERT_TRUE(flame) << flame.error().message;
+  ASSERT_EQ(flame->nodes.size(), 3u);
+  EXPECT_EQ(flame->total, 13);
+  EXPECT_EQ(by_function(trace, *flame).at("DataLoader worker 200"),
+            std::pair(std::int64_t{0}, std::int64_t{3}));
+  FlameOptions options;
+  options.thread = 8;
+  EXPECT_EQ(compute_python_flame(trace, options)->total, 3);
 }
 
 TEST(PythonFlameTest, OnlySamplesWhileTheGpuIsIdleCount) {

@@ -227,7 +227,8 @@ struct SampleRecord {
   std::uint64_t thread = 0;  // OS thread id
   std::uint32_t samples = 0;
   std::uint32_t period_ns = 0;  // mean distance of samples
-  std::uint64_t reserved1 = 0;
+  std::uint32_t process = 0;    // a child of the recorded process; 0: that one
+  std::uint32_t reserved1 = 0;
 };
 
 // In front of each record of a kept chunk: that record is of this thread, from this place.

@@ -28,15 +28,17 @@ void add_lines(std::string_view json, std::map<std::int64_t, std::int64_t>* out)
   }
 }
 
-// The line at which that function was most often, in slices that begin inside the stretches or
-// last into them.
+}  // namespace
+
 std::optional<std::int64_t> main_line(const Trace& trace, StringId function,
-                                      std::span<const analysis::Window> stretches) {
+                                      std::span<const analysis::Window> stretches,
+                                      Counted counted) {
   std::map<std::int64_t, std::int64_t> lines;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId slice{i};
     if (trace.slices().name[i] != function || trace.kind(slice) != CategoryKind::kPythonSample ||
-        trace.slice_args(slice).integer(ArgKey::kSelfSamples).value_or(0) <= 0)
+        (counted == Counted::kInnermost &&
+         trace.slice_args(slice).integer(ArgKey::kSelfSamples).value_or(0) <= 0))
       continue;
     const auto next = std::upper_bound(
         stretches.begin(), stretches.end(), trace.start_ns(slice),
@@ -50,8 +52,6 @@ std::optional<std::int64_t> main_line(const Trace& trace, StringId function,
   if (most == lines.end()) return std::nullopt;
   return most->first;
 }
-
-}  // namespace
 
 std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
                                              std::span<const analysis::Window> stretches) {
@@ -69,8 +69,9 @@ std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
   const auto most = std::max_element(
       self.begin(), self.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const StringId function{most->first};
-  return SampledCode{std::string(trace.text(function)), main_line(trace, function, stretches),
-                     most->second, flame->total};
+  return SampledCode{std::string(trace.text(function)),
+                     main_line(trace, function, stretches, Counted::kInnermost), most->second,
+                     flame->total};
 }
 
 Sentence describe(const SampledCode& code) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "lanescope/codec/op_details.h"
@@ -70,7 +71,7 @@ std::uint64_t SampleRuns::add(const std::vector<SampledStack>& stacks,
 void SampleRuns::add(const SampledStack& stack, std::uint8_t flags, const SampleTime& time) {
   const std::uint32_t node = node_of(stack);
   Run& run = runs_[stack.thread];
-  const std::int64_t cpu_ns = cpu_time_of(stack.thread);
+  const std::int64_t cpu_ns = process_ == 0 ? cpu_time_of(stack.thread) : -1;
   if (cpu_ns >= 0 && run.cpu_ns >= 0) {
     flags |= spool::kCpuTimeKnown;
     if ((cpu_ns - run.cpu_ns) * 2 >= time.ns - run.last.ns) flags |= spool::kOnCpu;
@@ -90,13 +91,21 @@ void SampleRuns::add(const SampledStack& stack, std::uint8_t flags, const Sample
 
 void SampleRuns::write(std::uint64_t thread, const Run& run) const {
   if (run.samples == 0) return;
-  record::record_sample({.begin_tsc = run.first.ticks,
-                         .end_tsc = run.last.ticks,
-                         .node = run.node,
-                         .flags = run.flags,
-                         .thread = thread,
-                         .samples = run.samples,
-                         .period_ns = static_cast<std::uint32_t>(period_.count())});
+  record::record_sample(
+      {.begin_tsc = run.first.ticks,
+       .end_tsc = run.last.ticks,
+       .node = run.node,
+       .flags = run.flags,
+       .thread = thread,
+       .samples = run.samples,
+       .period_ns = static_cast<std::uint32_t>(std::min<std::int64_t>(period_.count(), UINT32_MAX)),
+       .process = process_});
+}
+
+void SampleRuns::set_period(std::chrono::nanoseconds period) {
+  if (period == period_) return;
+  write_all();
+  period_ = period;
 }
 
 void SampleRuns::write_all() {

@@ -1,5 +1,5 @@
-// Samples of a process's threads on their way into the recording: equal ones, one after another, become one
-// record.
+// Samples of a process's threads on their way into the recording: equal ones, one after another,
+// become one record.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -22,16 +22,19 @@ struct SampleTime {
 // Only the sampling thread uses it. Memory: 65,536 stacks are remembered, then all are forgotten.
 class SampleRuns {
  public:
-  // `prefixes`: of file names, to be left out.
+  // `prefixes`: of file names, to be left out. `process`: 0 is the recorded process; of another one the
+  // CPU time of threads is not known.
   SampleRuns(const StackReader& reader, std::chrono::nanoseconds period,
-             std::vector<std::string> prefixes)
-      : reader_(reader), period_(period), prefixes_(std::move(prefixes)) {}
+             std::vector<std::string> prefixes, std::uint32_t process = 0)
+      : reader_(reader), period_(period), prefixes_(std::move(prefixes)), process_(process) {}
 
   // The stacks of all threads at one moment, and the interpreter's lock right before. Threads without
   // Python code are left out. Returns how many were taken.
   std::uint64_t add(const std::vector<SampledStack>& stacks, const std::optional<GilState>& lock,
                     const SampleTime& time);
   void write_all();
+  // The mean distance of samples from now on.
+  void set_period(std::chrono::nanoseconds period);
   void forget() { runs_.clear(); }
 
  private:
@@ -49,8 +52,9 @@ class SampleRuns {
   std::uint32_t node_of(const SampledStack& stack);
 
   const StackReader& reader_;
-  const std::chrono::nanoseconds period_;
+  std::chrono::nanoseconds period_;
   const std::vector<std::string> prefixes_;
+  const std::uint32_t process_;
   std::uint32_t generation_ = 0;
   std::uint64_t moments_ = 0;
   std::unordered_map<std::uint64_t, Run> runs_;                 // by thread

@@ -16,6 +16,7 @@
 
 #include "lanescope/record/activity_source.h"
 #include "lanescope/record/thread_writer.h"
+#include "lanescope/sample/child_samples.h"
 #include "lanescope/sample/gil_reader.h"
 #include "lanescope/sample/sample_runs.h"
 #include "lanescope/sample/stack_reader.h"
@@ -52,7 +53,9 @@ class Sampler {
         lock_(memory_, options_.layout, options_.runtime, options_.interpreter,
               find_waiter_count(getpid())),
         period_(std::chrono::nanoseconds(1'000'000'000 / options.per_second)),
-        runs_(reader_, period_, options_.prefixes) {}
+        runs_(reader_, period_, options_.prefixes),
+        children_({options.layout, options.interpreter, options.code_type, options.runtime},
+                  period_, options_.prefixes) {}
 
   void start() {
     thread_ = std::thread([this] { run(); });
@@ -65,6 +68,7 @@ class Sampler {
     flushed_.wait_for(lock, kLongestFlush, [&] { return flush_done_ >= wanted || ended_; });
   }
   std::uint64_t taken() const { return totals_.stacks.load(std::memory_order_relaxed); }
+  std::uint64_t taken_of_children() const { return children_.taken(); }
   void stop() {
     {
       const std::lock_guard lock(mutex_);
@@ -90,6 +94,7 @@ class Sampler {
       lock.unlock();
       if (is_flush || is_end) {
         runs_.write_all();
+        children_.write_all();
         write_totals();
       }
       const bool is_recording = record::is_recording();
@@ -125,7 +130,10 @@ class Sampler {
 
   void take() {
     const std::uint32_t window = lanescope_recording.load(std::memory_order_acquire);
-    if (window != window_) runs_.forget();  // of a window that closed without a flush
+    if (window != window_) {  // of a window that closed without a flush
+      runs_.forget();
+      children_.forget();
+    }
     window_ = window;
     const SampleTime time{record::ticks(), time_of(CLOCK_MONOTONIC)};
     const std::vector<SampledStack>& stacks = reader_.sample(own_, lock_.pieces());
@@ -135,6 +143,7 @@ class Sampler {
     const std::uint64_t taken = runs_.add(stacks, lock, time);
     totals_.stacks.store(totals_.stacks.load(std::memory_order_relaxed) + taken,
                          std::memory_order_relaxed);  // one writer
+    children_.take(time);
   }
 
   void count(const GilState& lock) {
@@ -149,13 +158,19 @@ class Sampler {
 
   void write_totals() {
     const StackReader::Counts& counts = reader_.counts();
-    const std::string json = fmt::format(
+    std::string json = fmt::format(
         "{{\"per_second\": {}, \"times\": {}, \"stacks\": {}, \"torn\": {}, \"late\": {}, "
-        "\"unreadable\": {}, \"cpu_us\": {}, \"python\": \"{}.{}\"}}",
+        "\"unreadable\": {}, \"cpu_us\": {}, \"python\": \"{}.{}\"",
         options_.per_second, totals_.ticks, totals_.stacks.load(std::memory_order_relaxed),
         counts.torn, totals_.late, counts.lost_samples + counts.lost_threads,
         time_of(CLOCK_THREAD_CPUTIME_ID) / 1000, options_.layout.version >> 8,
         options_.layout.version & 0xff);
+    if (const ChildSamples::Counts of = children_.counts(); of.processes + of.unreadable > 0)
+      json += fmt::format(
+          ", \"children\": {}, \"child_stacks\": {}, \"child_torn\": {}, \"children_unreadable\": "
+          "{}",
+          of.processes, of.stacks, of.torn, of.unreadable);
+    json += "}";
     lanescope_source_metadata("lanescope_python_samples", json.c_str());
     std::string lock = fmt::format("{{\"times\": {}, \"held\": {}, \"collecting\": {}",
                                    totals_.lock_times, totals_.held, totals_.collecting);
@@ -180,6 +195,7 @@ class Sampler {
   std::uint32_t window_ = 0;
   Totals totals_;
   SampleRuns runs_;
+  ChildSamples children_;
 };
 
 // The one of this process, and who may change it. A forked child has no such thread: there the
@@ -227,6 +243,12 @@ std::uint64_t samples_taken() noexcept {
   Only* const mine = only();
   const std::lock_guard lock(mine->mutex);
   return mine->running != nullptr ? mine->running->taken() : 0;
+}
+
+std::uint64_t child_samples_taken() noexcept {
+  Only* const mine = only();
+  const std::lock_guard lock(mine->mutex);
+  return mine->running != nullptr ? mine->running->taken_of_children() : 0;
 }
 
 void stop_sampler() noexcept {

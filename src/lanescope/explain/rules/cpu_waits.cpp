@@ -1,6 +1,9 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "lanescope/explain/rules/program_calls.h"
 
 namespace lanescope::explain::rules {
 
@@ -44,13 +47,17 @@ WaitTime waiting_for_batches(const Facts& facts) {
         stretches.begin(), stretches.end(), trace.start_ns(range),
         [](std::int64_t time, const HostStretch& each) { return time < each.end_ns; });
     for (; stretch != stretches.end() && stretch->start_ns < trace.end_ns(range); ++stretch)
-      if (stretch->thread == trace.slices().track[raw(range)])
-        found.time_ns += std::min(stretch->end_ns, trace.end_ns(range)) -
-                         std::max(stretch->start_ns, trace.start_ns(range));
+      if (stretch->thread == trace.slices().track[raw(range)]) {
+        const Window wait{std::max(stretch->start_ns, trace.start_ns(range)),
+                          std::min(stretch->end_ns, trace.end_ns(range))};
+        found.time_ns += wait.end_ns - wait.start_ns;
+        found.windows.push_back(wait);
+      }
     if (found.time_ns > before_ns &&
         (found.longest == kNone<SliceId> || trace.dur_ns(range) > trace.dur_ns(found.longest)))
       found.longest = range;
   }
+  found.windows = joined(std::move(found.windows));
   return found;
 }
 

@@ -1,8 +1,11 @@
 // The training loop asks its DataLoader for the next batch, and the GPU is idle meanwhile.
 #include <optional>
+#include <utility>
 
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sampled_code.h"
+#include "lanescope/explain/sampled_workers.h"
 
 namespace lanescope::explain::rules {
 
@@ -44,6 +47,30 @@ std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
   return LoaderWait{wait, mean_call_ns(facts, wait.longest)};
 }
 
+// What the code that loads was doing in the waits, where there are samples of Python stacks.
+void tell_samples(const Facts& facts, const WaitTime& wait, bool single, Finding& finding) {
+  const Trace& trace = *facts.trace;
+  if (single) {
+    const TrackId thread = trace.slices().track[raw(wait.longest)];
+    const auto code = find_sampled_code(trace, thread, wait.windows);
+    if (!code) return;
+    Sentence line = say("samples of the waiting thread's Python stack: ");
+    append(line, describe(*code));
+    finding.arithmetic.push_back(std::move(line));
+    return;
+  }
+  const auto code = find_worker_code(trace, wait.windows);
+  if (!code) return;
+  Sentence line = say("samples of the workers' Python stacks in these waits: ");
+  append(line, describe(*code));
+  finding.arithmetic.push_back(std::move(line));
+  if (code->function.empty()) return;
+  finding.action =
+      say("Make {} faster, or raise num_workers: it takes about {} of the time in which workers "
+          "make batches",
+          {name(code->function), ratio(code->in_function, code->busy)});
+}
+
 Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
   const WaitTime& wait = found.wait;
   const std::int64_t wall_ns = facts.steady_wall_ns();
@@ -83,6 +110,7 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
     finding.action = say("Take a batch in one call (slice a tensor): {} is too short for workers",
                          {ns(found.batch_ns)});
   }
+  tell_samples(facts, wait, single, finding);
   return finding;
 }
 

@@ -4,6 +4,7 @@
 
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_cpu_loop_test.h"
+#include "lanescope/model/child_process.h"
 
 namespace lanescope::explain {
 namespace {
@@ -58,6 +59,82 @@ TEST(DataloaderWaitTest, AdvisesWorkersForLongBatchesOnly) {
   };
   EXPECT_NE(action(1'000).find("num_workers"), std::string::npos);
   EXPECT_NE(action(999).find("too short for workers"), std::string::npos);
+}
+
+void add_samples(TraceBuilder& builder, std::int64_t process, std::int64_t thread,
+                 std::string_view function, std::int64_t samples, std::int64_t self) {
+  Scalar pid, tid;
+  pid.number = process;
+  tid.is_text = true;
+  tid.text = builder.intern(std::to_string(thread) + " sampled");
+  builder.args().begin();
+  builder.args().add_int(builder.intern("Samples"), ArgKey::kSamples, samples);
+  builder.args().add_int(builder.intern("Self samples"), ArgKey::kSelfSamples, self);
+  builder.args().add_json(builder.intern("Lines"), ArgKey::kSampleLines,
+                          builder.intern("{\"14\": 3, \"16\": 9}"));
+  const ArgsId args = builder.args().end();
+  builder.add_slice(builder.thread_track(pid, tid), builder.category("python_sample"),
+                    builder.intern(function), us(1000), us(4000), args);
+}
+
+// Four steps of 700 us, of which 500 us wait for a batch.
+ProgramSketch waiting_for(std::string_view loader) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin(loader).pass(500).end();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  return program;
+}
+
+// Two workers with 400 samples each at equal distances of 10 us. One of them makes batches all the time,
+// all in __getitem__ and its two callees; the other one waits.
+TEST(DataloaderWaitTest, NamesWhatTheWorkersDo) {
+  ProgramSketch program =
+      waiting_for("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+  TraceBuilder& builder = program.sketch().builder();
+  for (const std::int64_t pid : {200, 201}) {
+    Scalar process;
+    process.number = pid;
+    builder.set_process_name(process, builder.intern("DataLoader worker " + std::to_string(pid)));
+    builder.set_process_labels(process, builder.intern(kChildProcessLabel));
+    add_samples(builder, pid, pid, "torch/utils/data/_utils/worker.py(231): _worker_loop", 400,
+                pid == 201 ? 400 : 0);
+  }
+  // The thread that feeds the worker's queue waits, which is not the worker's loop.
+  add_samples(builder, 200, 999, "queues.py(211): _feed", 400, 400);
+  add_samples(builder, 200, 200, "torch/utils/data/_utils/fetch.py(47): fetch", 400, 0);
+  add_samples(builder, 200, 200, "dataset.py(10): __getitem__", 400, 400);
+  const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+  ASSERT_TRUE(finding);
+  const Sentence& line = finding->arithmetic.back();
+  EXPECT_EQ(
+      line.pattern,
+      "samples of the workers' Python stacks in these waits: they made batches in {} ({} of {} "
+      "samples), about {} of that ({} samples) in {}, mostly at line {}");
+  const std::int64_t busy = line.values.at(1).integer;
+  EXPECT_GE(busy, 100);  // 50 a wait, of which the steady steps have two or three
+  EXPECT_EQ(line.values.at(2).integer, 2 * busy);
+  EXPECT_EQ(line.values.at(4).integer, busy);
+  EXPECT_EQ(line.values.at(5).text, "dataset.py(10): __getitem__");
+  EXPECT_EQ(line.values.at(6).integer, 16);
+  EXPECT_EQ(
+      finding->action.pattern,
+      "Make {} faster, or raise num_workers: it takes about {} of the time in which workers make "
+      "batches");
+}
+
+TEST(DataloaderWaitTest, NamesTheFunctionThatLoadsInTheProcessItself) {
+  ProgramSketch program =
+      waiting_for("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+  add_samples(program.sketch().builder(), 100, 100, "dataset.py(10): __getitem__", 400, 400);
+  const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+  ASSERT_TRUE(finding);
+  const Sentence& line = finding->arithmetic.back();
+  EXPECT_TRUE(line.pattern.starts_with("samples of the waiting thread's Python stack: about"))
+      << line.pattern;
+  EXPECT_EQ(line.values.at(3).text, "dataset.py(10): __getitem__");
 }
 
 TEST(DataloaderWaitTest, OnTheCpuSpeaksFromATwentiethOfTheStepsOn) {

@@ -7,6 +7,7 @@
 
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
+#include "lanescope/model/child_process.h"
 
 namespace lanescope::explain::rules {
 
@@ -97,7 +98,8 @@ std::optional<ImportTime> measure_import_time(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, ImportFinder> finders;  // by track
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kPythonSample)
+    if (trace.kind(SliceId{i}) == CategoryKind::kPythonSample &&
+        !is_child_process(trace, trace.process(trace.track(SliceId{i}).process)))
       finders.try_emplace(raw(trace.slices().track[i]), trace).first->second.add(SliceId{i});
   std::optional<ImportTime> most;
   for (auto& [track, finder] : finders) {

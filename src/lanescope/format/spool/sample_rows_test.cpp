@@ -10,6 +10,7 @@
 
 #include "lanescope/codec/op_details.h"
 #include "lanescope/format/spool/spool_reading_test.h"
+#include "lanescope/model/child_process.h"
 #include "lanescope/testing/spool_sketch.h"
 
 namespace lanescope::format {
@@ -101,6 +102,37 @@ TEST(SampleRowsTest, TheInterpretersLockIsInTheInnermostSlice) {
   EXPECT_EQ(number(trace, f, "Collecting garbage samples"), 2);
   EXPECT_EQ(number(trace, main, "Others waited for the GIL samples"), std::nullopt);
   EXPECT_EQ(number(trace, main, "Collecting garbage samples"), std::nullopt);
+}
+
+// A DataLoader's worker is known by its loop; the other child is not one. Both are processes of their own.
+TEST(SampleRowsTest, AChildOfTheRecordedProcessIsAProcessOfItsOwn) {
+  SpoolSketch sketch;
+  sketch.thread(99, 0);
+  sketch.thread(7, 0);
+  sketch.window(2000, 9000);
+  const auto own = node(sketch, {{"a.py(1): main", 10}});
+  const auto worker = node(sketch, {{"torch/utils/data/_utils/worker.py(231): _worker_loop", 300},
+                                    {"a.py(5): load", 6}});
+  const auto other = node(sketch, {{"server.py(3): serve", 4}, {"b.py(231): _worker_loop", 9}});
+  auto of = [](spool::SampleRecord record, std::uint32_t process) {
+    record.process = process;
+    return record;
+  };
+  sketch.records(0, 1,
+                 {of(samples(worker, 3000, 3200, 3, 4711), 4711), samples(own, 3000, 3300, 4),
+                  of(samples(other, 3100, 3200, 2, 4712), 4712)});
+  const Trace trace = read_recording(sketch.bytes());
+  const auto process_of = [&](std::string_view function) -> const Process& {
+    return trace.process(trace.track(find_slice(trace, function)).process);
+  };
+  EXPECT_EQ(trace.text(process_of("a.py(5): load").name), "DataLoader worker 4711");
+  EXPECT_EQ(process_of("a.py(5): load").pid.number, 4711);
+  EXPECT_TRUE(is_child_process(trace, process_of("a.py(5): load")));
+  EXPECT_EQ(trace.text(process_of("server.py(3): serve").name), "child process 4712");
+  EXPECT_TRUE(is_child_process(trace, process_of("server.py(3): serve")));
+  EXPECT_FALSE(is_child_process(trace, process_of("a.py(1): main")));
+  EXPECT_EQ(trace.text(trace.track(find_slice(trace, "a.py(5): load")).name),
+            "Python (sampled) of thread 4711");
 }
 
 TEST(SampleRowsTest, AGapInTheSamplesEndsAllSlices) {

@@ -36,7 +36,7 @@ struct SampleRun {
 class SampleSlices {
  public:
   explicit SampleSlices(TraceBuilder& builder);
-  // `name`: of the thread; empty: not known.
+  // `name`: of the thread; empty: not known. `pid`: the recorded process, or a child of it.
   void begin_thread(const Scalar& pid, std::int64_t thread, std::string_view name);
   void add(const SampleRun& run);
   void end_thread();
