@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import time
+import warnings
 import weakref
 from types import FrameType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
@@ -77,6 +78,11 @@ def name_of(program: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", stem)[:80] or "python"
 
 
+def folder_of(program: str) -> str:
+    """What Python puts in front of sys.path for it, later: the script's folder, or the current one."""
+    return os.path.dirname(os.path.realpath(program)) if program.endswith(".py") else os.getcwd()
+
+
 def rank_of(environ: Mapping[str, str], settings: Mapping[str, str]) -> Optional[int]:
     """The global rank of this process, from a launcher's RANK; None: none.
 
@@ -125,6 +131,8 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
         recording = AutoRecording(settings, name_of(program), rank)
         atexit.register(recording.finish)
         recording.wait_for_cuda()
+        if settings.get("LANESCOPE_RECORD_CHILDREN") != "1" or rank is not None:  # else each small child leaves a recording
+            recording.sample_the_start(folder_of(program))
         after_import("torch", recording.begin)
 
 
@@ -185,6 +193,7 @@ class AutoRecording:
         self._base_ending = ""
         self._pid = os.getpid()
         self._profile: Any = None
+        self._early: Any = None  # a profile with samples only, until torch is imported
         self._problem = ""
         self._source = 0  # rank of the best source of steps seen so far
         self._optimizer: Optional[weakref.ref[Any]] = None
@@ -205,12 +214,50 @@ class AutoRecording:
             values["RANK"] = str(self._rank)
         _native("\n".join(f"{key}={value}" for key, value in values.items()))
 
+    def sample_the_start(self, folder: str) -> None:
+        """With --sample-python, samples from now on: what the program imports, and what it does before it imports torch.
+
+        Not with a schedule or --last, which say what is wanted. ``folder``: of the program.
+        """
+        rate = int(self._settings.get("LANESCOPE_RECORD_SAMPLE_PYTHON") or 0)
+        if not rate or self._settings.get("LANESCOPE_RECORD_SCHEDULE") or self._settings.get("LANESCOPE_RECORD_LAST"):
+            return
+        try:
+            import lanescope
+
+            from . import _samples
+
+            os.makedirs(self._directory, exist_ok=True)
+            _samples.folders_to_come.append(folder)
+            early = lanescope.profile(
+                activities=[lanescope.ProfilerActivity.CPU],
+                acc_events=True,
+                max_size=self._settings.get("LANESCOPE_RECORD_MAX_SIZE") or None,
+                disk_reserve=self._settings.get("LANESCOPE_RECORD_DISK_RESERVE") or None,
+                sample_python=rate,
+            )
+            early._spool_path = self._wanted_base() + ".lspool"
+            early._free_name = True
+            early.start()
+            self._base = early.spool_path[: -len(".lspool")]
+            self._early = early
+        except Exception as error:
+            say(f"what runs before torch is imported is not sampled: {error}")
+
+    def _end_early(self) -> None:
+        early, self._early = self._early, None
+        if early is not None:
+            early.stop()
+
     def begin(self) -> None:
         global _active
         try:
             if _native(""):
                 self._base_ending = "_torch"  # one process has two recordings: CUDA came first
+                self._end_early()
+                self._base = ""
             self._begin()
+            self._end_early()  # both are in one file
             _active = self
         except Exception as error:
             self._problem = str(error)
@@ -232,8 +279,6 @@ class AutoRecording:
         counts: Optional[Dict[str, int]] = parse_schedule(text) if text else None
         plan = None
         if counts is not None:
-            import warnings
-
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the user chose no warm-up on the command line
                 plan = lanescope.schedule(**counts)
@@ -261,11 +306,14 @@ class AutoRecording:
         )
         self._profile._quiet_dumps = self._on("QUIET")
         self._profile._frames_of_imports = False  # torch imports much of itself when it is first used
-        self._base = self._wanted_base()
+        self._base = self._base or self._wanted_base()
         self._profile._spool_path = self._base + ".lspool"
         self._profile._free_name = True
         self._profile._hardware.command = self._settings.get("LANESCOPE_RECORD_COMMAND", "")
-        self._profile.start()
+        with warnings.catch_warnings():
+            if self._early is not None:  # it is ours
+                warnings.filterwarnings("ignore", message="lanescope: shares the file of a recording that runs already")
+            self._profile.start()
         spool = self._profile.spool_path
         if spool.startswith(self._base):  # else a profile of the program came first, and both share its file
             self._base = spool[: -len(".lspool")]
@@ -362,6 +410,11 @@ class AutoRecording:
                 say(f"what was recorded is in {self._base}.lspool; every lanescope command opens it")
 
     def _finish(self) -> None:
+        if self._profile is None and self._early is not None:  # no torch
+            self._end_early()
+            if not _native(None):  # else it shares the file, and writes the results
+                self._write([self._base + ".lspool"])
+            return
         if self._profile is None:
             if not self._problem and not _native(None):
                 say("nothing was recorded: the program did not import torch")

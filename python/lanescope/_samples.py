@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import atexit
 import os
-from typing import Dict, Union
+from typing import Dict, List, Union
 
 from . import _core
 from ._stacks import path_prefixes
 
 MOST = 10_000  # a second
 USUAL = 1000
+
+# Folders that modules will come from, but that sys.path does not have yet.
+folders_to_come: List[str] = []
 
 _owners: Dict[int, int] = {}  # who wants samples, and how many a second
 _running = False
@@ -45,7 +48,8 @@ def hold(owner: object, rate: int) -> str:
         atexit.register(_end)
         os.register_at_fork(after_in_child=_forget)
     if not _running:
-        reason = _core.start_samples(rate, path_prefixes())
+        folders = {os.path.join(folder, "") for folder in folders_to_come}
+        reason = _core.start_samples(rate, sorted(folders.union(path_prefixes()), reverse=True))
         if reason:
             return reason
         _running = True

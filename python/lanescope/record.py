@@ -17,6 +17,7 @@ from ._budget import parse_budget
 from ._flight import parse_last, parse_slow_step
 from ._hardware import DEFAULT_INTERVAL, parse_interval
 from ._observer_build import why_unavailable
+from ._samples import USUAL, parse_rate
 from ._sizes import LEAST_SIZE, parse_size
 
 SCHEDULE_KEYS = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
@@ -81,6 +82,7 @@ def environment(
     disk_reserve: Optional[str] = None,
     budget: Optional[str] = None,
     hardware: Optional[str] = None,
+    sample_python: Optional[int] = None,
     base: Optional[Mapping[str, str]] = None,
 ) -> Dict[str, str]:
     """The environment in which a Python process records itself into the directory ``out``."""
@@ -121,6 +123,11 @@ def environment(
                 "--hardware and --last exclude each other: the file of hardware counters keeps all samples; leave out one"
             )
         env["LANESCOPE_RECORD_HARDWARE"] = hardware
+    if sample_python is not None:
+        try:
+            env["LANESCOPE_RECORD_SAMPLE_PYTHON"] = str(parse_rate(sample_python))
+        except ValueError as error:
+            raise ValueError(f"--sample-python: {error}") from None
     if activities is not None:
         env["LANESCOPE_RECORD_ACTIVITIES"] = check_activities(activities)
     flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "JSON": json, "GZIP": gzip, "ALL_API": all_api}
@@ -204,6 +211,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--budget", metavar="SHARE", help="record operators for at most this share of the time: 1%%, 0.5%%")
     add("--activities", metavar="WORDS", type=_activities, help="cpu, cuda or cpu,cuda (default: both)")
     add("--hardware", metavar="TIME", nargs="?", const=DEFAULT_INTERVAL, help="sample the GPU's counters each TIME (100us)")
+    add("--sample-python", metavar="N", nargs="?", const=USUAL, type=int, help="take Python stacks N times a second (1000)")
     add("--all-api", action="store_true", help="record every call of the CUDA runtime and driver")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
     add("--memory", action="store_true", help="record allocations and frees")
@@ -250,6 +258,7 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             disk_reserve=arguments.disk_reserve,
             budget=arguments.budget,
             hardware=arguments.hardware,
+            sample_python=arguments.sample_python,
         )
     except ValueError as error:
         parser.error(str(error) if str(error).startswith("--") else f"--schedule: {error}")

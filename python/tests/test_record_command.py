@@ -275,6 +275,61 @@ def test_a_program_sees_what_it_sees_alone(tmp_path, arguments, stdin):
     assert seen[0] == seen[1] and "__main__" in seen[0]
 
 
+def test_a_module_may_be_watched_more_than_once(tmp_path, monkeypatch):
+    from lanescope._after_import import after_import
+
+    (tmp_path / "watched_twice.py").write_text("value = 1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = []
+    after_import("watched_twice", lambda: seen.append(("first", sys.modules["watched_twice"].value)))
+    after_import("watched_twice", lambda: seen.append(("second", sys.modules["watched_twice"].value)))
+    import watched_twice
+
+    assert seen == [("first", 1), ("second", 1)]
+    assert "exec_module" not in vars(watched_twice.__loader__)
+
+
+EARLY = """
+import time
+
+def before_torch():
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        sum(range(1000))
+
+before_torch()
+"""
+
+
+def samples_of(path):
+    """Names of the functions with samples."""
+    trace = lanescope.read_trace(path)
+    return [trace.name(i) for i in range(len(trace)) if trace.categories[trace.category_id[i]] == "python_sample"]
+
+
+def test_samples_begin_with_the_interpreter(run_recorded):
+    done, out = run_recorded(EARLY + TRAIN, "--sample-python", "200")
+    assert done.returncode == 0 and "shares the file" not in done.stderr, done.stderr
+    trace = only(out, ".json")  # one file with all
+    sampled, names = samples_of(trace), names_of(trace)
+    assert any(re.fullmatch(r"script\.py\(\d+\): before_torch", name) for name in sampled)
+    assert any(name.startswith("torch/__init__.py(") for name in sampled)
+    assert names.count("aten::linear") == 6 and names.count("ProfilerStep#6") == 1
+    assert [f for f in os.listdir(out) if f.endswith(".lspool")] == []
+
+
+def test_samples_of_a_script_without_torch_are_kept(run_recorded):
+    done, out = run_recorded(EARLY, "--sample-python", "200")
+    assert done.returncode == 0 and "did not import torch" not in done.stderr, done.stderr
+    assert any(name.endswith(": before_torch") for name in samples_of(only(out, ".json")))
+
+
+def test_a_schedule_has_no_samples_before_torch(run_recorded):
+    done, out = run_recorded(EARLY + TRAIN, "--sample-python", "200", "--schedule", "wait=1,warmup=1,active=2,repeat=1")
+    assert done.returncode == 0, done.stderr
+    assert not any(name.endswith(": before_torch") for name in samples_of(only(out, ".json")))
+
+
 def test_a_script_without_torch_runs_and_is_told(run_recorded):
     done, out = run_recorded("print('hello')")
     assert (done.returncode, done.stdout) == (0, "hello\n")
