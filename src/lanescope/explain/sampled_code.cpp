@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lanescope/analysis/python_flame.h"
+#include "lanescope/explain/sampled_lines.h"
 
 namespace lanescope::explain {
 namespace {

@@ -25,12 +25,6 @@ struct SampledCode {
 std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
                                              std::span<const analysis::Window> stretches);
 
-// The line at which a function was most often, in slices that begin inside the stretches or last into
-// them: all of them, or those in which it was the innermost one in some sample.
-enum class Counted : std::uint8_t { kInnermost, kAll };
-std::optional<std::int64_t> main_line(const Trace& trace, StringId function,
-                                      std::span<const analysis::Window> stretches, Counted counted);
-
 // "about 62 % (124 of 200 samples) in file.py(10): collate, mostly at line 14".
 Sentence describe(const SampledCode& code);
 

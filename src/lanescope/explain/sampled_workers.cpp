@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/python_flame.h"
 #include "lanescope/explain/sampled_code.h"
+#include "lanescope/explain/sampled_lines.h"
 #include "lanescope/model/child_process.h"
 
 namespace lanescope::explain {

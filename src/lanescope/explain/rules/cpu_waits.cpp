@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 
 namespace lanescope::explain::rules {
@@ -35,30 +36,40 @@ std::vector<HostStretch> costly_stretches(const Facts& facts) {
   return steps;
 }
 
+// Calls `visit` with each such range and each stretch of waiting in it.
+template <typename Visit>
+void visit_batch_waits(const Facts& facts, Visit visit) {
+  const Trace& trace = *facts.trace;
+  const std::vector<HostStretch> stretches = costly_stretches(facts);
+  for (const SliceId range : loader_ranges(trace)) {
+    auto stretch = std::upper_bound(
+        stretches.begin(), stretches.end(), trace.start_ns(range),
+        [](std::int64_t time, const HostStretch& each) { return time < each.end_ns; });
+    for (; stretch != stretches.end() && stretch->start_ns < trace.end_ns(range); ++stretch)
+      if (stretch->thread == trace.slices().track[raw(range)])
+        visit(range, Window{std::max(stretch->start_ns, trace.start_ns(range)),
+                            std::min(stretch->end_ns, trace.end_ns(range))});
+  }
+}
+
 }  // namespace
 
 WaitTime waiting_for_batches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   WaitTime found;
-  const std::vector<HostStretch> stretches = costly_stretches(facts);
-  for (const SliceId range : loader_ranges(trace)) {
-    const std::int64_t before_ns = found.time_ns;
-    auto stretch = std::upper_bound(
-        stretches.begin(), stretches.end(), trace.start_ns(range),
-        [](std::int64_t time, const HostStretch& each) { return time < each.end_ns; });
-    for (; stretch != stretches.end() && stretch->start_ns < trace.end_ns(range); ++stretch)
-      if (stretch->thread == trace.slices().track[raw(range)]) {
-        const Window wait{std::max(stretch->start_ns, trace.start_ns(range)),
-                          std::min(stretch->end_ns, trace.end_ns(range))};
-        found.time_ns += wait.end_ns - wait.start_ns;
-        found.windows.push_back(wait);
-      }
-    if (found.time_ns > before_ns &&
+  visit_batch_waits(facts, [&](SliceId range, const Window& wait) {
+    found.time_ns += wait.length_ns();
+    if (wait.length_ns() > 0 &&
         (found.longest == kNone<SliceId> || trace.dur_ns(range) > trace.dur_ns(found.longest)))
       found.longest = range;
-  }
-  found.windows = joined(std::move(found.windows));
+  });
   return found;
+}
+
+std::vector<Window> batch_wait_windows(const Facts& facts) {
+  std::vector<Window> windows;
+  visit_batch_waits(facts, [&](SliceId, const Window& wait) { windows.push_back(wait); });
+  return joined(std::move(windows));
 }
 
 std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,

@@ -12,7 +12,6 @@ namespace lanescope::explain::rules {
 struct WaitTime {
   std::int64_t time_ns = 0;
   SliceId longest = kNone<SliceId>;  // the event with most of it, unless a caller says otherwise
-  std::vector<analysis::Window> windows;  // when, in order of time; only of waiting_for_batches()
 };
 template <typename Wanted>
 WaitTime waiting_while(const Facts& facts, Wanted wanted) {

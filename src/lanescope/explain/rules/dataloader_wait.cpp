@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
 #include "lanescope/explain/sampled_workers.h"
@@ -52,14 +53,14 @@ void tell_samples(const Facts& facts, const WaitTime& wait, bool single, Finding
   const Trace& trace = *facts.trace;
   if (single) {
     const TrackId thread = trace.slices().track[raw(wait.longest)];
-    const auto code = find_sampled_code(trace, thread, wait.windows);
+    const auto code = find_sampled_code(trace, thread, batch_wait_windows(facts));
     if (!code) return;
     Sentence line = say("samples of the waiting thread's Python stack: ");
     append(line, describe(*code));
     finding.arithmetic.push_back(std::move(line));
     return;
   }
-  const auto code = find_worker_code(trace, wait.windows);
+  const auto code = find_worker_code(trace, batch_wait_windows(facts));
   if (!code) return;
   Sentence line = say("samples of the workers' Python stacks in these waits: ");
   append(line, describe(*code));

@@ -1,0 +1,18 @@
+// The lines that a sampled function was at.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "lanescope/analysis/steps.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::explain {
+
+// The line at which a function was most often, in slices that begin inside the stretches or last into
+// them: all of them, or those in which it was the innermost one in some sample. O(slices).
+enum class Counted : std::uint8_t { kInnermost, kAll };
+std::optional<std::int64_t> main_line(const Trace& trace, StringId function,
+                                      std::span<const analysis::Window> stretches, Counted counted);
+
+}  // namespace lanescope::explain
