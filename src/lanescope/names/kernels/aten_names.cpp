@@ -319,7 +319,9 @@ bool read_aten_name(const ParsedText& name, KernelName& out) {
   for (const auto& [start, kind, operation, type_first] : kAtenRows) {
     if (!base.starts_with(start)) continue;
     // Outside of at::, only names that no other project has.
-    if (!inside && !start.starts_with("softmax_warp") && !start.starts_with("cunn_")) continue;
+    if (!inside && !start.starts_with("softmax_warp") && !start.starts_with("cunn_") &&
+        start != "indexing_backward_kernel")
+      continue;
     out.kind = kind;
     out.operation = operation;
     // OpaqueType<4>: four bytes of whatever type.

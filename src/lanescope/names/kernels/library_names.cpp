@@ -1,6 +1,7 @@
 // Projects whose kernels are known by their namespace or by a unique function name. A row gives the
 // project and the operation. Types are read if the first element type among the template arguments
 // is the input's.
+#include <algorithm>
 #include <span>
 
 #include "lanescope/names/kernels/families.h"
@@ -213,6 +214,33 @@ bool cublas_gemvx(const ParsedText& name, KernelName& out) {
   return true;
 }
 
+bool any_argument_has(const ParsedText& name, std::string_view part) {
+  return std::any_of(name.cxx.arguments.begin(), name.cxx.arguments.end(),
+                     [part](std::string_view argument) { return contains(argument, part); });
+}
+
+// void vector_fft<4116u, EPT<14u>, 1u, 0u, (padding_t)14, (twiddle_t)0, ..., float, ...>; Bluestein's
+// algorithm is for sizes with large prime factors.
+bool cufft(const ParsedText& name, KernelName& out) {
+  if (!name.cxx.scope.empty()) return false;
+  const std::string_view base = name.cxx.base;
+  if (any_argument_has(name, "twiddle_t") && contains(base, "_fft"))
+    out.operation = contains(base, "bluestein") ? "FFT, Bluestein" : "FFT";
+  else if ((base == "postprocess_kernel" || base == "preprocess_kernel") &&
+           any_argument_has(name, "loadstore_modifier_t"))
+    out.operation = base == "postprocess_kernel" ? "FFT, postprocess" : "FFT, preprocess";
+  else if (base == "kernel_wrapper" && any_argument_has(name, "packR2C"))
+    out.operation = "FFT, pack real to complex";
+  else
+    return false;
+  out.library = "cuFFT";
+  out.kind = "fft";
+  for (const auto argument : name.cxx.arguments)  // others are index types
+    if (argument == "float" || argument == "double" || argument == "__half")
+      out.input_type = element_type_of_cxx(argument);
+  return true;
+}
+
 // FlashInfer's kernels in CuTe's Python: the module's path, run together, then the arguments.
 bool flashinfer_cute(const ParsedText& name, KernelName& out) {
   if (!name.plain.starts_with("kernel_cutlass_kernel_flashinfer")) return false;
@@ -233,7 +261,7 @@ bool flashinfer_cute(const ParsedText& name, KernelName& out) {
 
 bool read_library_name(const ParsedText& name, KernelName& out) {
   if (cublas_epilogue(name, out) || cublas_gemv(name, out) || cublas_gemvx(name, out) ||
-      flashinfer_cute(name, out))
+      cufft(name, out) || flashinfer_cute(name, out))
     return true;
   const std::string_view scope = name.cxx.scope;
   const std::string_view base = name.cxx.base;
