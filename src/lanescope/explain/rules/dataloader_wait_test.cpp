@@ -114,7 +114,8 @@ TEST(DataloaderWaitTest, NamesWhatTheWorkersDo) {
       "samples of the workers' Python stacks in these waits: they made batches in {} ({} of {} "
       "samples), about {} of that ({} samples) in {}, mostly at line {}");
   const std::int64_t busy = line.values.at(1).integer;
-  EXPECT_GE(busy, 100);  // 50 a wait, of which the steady steps have two or three
+  EXPECT_GE(busy,
+            98);  // 50 a wait, of which the steady steps have two or three; cut ends round down
   EXPECT_EQ(line.values.at(2).integer, 2 * busy);
   EXPECT_EQ(line.values.at(4).integer, busy);
   EXPECT_EQ(line.values.at(5).text, "dataset.py(10): __getitem__");
