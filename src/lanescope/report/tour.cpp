@@ -322,7 +322,7 @@ class TourMaker {
       const auto shares =
           explain::host_shares(facts_, {{part.thread, part.start_ns, part.end_ns, part.blame}});
       if (!shares.empty())
-        text += fmt::format(" Meanwhile the CPU's time went mostly to {}.",
+        text += fmt::format(" What the CPU did most of that time: {}.",
                             rounded_sentence(describe(shares.front())));
     }
     text +=
