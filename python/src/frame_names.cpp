@@ -34,7 +34,8 @@ std::uint32_t name_of(const void* frame) {
   return known.name;
 }
 
-// One name for all objects that a method is called on: that of the first, as in torch.profiler.
+// One name for all objects that a method is called on: that of the profile's first, as in
+// torch.profiler.
 std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self) {
   KnownFunction& near = place_of_function(definition);
   if (is_known(near, definition)) return near.name;
@@ -44,6 +45,11 @@ std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self) 
              text_of_c_function(definition, self)};
   near = known;
   return known.name;
+}
+
+void forget_c_functions() {
+  all_c_functions().clear();
+  hot.c_names->fill({});
 }
 
 void make_name_tables() {

@@ -22,10 +22,13 @@ namespace {
 using namespace frames;  // NOLINT: this file's own parts
 
 // How many threads keep a profile hook of somebody else and so are left out. A window is open.
-// `is_new`: modules are numbered from 0 again. `import_code`: not None leaves out what it calls.
+// `is_new`: modules are numbered from 0 again, and C methods are named by their next object. `import_code`: not None leaves out what it calls.
 int start_frames(const py::object& module_code, const py::object& import_code, bool is_new) {
   make_name_tables();
-  if (is_new) forget_modules();
+  if (is_new) {
+    forget_modules();
+    forget_c_functions();
+  }
   if (!module_code.is_none()) {
     Py_XDECREF(hot.module_code);
     hot.module_code = py::object(module_code).release().ptr();

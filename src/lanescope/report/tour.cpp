@@ -237,7 +237,7 @@ class TourMaker {
             ? fmt::format("Here your program calls {}.", name_of(op))
             : fmt::format("Here your program, {}, calls {}.", rounded_sentence(code), name_of(op));
     const names::EventName about = names::explain_event_name(trace_.name(op), trace_.kind(op));
-    if (!about.what.empty()) text += " " + one_line(about.what);
+    if (!about.what.empty()) text += fmt::format(" {}", one_line(about.what));
     if (trace_.name(op).starts_with("aten::"))
       text +=
           " Names that begin with aten:: are PyTorch's own operators: aten::mm is what torch.mm "

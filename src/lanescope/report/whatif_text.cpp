@@ -148,7 +148,7 @@ std::string whatif_text(const explain::Facts& facts, const Simulation& simulatio
       });
   if (only_profiler && is_unprofiled) return out + "\n" + unprofiled_note(simulation);
   out += outcome_line("predicted", prediction.after);
-  out += "\n" + gain_line(simulation, prediction);
+  out += fmt::format("\n{}", gain_line(simulation, prediction));
   for (const std::string& note : prediction.notes) out += wrapped("  - ", note + ".");
   if (is_unprofiled) out += unprofiled_note(simulation);
   return out + "\n" + wrapped("  ", sure_text(simulation.identity) + ".");
