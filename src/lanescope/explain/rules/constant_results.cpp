@@ -16,7 +16,7 @@ constexpr std::size_t kMostTensors = 64;  // of a call
 
 class RunFinder {
  public:
-  explicit RunFinder(const Facts& facts) : facts_(facts), trace_(*facts.trace) {}
+  explicit RunFinder(const Facts& facts) : trace_(*facts.trace) {}
 
   void add(SliceId op, std::size_t step) {
     const ResultKind kind = result_kind(trace_.name(op));
@@ -71,7 +71,6 @@ class RunFinder {
     return true;
   }
 
-  const Facts& facts_;
   const Trace& trace_;
   ConstantRun run_;
   std::vector<Made> made_;
