@@ -41,7 +41,6 @@ void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
     last = stop;
   }
   if (!first) return;
-  builder.set_window(*first, *last);
   builder.add_instant(builder.thread_track(text("Traces"), text("Trace PyTorch Profiler")),
                       builder.no_category(), builder.intern("Iteration Start: PyTorch Profiler"),
                       *first, 'g', kNone<ArgsId>);
