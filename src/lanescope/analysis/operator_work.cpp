@@ -167,18 +167,6 @@ MaybeWork attention(const TensorArguments& inputs, const AttentionArguments& at,
 // --- Everything that passes over memory
 
 // torch's broadcasting: the larger of each pair of sizes, aligned at the end.
-std::optional<Sizes> broadcast(const Sizes& left, const Sizes& right) {
-  Sizes out = left.size() >= right.size() ? left : right;
-  const Sizes& other = left.size() >= right.size() ? right : left;
-  for (std::size_t i = 0; i < other.size(); ++i) {
-    std::int64_t& size = out[out.size() - 1 - i];
-    const std::int64_t with = other[other.size() - 1 - i];
-    if (size != with && size != 1 && with != 1) return std::nullopt;
-    size = size == 1 ? with : size;
-  }
-  return out;
-}
-
 struct PassRow {
   std::string_view name;
   OperatorKind kind;
@@ -318,8 +306,7 @@ MaybeWork pass_over_memory(const TensorArguments& inputs, const PassRow& row) {
     if (decides) type = tensor->type;
   }
   if (!type) return std::nullopt;
-  double elements = 1;
-  for (const std::int64_t size : shape) elements *= static_cast<double>(size);
+  const double elements = element_count(shape);
   work.type = type->name;
   work.bytes += row.again * elements * static_cast<double>(row.is_test ? 1 : type->size_bytes);
   if (row.kind == kE || row.kind == kR) work.flops = elements;

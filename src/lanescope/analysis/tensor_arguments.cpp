@@ -32,16 +32,6 @@ constexpr TypeRow kTypes[] = {
     {"c10::complex<double>", "c128", 16, true},
 };
 
-std::optional<Sizes> sizes_of(const JsonValue& value) {
-  if (!value.is_array()) return std::nullopt;
-  Sizes sizes;
-  for (const JsonValue& item : value.items) {
-    if (!item.integer || *item.integer < 0) return std::nullopt;
-    sizes.push_back(*item.integer);
-  }
-  return sizes;
-}
-
 JsonValue parse(std::string_view text) { return parse_json(text).value_or(JsonValue{}); }
 
 }  // namespace
@@ -52,11 +42,42 @@ const TypeRow* find_type(std::string_view torch) {
   return row == std::end(kTypes) ? nullptr : row;
 }
 
-double Tensor::elements() const {
+std::optional<Sizes> sizes_of(const JsonValue& value) {
+  if (!value.is_array()) return std::nullopt;
+  Sizes sizes;
+  for (const JsonValue& item : value.items) {
+    if (!item.integer || *item.integer < 0) return std::nullopt;
+    sizes.push_back(*item.integer);
+  }
+  return sizes;
+}
+
+double element_count(const Sizes& sizes) {
   double product = 1;
-  for (const std::int64_t size : dims) product *= static_cast<double>(size);
+  for (const std::int64_t size : sizes) product *= static_cast<double>(size);
   return product;
 }
+
+std::optional<Sizes> broadcast(const Sizes& left, const Sizes& right) {
+  Sizes out = left.size() >= right.size() ? left : right;
+  const Sizes& other = left.size() >= right.size() ? right : left;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    std::int64_t& size = out[out.size() - 1 - i];
+    const std::int64_t with = other[other.size() - 1 - i];
+    if (size != with && size != 1 && with != 1) return std::nullopt;
+    size = size == 1 ? with : size;
+  }
+  return out;
+}
+
+std::string shape_text(const Sizes& sizes) {
+  std::string text = "[";
+  for (const std::int64_t size : sizes)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+double Tensor::elements() const { return element_count(dims); }
 
 double Tensor::stored_bytes() const {
   double product = static_cast<double>(type->size_bytes);

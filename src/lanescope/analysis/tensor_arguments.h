@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,15 @@
 namespace lanescope::analysis {
 
 using Sizes = std::vector<std::int64_t>;
+
+// Of a list of whole numbers from 0 on; nothing: it is none.
+std::optional<Sizes> sizes_of(const JsonValue& value);
+// A double: the product of damaged sizes may be larger than any integer.
+double element_count(const Sizes& sizes);
+// What two shapes have together by torch's rules; nothing: they do not fit.
+std::optional<Sizes> broadcast(const Sizes& left, const Sizes& right);
+// "[256, 1]"
+std::string shape_text(const Sizes& sizes);
 
 struct TypeRow {
   std::string_view torch, name;

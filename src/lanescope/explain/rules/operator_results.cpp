@@ -9,7 +9,9 @@
 namespace lanescope::explain::rules {
 namespace {
 
+using analysis::element_count;
 using analysis::Sizes;
+using analysis::sizes_of;
 
 struct Row {
   std::string_view name;  // without "aten::" and the "_" of operators in place
@@ -88,35 +90,10 @@ constexpr std::array kRows = {
     Row{"repeat", ResultKind::kRepeat},
 };
 
-std::optional<Sizes> sizes_of(const JsonValue& value) {
-  if (!value.is_array()) return std::nullopt;
-  Sizes sizes;
-  for (const JsonValue& item : value.items) {
-    if (!item.integer || *item.integer < 0) return std::nullopt;
-    sizes.push_back(*item.integer);
-  }
-  return sizes;
-}
-
-double elements(const Sizes& sizes) {
-  double product = 1;
-  for (const std::int64_t size : sizes) product *= static_cast<double>(size);
-  return product;
-}
-
-std::optional<Sizes> broadcast(const std::vector<Sizes>& shapes) {
-  Sizes result;
-  for (const Sizes& shape : shapes) {
-    if (shape.size() > result.size())
-      result.insert(result.begin(), shape.size() - result.size(), 1);
-    for (std::size_t k = 0; k < shape.size(); ++k) {
-      std::int64_t& size = result[result.size() - shape.size() + k];
-      if (size == 1)
-        size = shape[k];
-      else if (shape[k] != 1 && shape[k] != size)
-        return std::nullopt;
-    }
-  }
+std::optional<Sizes> broadcast_all(const std::vector<Sizes>& shapes) {
+  std::optional<Sizes> result = Sizes{};
+  for (const Sizes& shape : shapes)
+    if (result) result = analysis::broadcast(*result, shape);
   return result;
 }
 
@@ -134,7 +111,8 @@ std::optional<Sizes> size_inside(
       if (trace.name(SliceId{i}) != name) continue;
       const auto inputs = taken_tensors(trace, SliceId{i});
       auto sizes = inputs ? inputs->list(index) : std::nullopt;
-      if (sizes && (!found || elements(*sizes) >= elements(*found))) found = std::move(sizes);
+      if (sizes && (!found || element_count(*sizes) >= element_count(*found)))
+        found = std::move(sizes);
     }
   }
   return found;
@@ -179,7 +157,7 @@ std::optional<Sizes> repeated_size(const TakenTensors& inputs) {
 std::optional<Sizes> viewed_size(const Trace& trace, SliceId op, const TakenTensors& inputs) {
   if (auto size = size_inside(trace, op, {{"aten::as_strided", 1}, {"aten::view", 1}})) return size;
   auto size = inputs.list(1);
-  if (size && !inputs.tensors.empty() && elements(*size) == elements(inputs.tensors[0]))
+  if (size && !inputs.tensors.empty() && element_count(*size) == element_count(inputs.tensors[0]))
     return size;
   return std::nullopt;
 }
@@ -250,7 +228,7 @@ std::optional<Sizes> result_size(const Trace& trace, SliceId op, ResultKind kind
     case ResultKind::kShape:
       return inputs.tensors.empty() ? std::nullopt : std::optional(inputs.tensors.front());
     case ResultKind::kElementwise:
-      return broadcast(inputs.tensors);
+      return broadcast_all(inputs.tensors);
     case ResultKind::kView:
       return viewed_size(trace, op, inputs);
     case ResultKind::kJoin:

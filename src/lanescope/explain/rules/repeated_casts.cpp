@@ -26,6 +26,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
+using analysis::shape_text;
 using analysis::Sizes;
 using analysis::Tensor;
 
@@ -194,13 +195,6 @@ std::optional<RepeatedCasts> measure_repeated_casts(const Facts& facts) {
   // Without marked steps "each step" is not known, and one recording may be one use of each weight.
   if (!facts.steps.marked || facts.selection.steady.size() < 2) return std::nullopt;
   return CastFinder(facts).run();
-}
-
-std::string shape_text(const Sizes& shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape)
-    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
 }
 
 std::string type_text(std::string_view type) {

@@ -16,6 +16,7 @@
 
 namespace lanescope::explain::rules {
 
+using analysis::shape_text;
 using analysis::Sizes;
 using analysis::Tensor;
 using analysis::TensorArguments;
@@ -150,13 +151,6 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
       static_cast<std::int64_t>(unread * static_cast<double>(cost_of_calls(facts, found.calls)));
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
   return found;
-}
-
-std::string shape_text(const Sizes& shape) {
-  std::string text = "[";
-  for (const std::int64_t size : shape)
-    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + "]";
 }
 
 Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
