@@ -20,6 +20,7 @@
 
 #include "lanescope/analysis/steps.h"
 #include "lanescope/ranks/clock_pairs.h"
+#include "lanescope/ranks/clock_samples.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -27,7 +28,6 @@ namespace {
 using analysis::lower_median;
 
 // Who leaves late by a share of a transfer is late by less in a short one: the shorter half counts.
-constexpr std::size_t kLeastSamples = 8;
 constexpr std::int64_t kDriftWindowNs = 5'000'000'000;
 constexpr std::size_t kDriftSamples = 16, kMostDriftSamples = 64;
 constexpr int kRefinements = 3;
@@ -59,23 +59,6 @@ struct JudgedClock {
   std::uint32_t rank = 0;
   RankClock clock;
 };
-
-// Leaves the half of the rows in which all were present for the shortest time.
-template <class Row>
-void keep_shortest(std::vector<Row>& rows) {
-  if (rows.size() <= kLeastSamples) return;
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return std::pair(a.together_ns, a.apart_ns) < std::pair(b.together_ns, b.apart_ns);
-  });
-  rows.resize(std::max(kLeastSamples, (rows.size() + 1) / 2));
-}
-
-template <class Row>
-std::int64_t median_apart(const std::vector<Row>& rows) {
-  std::vector<std::int64_t> values;
-  for (const Row& row : rows) values.push_back(row.apart_ns);
-  return lower_median(std::move(values));
-}
 
 class OffsetFinder {
  public:
@@ -125,7 +108,7 @@ class OffsetFinder {
     std::vector<EndRow> medians;
     for (auto& [rank, of_rank] : rows) {
       keep_shortest(of_rank);
-      medians.push_back({rank, median_apart(of_rank)});
+      medians.push_back({rank, median_of(of_rank, &EndRow::apart_ns)});
     }
     return share_rows(workers_, std::move(medians));
   }
@@ -286,21 +269,12 @@ class OffsetFinder {
     }
     clock.samples = rows.size();
     keep_shortest(rows);
-    std::vector<std::int64_t> apart, together;
-    for (const ProofRow& row : rows) {
-      apart.push_back(row.apart_ns);
-      together.push_back(row.together_ns);
-    }
     clock.lowest_ns = clock.offset_ns + lowest;
     clock.highest_ns = clock.offset_ns + highest;
     clock.contradicts = lowest > highest;
-    // Around its own median: what is the same in all collectives is no spread.
-    const std::int64_t usual = lower_median(apart);
-    for (std::int64_t& each : apart) each = std::abs(each - usual);
-    const double spread = 3 * 1.4826 * static_cast<double>(lower_median(apart)) /
-                          std::sqrt(static_cast<double>(apart.size()));
-    clock.error_ns = std::max(kLeastClockErrorNs, lower_median(together) / kLeavingShare) +
-                     static_cast<std::int64_t>(spread);
+    clock.error_ns =
+        std::max(kLeastClockErrorNs, median_of(rows, &ProofRow::together_ns) / kLeavingShare) +
+        static_cast<std::int64_t>(spread_apart(rows));
     if (!clock.contradicts)
       clock.error_ns = std::min(clock.error_ns, std::max({kLeastClockErrorNs, highest, -lowest}));
     return clock;

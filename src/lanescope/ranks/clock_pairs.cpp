@@ -9,21 +9,16 @@
 #include "lanescope/ranks/clock_pairs.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "lanescope/analysis/steps.h"
+#include "lanescope/ranks/clock_samples.h"
 
 namespace lanescope::ranks {
 namespace {
-
-using analysis::lower_median;
-
-constexpr std::size_t kLeastPairSamples = 8;
 
 // One send and its receive, as the rank of the unknown clock sees it. Travels to that rank's home.
 struct PairRow {
@@ -40,32 +35,13 @@ struct LinkedClock {
   RankClock clock;
 };
 
+struct PairEnd {
+  std::int64_t apart_ns = 0, together_ns = 0;  // as PairRow's
+};
 struct Direction {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ends;  // together_ns, apart_ns
+  std::vector<PairEnd> ends;
   std::int64_t bound_ns = 0;
 };
-
-// The shorter half: who ends later by a share of a transfer is later by less in a short one.
-void keep_shortest(std::vector<std::pair<std::int64_t, std::int64_t>>& ends) {
-  std::sort(ends.begin(), ends.end());
-  if (ends.size() > kLeastPairSamples)
-    ends.resize(std::max(kLeastPairSamples, (ends.size() + 1) / 2));
-}
-
-std::int64_t median_of(const std::vector<std::pair<std::int64_t, std::int64_t>>& ends,
-                       std::int64_t std::pair<std::int64_t, std::int64_t>::*what) {
-  std::vector<std::int64_t> values;
-  for (const auto& each : ends) values.push_back(each.*what);
-  return lower_median(std::move(values));
-}
-
-double spread_of(const std::vector<std::pair<std::int64_t, std::int64_t>>& ends) {
-  const std::int64_t usual = median_of(ends, &std::pair<std::int64_t, std::int64_t>::second);
-  std::vector<std::int64_t> away;
-  for (const auto& each : ends) away.push_back(std::abs(each.second - usual));
-  return 3 * 1.4826 * static_cast<double>(lower_median(std::move(away))) /
-         std::sqrt(static_cast<double>(ends.size()));
-}
 
 // From the rows of one rank with one other. Nothing: they send in one direction only.
 std::optional<RankClock> fit(const std::vector<PairRow>& rows, const RankClock& other) {
@@ -75,14 +51,13 @@ std::optional<RankClock> fit(const std::vector<PairRow>& rows, const RankClock& 
     of.bound_ns = of.ends.empty() ? row.bound_ns
                   : row.sends     ? std::max(of.bound_ns, row.bound_ns)
                                   : std::min(of.bound_ns, row.bound_ns);
-    of.ends.emplace_back(row.together_ns, row.apart_ns);
+    of.ends.push_back({row.apart_ns, row.together_ns});
   }
   if (in.ends.empty() || out.ends.empty()) return std::nullopt;
   keep_shortest(in.ends);
   keep_shortest(out.ends);
-  constexpr auto kTogether = &std::pair<std::int64_t, std::int64_t>::first;
-  constexpr auto kApart = &std::pair<std::int64_t, std::int64_t>::second;
-  const std::int64_t received = median_of(in.ends, kApart), sent = median_of(out.ends, kApart);
+  const std::int64_t received = median_of(in.ends, &PairEnd::apart_ns),
+                     sent = median_of(out.ends, &PairEnd::apart_ns);
   RankClock clock;
   clock.known = clock.by_pairs = true;
   clock.samples = rows.size();
@@ -91,11 +66,11 @@ std::optional<RankClock> fit(const std::vector<PairRow>& rows, const RankClock& 
   // Both are turned into offsets by the caller.
   clock.lowest_ns = out.bound_ns;
   clock.highest_ns = in.bound_ns;
-  const std::int64_t together =
-      std::max(median_of(in.ends, kTogether), median_of(out.ends, kTogether));
-  clock.error_ns = std::max(kLeastClockErrorNs, together / kLeavingShare) +
-                   std::abs(received - sent) / 2 +
-                   static_cast<std::int64_t>(std::max(spread_of(in.ends), spread_of(out.ends)));
+  const std::int64_t together = std::max(median_of(in.ends, &PairEnd::together_ns),
+                                         median_of(out.ends, &PairEnd::together_ns));
+  clock.error_ns =
+      std::max(kLeastClockErrorNs, together / kLeavingShare) + std::abs(received - sent) / 2 +
+      static_cast<std::int64_t>(std::max(spread_apart(in.ends), spread_apart(out.ends)));
   if (!clock.contradicts) {
     clock.shift_ns = std::clamp(clock.shift_ns, clock.lowest_ns, clock.highest_ns);
     clock.error_ns =
