@@ -22,12 +22,6 @@ bool is_fetch(std::string_view function) {
          function.find("_utils/fetch.py(") != std::string_view::npos;
 }
 
-// torch/utils/data/_utils/worker.py(231): _worker_loop
-bool is_worker_loop(std::string_view function) {
-  return function.ends_with(": _worker_loop") &&
-         function.find("_utils/worker.py(") != std::string_view::npos;
-}
-
 // Of each node, by its place: whether it is in a worker's loop, and whether it is inside fetch(). Other
 // threads of a worker, such as the one that feeds its queue, are in neither.
 struct Places {
@@ -47,7 +41,7 @@ Places find_places(const Trace& trace, const PythonFlame& flame) {
     }
     is_in_process[i] = is_in_process[node.parent];
     found.is_worker[i] =
-        found.is_worker[node.parent] || (is_in_process[i] && is_worker_loop(function));
+        found.is_worker[node.parent] || (is_in_process[i] && is_loader_worker_loop(function));
     found.is_busy[i] = found.is_busy[node.parent];
     if (!found.is_worker[i] || found.is_busy[i] || !is_fetch(function)) continue;
     found.is_busy[i] = 1;

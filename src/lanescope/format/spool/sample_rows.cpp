@@ -82,12 +82,9 @@ class SampleReader {
                  .frames = stack});
   }
 
-  // Of a DataLoader: torch/utils/data/_utils/worker.py(231): _worker_loop.
   bool is_worker(const std::vector<SampleFrame>& stack) const {
     return std::any_of(stack.begin(), stack.end(), [this](const SampleFrame& frame) {
-      const std::string_view text = context_.builder.text(frame.function);
-      return text.ends_with(": _worker_loop") &&
-             text.find("_utils/worker.py(") != std::string_view::npos;
+      return is_loader_worker_loop(context_.builder.text(frame.function));
     });
   }
 
