@@ -145,7 +145,7 @@ void TraceBuilder::find_window() {
   };
   Extent all, spans;  // a recording of several cycles has a span for each
   for (std::size_t i = 0; i < slices.size(); ++i) {
-    const std::int64_t end = saturating_end(slices.start_ns[i], slices.dur_ns[i]);
+    const std::int64_t end = slices.start_ns[i] + slices.dur_ns[i];
     all.cover(slices.start_ns[i], end);
     if (kind(slices.category[i]) != CategoryKind::kTrace) continue;
     spans.cover(slices.start_ns[i], end);

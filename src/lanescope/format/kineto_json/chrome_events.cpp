@@ -131,7 +131,7 @@ std::int64_t ChromeEvents::last_time_ns() const {
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
   const auto& slices = builder_.slices();
   for (std::size_t i = 0; i < slices.size(); ++i)
-    last = std::max(last, saturating_end(slices.start_ns[i], slices.dur_ns[i]));
+    last = std::max(last, slices.start_ns[i] + slices.dur_ns[i]);
   for (const std::int64_t time : builder_.instants().time_ns) last = std::max(last, time);
   for (const OpenEvent& event : begin_end_) last = std::max(last, event.time_ns);
   for (const OpenEvent& event : async_) last = std::max(last, event.time_ns);

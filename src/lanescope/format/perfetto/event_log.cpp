@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 
-#include "lanescope/format/kineto_json/value_reader.h"
 #include "lanescope/model/nearly_sorted.h"
 
 namespace lanescope::format {
 namespace {
-
-std::int64_t length(std::int64_t start, std::int64_t end) {
-  std::int64_t dur = 0;
-  return __builtin_sub_overflow(end, start, &dur) ? std::numeric_limits<std::int64_t>::max() : dur;
-}
 
 void add_slice(TrackId track, const LoggedEvent& begin, std::int64_t dur_ns,
                TraceBuilder& builder) {
@@ -23,10 +16,6 @@ void add_slice(TrackId track, const LoggedEvent& begin, std::int64_t dur_ns,
   if (name == kNone<StringId>) {
     name = builder.intern("");
     builder.stats().count(ImportIssue::kMissingName);
-  }
-  if (!is_possible_time(dur_ns)) {
-    builder.stats().count(ImportIssue::kBadTime);
-    dur_ns = kMaxTimeNs;
   }
   const CategoryId category = begin.category == kNone<StringId>
                                   ? builder.no_category()
@@ -89,12 +78,12 @@ void EventLog::finish_slot(std::uint32_t slot, TraceBuilder& builder) {
       continue;
     }
     LoggedEvent& begin = events[open.back()];
-    begin.dur_ns = length(begin.ns, events[i].ns);
+    begin.dur_ns = saturating_length(begin.ns, events[i].ns);
     open.pop_back();
   }
   for (const std::size_t i : open) {
     builder.stats().count(ImportIssue::kBeginWithoutEnd);
-    events[i].dur_ns = length(events[i].ns, last_ns_);
+    events[i].dur_ns = saturating_length(events[i].ns, last_ns_);
   }
   // In the order of their begins: slices of equal extent keep which one is the outer one.
   for (const LoggedEvent& event : events)
