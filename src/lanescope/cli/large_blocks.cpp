@@ -48,4 +48,10 @@ void operator delete(void* block) noexcept {
   std::free(block);
 }
 
-void operator delete(void* block, std::size_t) noexcept { ::operator delete(block); }
+// Nearly all calls know the size, and most blocks are small: those are not counted.
+void operator delete(void* block, std::size_t bytes) noexcept {
+  if (bytes < SpillMemory::kLeastSpilled / 2)
+    std::free(block);
+  else
+    ::operator delete(block);
+}
