@@ -18,6 +18,7 @@
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/testing/sanitizers.h"
+#include "lanescope/testing/wait_until.h"
 #include "recording_folder.h"
 
 namespace lanescope {

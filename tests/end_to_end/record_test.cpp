@@ -28,6 +28,7 @@
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/record/activity_source.h"
+#include "lanescope/testing/wait_until.h"
 #include "recording_folder.h"
 
 extern char** environ;

@@ -5,17 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "fake_gpu.h"
@@ -23,10 +20,12 @@
 #include "lanescope/format/spool/spool_activities.h"
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/record/recorder.h"
+#include "lanescope/testing/wait_until.h"
 
 namespace lanescope::fake_gpu {
 
 using spool::ActivityKind;
+using testing::wait_until;
 
 class Bytes final : public format::SpoolBytes {
  public:
@@ -84,15 +83,6 @@ inline Activities read(const std::string& path) {
     for (const spool::Record& record : format::read_records(bytes, chunk, buffer, &found.stats))
       if (format::is_thread_activity(record)) found.records.push_back(record);
   return found;
-}
-
-inline bool wait_until(const std::function<bool()>& what) {
-  using Clock = std::chrono::steady_clock;
-  for (const auto until = Clock::now() + std::chrono::seconds(120); Clock::now() < until;) {
-    if (what()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
 }
 
 class GpuSourceTest : public ::testing::Test {

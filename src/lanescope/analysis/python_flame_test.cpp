@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lanescope/model/child_process.h"
+#include "lanescope/testing/sampled_slice.h"
 #include "lanescope/testing/sketch.h"
 
 namespace lanescope::analysis {
@@ -17,17 +18,13 @@ using testing::Sketch;
 void add_samples(Sketch& sketch, const char* name, std::int64_t start, std::int64_t dur,
                  std::int64_t samples, std::int64_t self, std::int64_t thread = 7,
                  std::int64_t process = 100) {
-  TraceBuilder& builder = sketch.builder();
-  Scalar pid, tid;
-  pid.number = process;
-  tid.is_text = true;
-  tid.text = builder.intern(std::to_string(thread) + " sampled");
-  builder.args().begin();
-  builder.args().add_int(builder.intern("Samples"), ArgKey::kSamples, samples);
-  builder.args().add_int(builder.intern("Self samples"), ArgKey::kSelfSamples, self);
-  const ArgsId args = builder.args().end();
-  builder.add_slice(builder.thread_track(pid, tid), builder.category("python_sample"),
-                    builder.intern(name), start, dur, args);
+  testing::add_sampled_slice(sketch.builder(), {.process = process,
+                                                .thread = thread,
+                                                .function = name,
+                                                .start_ns = start,
+                                                .dur_ns = dur,
+                                                .samples = samples,
+                                                .self = self});
 }
 
 std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_function(const Trace& trace,

@@ -5,6 +5,7 @@
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_cpu_loop_test.h"
 #include "lanescope/model/child_process.h"
+#include "lanescope/testing/sampled_slice.h"
 
 namespace lanescope::explain {
 namespace {
@@ -63,18 +64,14 @@ TEST(DataloaderWaitTest, AdvisesWorkersForLongBatchesOnly) {
 
 void add_samples(TraceBuilder& builder, std::int64_t process, std::int64_t thread,
                  std::string_view function, std::int64_t samples, std::int64_t self) {
-  Scalar pid, tid;
-  pid.number = process;
-  tid.is_text = true;
-  tid.text = builder.intern(std::to_string(thread) + " sampled");
-  builder.args().begin();
-  builder.args().add_int(builder.intern("Samples"), ArgKey::kSamples, samples);
-  builder.args().add_int(builder.intern("Self samples"), ArgKey::kSelfSamples, self);
-  builder.args().add_json(builder.intern("Lines"), ArgKey::kSampleLines,
-                          builder.intern("{\"14\": 3, \"16\": 9}"));
-  const ArgsId args = builder.args().end();
-  builder.add_slice(builder.thread_track(pid, tid), builder.category("python_sample"),
-                    builder.intern(function), us(1000), us(4000), args);
+  testing::add_sampled_slice(builder, {.process = process,
+                                       .thread = thread,
+                                       .function = function,
+                                       .start_ns = us(1000),
+                                       .dur_ns = us(4000),
+                                       .samples = samples,
+                                       .self = self,
+                                       .lines = "{\"14\": 3, \"16\": 9}"});
 }
 
 // Four steps of 700 us, of which 500 us wait for a batch.

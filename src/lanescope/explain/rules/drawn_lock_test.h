@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/testing/sampled_slice.h"
 
 namespace lanescope::explain {
 
@@ -16,21 +17,15 @@ struct LockSamples {
 
 // Over the whole program, which is 30 ms long.
 inline void sampled(testing::ProgramSketch& program, const LockSamples& samples) {
-  TraceBuilder& builder = program.sketch().builder();
-  Scalar pid, tid;
-  pid.number = 100;
-  tid.is_text = true;
-  tid.text = builder.intern(std::to_string(samples.thread) + " sampled");
-  builder.args().begin();
-  builder.args().add_int(builder.intern("Samples"), ArgKey::kSamples, samples.self);
-  builder.args().add_int(builder.intern("Self samples"), ArgKey::kSelfSamples, samples.self);
-  builder.args().add_int(builder.intern("Others waited for the GIL samples"), ArgKey::kCount,
-                         samples.others_waited);
-  builder.args().add_int(builder.intern("Collecting garbage samples"), ArgKey::kCount,
-                         samples.collecting);
-  const ArgsId args = builder.args().end();
-  builder.add_slice(builder.thread_track(pid, tid), builder.category("python_sample"),
-                    builder.intern(samples.function), 0, us(30'000), args);
+  testing::add_sampled_slice(
+      program.sketch().builder(),
+      {.thread = samples.thread,
+       .function = samples.function,
+       .dur_ns = us(30'000),
+       .samples = samples.self,
+       .self = samples.self,
+       .counts = {{"Others waited for the GIL samples", samples.others_waited},
+                  {"Collecting garbage samples", samples.collecting}}});
 }
 
 // Four steps of 6 ms, of which the last three are steady.

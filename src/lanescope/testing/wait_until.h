@@ -1,0 +1,19 @@
+// Waiting for what another thread or process does.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <thread>
+
+namespace lanescope::testing {
+
+// Asks every millisecond; false: not within two minutes, which a busy machine may need.
+inline bool wait_until(const std::function<bool()>& what) {
+  using Clock = std::chrono::steady_clock;
+  for (const auto until = Clock::now() + std::chrono::seconds(120); Clock::now() < until;) {
+    if (what()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+}  // namespace lanescope::testing
