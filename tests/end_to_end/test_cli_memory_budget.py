@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import resource
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 
 from conftest import clean_environment
 
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SLICES = 300_000  # columns of 1.2 and 2.4 MB: blocks of 1 MiB and more lie on disk
 
 
@@ -65,3 +67,14 @@ def test_what_is_no_size_is_said(run, large):
     ran = run("info", large, env={"LANESCOPE_MEMORY": "much"})
     assert ran.code == 2
     assert ran.complaint() == "lanescope: LANESCOPE_MEMORY: expected a size such as 4GiB, found 'much'"
+
+
+def test_memory_is_set_up_wherever_its_own_small_blocks_lie(binary, tmp_path):
+    """Setting it up reads files, whose buffers are freed meanwhile. Paths of other lengths put them in other places, at times at
+    the start of a page, where large blocks start, too."""
+    trace = REPOSITORY / "tests/data/faults/math_attention.bad.torch.json.gz"
+    for length in range(1, 200):
+        link = tmp_path / ("x" * length + ".json.gz")
+        link.symlink_to(trace)
+        done = subprocess.run([binary, "table", link.name], cwd=tmp_path, capture_output=True, check=False, env={"HOME": str(tmp_path)})
+        assert (done.returncode, done.stderr) == (0, b""), length

@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::uintptr_t kPage = 4096;
 
+constinit std::atomic<SpillMemory*> made_of_process = nullptr;
+
 // Closes itself.
 class File {
  public:
@@ -159,8 +161,14 @@ bool SpillMemory::release(void* block) noexcept {
 }
 
 SpillMemory& SpillMemory::of_process() {
-  static SpillMemory* const memory = new SpillMemory(budget_of_process(), folders_of_process());
+  static SpillMemory* const memory = [] {
+    auto* const made = new SpillMemory(budget_of_process(), folders_of_process());
+    made_of_process = made;
+    return made;
+  }();
   return *memory;
 }
+
+SpillMemory* SpillMemory::of_process_if_made() noexcept { return made_of_process; }
 
 }  // namespace lanescope

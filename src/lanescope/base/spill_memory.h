@@ -59,8 +59,10 @@ class SpillMemory {
 
   // For the blocks of this process: half of the free memory as it is at the first call, or
   // LANESCOPE_MEMORY (such as 4GiB); files in $TMPDIR, the user's cache folder or /var/tmp. It is
-  // never destroyed.
+  // never destroyed. Never from inside itself: it reads files, so it takes and frees small blocks.
   static SpillMemory& of_process();
+  // nullptr before of_process() returned for the first time. Any moment, so also what frees blocks.
+  static SpillMemory* of_process_if_made() noexcept;
 
  private:
   struct Block {

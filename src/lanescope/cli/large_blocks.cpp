@@ -42,9 +42,12 @@ void* operator new(std::size_t bytes) {
 
 void operator delete(void* block) noexcept {
   if (!block) return;
-  if (begins_a_page(block) && SpillMemory::of_process().release(block)) return;
-  if (const std::size_t given = ::malloc_usable_size(block); given >= SpillMemory::kLeastSpilled)
-    SpillMemory::of_process().forget_malloc(given);
+  // Before it is made there is no block to give back. It frees small ones while it is being made.
+  if (SpillMemory* const spill = SpillMemory::of_process_if_made()) {
+    if (begins_a_page(block) && spill->release(block)) return;
+    if (const std::size_t given = ::malloc_usable_size(block); given >= SpillMemory::kLeastSpilled)
+      spill->forget_malloc(given);
+  }
   std::free(block);
 }
 
