@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -55,6 +56,14 @@ def record(tmp_path, torch, command):
     return run
 
 
+def recorded_and_lost(command, path):
+    """Ranges in the file, and those that the file says are lost: on a busy machine, a loop of nothing but ranges may lose some."""
+    trace = lanescope.read_trace(path)
+    info = subprocess.run([command, "info", path, "--json"], check=True, capture_output=True, text=True)
+    lost = {issue["name"]: issue["count"] for issue in json.loads(info.stdout)["issues"]}
+    return sum(trace.name(i) == "r" for i in range(len(trace))), lost.get("dropped-records", 0)
+
+
 def endings(names):
     return sorted(name[name.index(".") :] for name in names)
 
@@ -76,7 +85,7 @@ def test_a_small_recording_becomes_trace_and_table(record):
     assert "aten::sin" in (out / names[1]).read_text()
 
 
-def test_a_large_recording_stays_and_every_reader_opens_it(record):
+def test_a_large_recording_stays_and_every_reader_opens_it(record, command):
     done, names, out = record(LARGE)
     assert done.returncode == 0, done.stderr
     assert endings(names) == [".lspool"]
@@ -84,16 +93,17 @@ def test_a_large_recording_stays_and_every_reader_opens_it(record):
     assert path.stat().st_size > 16 << 20
     assert f"lanescope: recording {path}" in done.stderr
     assert f"lanescope explain {path}" in done.stderr and f"lanescope recover {path}" in done.stderr
-    trace = lanescope.read_trace(path)
-    assert sum(trace.name(i) == "r" for i in range(len(trace))) == 400_000
+    recorded, lost = recorded_and_lost(command, path)
+    assert recorded + lost == 400_000 and recorded > 350_000, (recorded, lost)
 
 
-def test_json_is_written_however_large_when_it_is_asked_for(record):
+def test_json_is_written_however_large_when_it_is_asked_for(record, command):
     done, names, out = record(LARGE, "--json", "--keep-spool", "--gzip")
     assert done.returncode == 0, done.stderr
     assert endings(names) == [".json.gz", ".lspool"]  # a table is made of all events at once
-    trace = lanescope.read_trace(out / names[0])
-    assert sum(trace.name(i) == "r" for i in range(len(trace))) == 400_000
+    for name in names:
+        recorded, lost = recorded_and_lost(command, out / name)
+        assert recorded + lost == 400_000 and recorded > 350_000, (name, recorded, lost)
 
 
 def test_the_program_itself_reads_nothing_of_its_recording(record):

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +23,17 @@ constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads
 // ready (many threads may have begun at once) it takes more small ones, up to kMostSmallChunks.
 constexpr std::uint32_t kFirstSmallChunks = 8, kMostSmallChunks = 64;
 constexpr std::uint64_t kRetryMs = 100;
+// What threads may prepare by themselves while the background thread waits for a core: 64 MiB
+// between two of its checks. When a thread had to wait 10 ms or more (a slow disk), the next one comes
+// after ten times as long. A thread that only lost its core did not wait.
+constexpr std::uint32_t kMostOwnChunks = 512, kRests = 10;
+constexpr std::uint64_t kLongWaitMs = 10;
 constexpr std::uint32_t kReadyOnFullDisk = 4;  // 512 KiB to end with
+
+long waits_of_this_thread() {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
+}
 
 }  // namespace
 
@@ -107,6 +118,7 @@ void Spool::run() noexcept {
     if (on_check_ && is_open) on_check_();  // first: what is below may take milliseconds
     file_->check_for_cut();
     close_full_chunks();
+    own_chunks_.store(0, std::memory_order_relaxed);
     ring_->give_back_old(ticks());
     dumper_->check_requests();
     const auto now = Clock::now();
@@ -182,7 +194,23 @@ void Spool::close_small(spool::ChunkHeader* chunk) noexcept {
 spool::ChunkHeader* Spool::take_for_thread(std::uint32_t chunks) noexcept {
   if (chunks >= kFirstSmallChunks)
     if (spool::ChunkHeader* chunk = pool_.take()) return chunk;
-  return chunks < kMostSmallChunks ? take_small() : nullptr;
+  return chunks < kMostSmallChunks ? take_small() : make_own();
+}
+
+spool::ChunkHeader* Spool::make_own() noexcept {
+  const std::uint64_t began = ticks(), per_ms = file_->header().ticks_per_second / 1000;
+  if (began < no_room_until_.load(std::memory_order_relaxed) ||
+      began < no_own_until_.load(std::memory_order_relaxed) ||
+      own_chunks_.load(std::memory_order_relaxed) >= kMostOwnChunks)
+    return nullptr;
+  own_chunks_.fetch_add(1, std::memory_order_relaxed);
+  const long waits = waits_of_this_thread();
+  spool::ChunkHeader* chunk = make_chunk();
+  const std::uint64_t ended = ticks();
+  if (!chunk) no_room_until_.store(ended + kRetryMs * per_ms, std::memory_order_relaxed);
+  if (ended - began > kLongWaitMs * per_ms && waits_of_this_thread() != waits)
+    no_own_until_.store(ended + kRests * (ended - began), std::memory_order_relaxed);
+  return chunk;
 }
 
 spool::ChunkHeader* Spool::take_small() noexcept {

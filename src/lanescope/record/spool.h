@@ -31,7 +31,7 @@ struct SpoolOptions {
   BusGuard* guard = nullptr;
   bool ring = false;  // reuses closed chunks that no window needs any more
   DumpSettings dumps = {};
-  // The background thread calls it ten times a second while a window is open. It must not wait for
+  // The background thread calls it every millisecond while a window is open. It must not wait for
   // anything that waits for that thread.
   void (*on_check)() noexcept = nullptr;
 };
@@ -53,8 +53,8 @@ class Spool {
   void set_window_open(bool open) noexcept LANESCOPE_EXCLUDES(mutex_);
 
   // A chunk for a thread that has had `chunks` of them in this spool; null: none is
-  // ready. The first ones are small and, if needed, made here under a lock; later ones
-  // are always prepared ahead.
+  // ready. The first ones are small and, if needed, made here under a lock. Later ones are prepared
+  // ahead; when none is left, the thread makes one, within limits.
   spool::ChunkHeader* take_for_thread(std::uint32_t chunks) noexcept;
   ChunkPool& pool() { return pool_; }
   Ring& ring() { return *ring_; }
@@ -110,6 +110,7 @@ class Spool {
   spool::ChunkHeader* make_chunk() noexcept;
   spool::ChunkHeader* take_or_make() noexcept;
   spool::ChunkHeader* take_small() noexcept;
+  spool::ChunkHeader* make_own() noexcept;
   void close_recorded(spool::ChunkHeader* chunk) noexcept;
   void close_small(spool::ChunkHeader* chunk) noexcept;
 
@@ -121,6 +122,10 @@ class Spool {
   // In ticks. Until then, threads do not ask again for room that was just refused: a drop must cost
   // no more than a write. Relaxed: a moment late does no harm.
   std::atomic<std::uint64_t> no_room_until_{0};
+  // Chunks that threads made since the last check of the background thread; in ticks, until when they
+  // make none, because the last one took long. Relaxed, as above.
+  std::atomic<std::uint32_t> own_chunks_{0};
+  std::atomic<std::uint64_t> no_own_until_{0};
   std::optional<Ring> ring_;      // both exist from create() on
   std::optional<Dumper> dumper_;  // its thread ends before the rest is destroyed
   std::uint32_t first_target_ = 0, max_target_ = 0;
