@@ -148,6 +148,8 @@ bool CostBudget::is_in_debt(const Rate& rate) const {
 // In a pause of operators.
 bool CostBudget::has_too_many_ranges(const Rate& rate) const {
   if (rate.span_ns >= kRangesSpan && rate.ranges_share > kMostRanges * ratio_) return true;
+  const double ranges_ns = rate.ranges_share * static_cast<double>(rate.span_ns);
+  if (rate.ranges_share > ratio_ && ranges_ns > kRangesDebt * debt_unit_ns()) return true;
   return is_too_much(rate) && rate.ranges_share > rate.share / 2;
 }
 
@@ -195,6 +197,8 @@ void CostBudget::change_thinning(Thinning thinning, const Rate& rate, std::int64
 
 void CostBudget::pause(bool on, std::int64_t wall_ns) {
   paused_ = on;
+  if (on && !start_is_paid_) owed_ns_ += static_cast<double>(kUnseenStart);
+  start_is_paid_ = start_is_paid_ || on;
   restart_samples();
   ++version_;
   if (periods_.empty()) return;

@@ -75,6 +75,10 @@ class CostBudget {
   // too: else nothing would be left for operators. Long enough for one interrupted call to be less.
   static constexpr double kMostRanges = 0.5;
   static constexpr std::int64_t kRangesSpan = kSecond / 5;
+  static constexpr double kRangesDebt = 2;  // ... or more than the budget, and so many units
+  // What callbacks do not see of the start: new names, untouched pages, the first calls after a pause.
+  // The first pause pays for it, too.
+  static constexpr std::int64_t kUnseenStart = 2'500'000;
   static constexpr double kMargin = 0.6;  // record more again below this part of the budget, ...
   // ... that low for this long. Twice as long after each time.
   static constexpr std::int64_t kLeastCalm = kSecond, kMostCalm = 10 * kSecond;
@@ -174,6 +178,7 @@ class CostBudget {
   const bool has_inputs_, has_stacks_, has_memory_;
   Thinning thinning_ = Thinning::kNothing;
   bool paused_ = false;
+  bool start_is_paid_ = false;
   bool closed_in_pause_ = false;  // the next window begins with a pause
   // The debt grew too fast for the next level to begin: it begins after the pause.
   struct NextLevel {
