@@ -42,12 +42,13 @@ void connect_boundaries(GraphDraft& draft) {
   std::stable_sort(
       draft.graph.by_launch.begin(), draft.graph.by_launch.end(),
       [&](std::uint32_t a, std::uint32_t b) { return called_ns(draft, a) < called_ns(draft, b); });
+  std::vector<bool> is_steady(draft.in.steps.steps.size());
+  for (const std::size_t step : draft.in.steady) is_steady[step] = true;
+  draft.graph.steps.reserve(is_steady.size());
   for (std::size_t i = 0; i < draft.in.steps.steps.size(); ++i) {
     const analysis::StepRange& step = draft.in.steps.steps[i];
     StepBoundaries each{boundary_at(draft, step.cpu_start_ns), boundary_at(draft, step.cpu_end_ns),
-                        false};
-    each.steady =
-        std::find(draft.in.steady.begin(), draft.in.steady.end(), i) != draft.in.steady.end();
+                        is_steady[i]};
     if (!draft.in.steps.marked) {  // the whole recording ends with its last work
       each.end.launched_count = static_cast<std::uint32_t>(draft.graph.by_launch.size());
       each.end.cpu_point = kNoIndex;
