@@ -63,6 +63,26 @@ def test_the_trace_itself_is_not_read_again(run, trace, monkeypatch):
     assert run("table", path).out != before
 
 
+def test_info_is_remembered_beside_the_index(run, trace, tmp_path):
+    assert run("index", trace).code == 0
+    first, first_json = run("info", trace).out, run("info", "--json", trace).out
+    (note,) = (tmp_path / "cache" / "lanescope" / "checked").glob("*-info")
+    kept = note.read_text()
+    assert first in kept and first_json in kept
+    # The note is what is printed, so nothing walks the events again.
+    note.write_text(kept.replace("slices", "pieces"))
+    assert run("info", trace).out == first.replace("slices", "pieces")
+    # A part of the trace has no note, and a note that is cut or of another index is not used.
+    assert run("info", "--window", "0ms..1ms", trace).out != first
+    for damaged in (kept[: len(kept) // 2], kept.replace("lanescope checked", "lanescope chequed"), ""):
+        note.write_text(damaged)
+        assert run("info", trace).out == first
+        assert note.read_text() == kept
+    assert run("index", trace).code == 0
+    assert run("info", trace).out == first
+    assert note.read_text() != kept  # of the new index
+
+
 def test_json_says_what_was_written(run, trace):
     found = json.loads(run("index", "--json", trace).out)
     assert found["slice_count"] > 0

@@ -1,11 +1,9 @@
 // `lanescope info`: what a trace is, and what was lost or repaired.
 #include <memory>
 
-#include "lanescope/analysis/trace_info.h"
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/kept_info.h"
 #include "lanescope/cli/trace_part.h"
-#include "lanescope/record/range.h"
-#include "lanescope/report/trace_info_text.h"
 
 namespace lanescope::cli {
 
@@ -27,12 +25,17 @@ void add_info_command(CommandLine& line) {
 )");
   command.runs([flags](Output& output) -> int {
     int code = kOk;
-    const std::optional<Trace> trace = open_part(
-        flags->path, flags->part, "info", view::Edges::kCut, output, &code, Damage::kShownByCaller);
-    if (!trace) return code;
-    RecordFunction stage("trace info");
-    const analysis::TraceInfo info = analysis::compute_trace_info(*trace);
-    output.write(flags->json ? report::trace_info_json(info) : report::trace_info_text(info));
+    std::optional<InfoTexts> texts;
+    if (flags->part.is_given()) {
+      const std::optional<Trace> part =
+          open_part(flags->path, flags->part, "info", view::Edges::kCut, output, &code,
+                    Damage::kShownByCaller);
+      if (part) texts = info_texts(*part);
+    } else {
+      texts = open_info(flags->path, output, &code);
+    }
+    if (!texts) return code;
+    output.write(flags->json ? texts->json : texts->text);
     return kOk;
   });
 }

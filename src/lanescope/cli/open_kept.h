@@ -10,6 +10,6 @@ namespace lanescope::cli {
 
 // `kept`: its layer is given; all else is filled in where the trace has an index.
 std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
-                                     format::KeptSections* kept);
+                                     format::KeptSections* kept, Damage damage = Damage::kPrinted);
 
 }  // namespace lanescope::cli

@@ -220,8 +220,8 @@ std::optional<Trace> open_trace(const std::string& file, Output& output, int* co
 }
 
 std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
-                                     format::KeptSections* kept) {
-  return open(file, output, code, Damage::kPrinted, kept);
+                                     format::KeptSections* kept, Damage damage) {
+  return open(file, output, code, damage, kept);
 }
 
 }  // namespace lanescope::cli

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kIndexes[] = "indexes", kChecked[] = "checked";
-constexpr const char* kLayers[] = {"view"};  // KeptSections::layer
+constexpr const char* kLayers[] = {"view", "info"};  // KeptSections::layer
 constexpr std::size_t kMostNameBytes = 100;
 
 std::optional<fs::path> cache_folder() {
@@ -108,17 +108,25 @@ fs::path IndexCache::record_of(const fs::path& index, std::string_view layer) co
 
 bool IndexCache::was_checked(const fs::path& index, const IndexFile& file,
                              std::string_view layer) const {
+  return note_of(index, file, layer).has_value();
+}
+
+std::optional<std::string> IndexCache::note_of(const fs::path& index, const IndexFile& file,
+                                               std::string_view layer) const {
   if (!file.is_ours || !is_private_folder(folder_) || !is_private_folder(folder_ / kChecked))
-    return false;
+    return std::nullopt;
   std::ifstream record(record_of(index, layer), std::ios::binary);
   const std::string found{std::istreambuf_iterator<char>(record), {}};
-  return !found.empty() && found == record_text(file, layer);
+  const std::string head = record_text(file, layer);
+  if (head.empty() || !found.starts_with(head)) return std::nullopt;
+  return found.substr(head.size());
 }
 
 void IndexCache::remember_checked(const fs::path& index, const IndexFile& file,
-                                  std::string_view layer) const {
-  const std::string text = file.is_ours ? record_text(file, layer) : "";
+                                  std::string_view layer, std::string_view note) const {
+  std::string text = file.is_ours ? record_text(file, layer) : "";
   if (text.empty() || !make()) return;
+  text += note;
   const auto sink = codec::create_file(record_of(index, layer));
   if (sink && (*sink)->write(text)) static_cast<void>((*sink)->finish());
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -30,8 +31,12 @@ class IndexCache {
   // checked what it keeps in the index, with its build; empty: the columns.
   bool was_checked(const std::filesystem::path& index, const IndexFile& file,
                    std::string_view layer = {}) const;
+  // `note`: what the layer found out about it.
   void remember_checked(const std::filesystem::path& index, const IndexFile& file,
-                        std::string_view layer = {}) const;
+                        std::string_view layer = {}, std::string_view note = {}) const;
+  // The note of exactly this file, in this state; nothing: was_checked() is false.
+  std::optional<std::string> note_of(const std::filesystem::path& index, const IndexFile& file,
+                                     std::string_view layer) const;
 
   // Whether there is room for an index of that size: at most half of what is free.
   bool has_room(std::uint64_t bytes) const;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/format/index_file/index_layout.h"
@@ -36,6 +37,10 @@ struct KeptSections {
   // The layer checked exactly these bytes before, and said so with remember_checked().
   bool was_checked = false;
   std::function<void()> remember_checked = [] {};
+  // What the layer said of exactly these bytes before, with remember_note(); empty: nothing. It is
+  // for answers that follow from all columns, and lies beside the index in the user's cache.
+  std::string note;
+  std::function<void(std::string_view)> remember_note = [](std::string_view) {};
 };
 
 }  // namespace lanescope::format

@@ -34,11 +34,16 @@ std::optional<Trace> open_one(const fs::path& path, const IndexSource& source,
     kept->sections = std::move(sections);
     kept->owner = file->bytes.owner;
     // Bytes that are not known as a whole may have changed since a layer looked at its own.
-    kept->was_checked = is_known && cache->was_checked(path, *file, kept->layer);
-    if (cache)
-      kept->remember_checked = [cache, path, file = std::move(*file), layer = kept->layer] {
-        cache->remember_checked(path, file, layer);
+    const auto note = is_known ? cache->note_of(path, *file, kept->layer) : std::nullopt;
+    kept->was_checked = note.has_value();
+    kept->note = note.value_or("");
+    if (cache) {
+      kept->remember_note = [cache, path, file = std::move(*file),
+                             layer = kept->layer](std::string_view text) {
+        cache->remember_checked(path, file, layer, text);
       };
+      kept->remember_checked = [remember = kept->remember_note] { remember({}); };
+    }
   }
   return std::move(*trace);
 }

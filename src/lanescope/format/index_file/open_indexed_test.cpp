@@ -292,6 +292,27 @@ TEST_F(OpenIndexedTest, WhatALayerKeepsComesBack) {
   EXPECT_EQ(read(index), whole);
 }
 
+TEST_F(OpenIndexedTest, ALayersNoteIsOfExactlyThisIndex) {
+  make();
+  const auto note = [this](const std::string& layer) {
+    KeptSections kept;
+    kept.layer = layer;
+    EXPECT_TRUE(open_indexed(trace_, {}, options_, &kept));
+    EXPECT_EQ(kept.was_checked, !kept.note.empty());
+    return kept;
+  };
+  EXPECT_EQ(note("info 1").note, "");
+  note("info 1").remember_note("100 slices\nand more");
+  EXPECT_EQ(note("info 1").note, "100 slices\nand more");
+  EXPECT_EQ(note("info 2").note, "");  // another build may say it differently
+  EXPECT_EQ(note("view 1").note, "");
+  make();  // the same bytes in another file
+  EXPECT_EQ(note("info 1").note, "");
+  options_.cache.reset();
+  note("info 1").remember_note("nowhere");
+  EXPECT_EQ(note("info 1").note, "");
+}
+
 TEST_F(OpenIndexedTest, WhatALayerKeepsIsWrittenOnlyWhereAnIndexBelongs) {
   const std::vector<std::uint64_t> rows{7};
   KeptSections kept;
