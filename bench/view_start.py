@@ -19,6 +19,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PICTURES = 100
 SEARCHES = 20
+CLICKS = 5
 
 
 def percentile(values, share):
@@ -48,8 +49,18 @@ class Server:
         self.process.wait()
 
 
+def click_ms(server, slice_count):
+    """The details of events all over the trace, each asked once, while the rules have not run."""
+    times = []
+    for i in range(CLICKS):
+        begin = time.monotonic()
+        server.ask("POST", "/api/event", {"slice": slice_count * (2 * i + 1) // (2 * CLICKS)})
+        times.append((time.monotonic() - begin) * 1000)
+    return times
+
+
 def measure(binary, trace, rounds, page):
-    starts, first_frames, explains = [], [], []
+    starts, first_frames, clicks, explains = [], [], [], []
     for _ in range(rounds):
         server = Server(binary, trace, page)
         meta = json.loads(server.ask("GET", "/api/meta"))["traces"][0]
@@ -57,6 +68,7 @@ def measure(binary, trace, rounds, page):
         lanes = [lane["lane"] for lane in meta["lanes"]][:40]
         server.ask("POST", "/api/frame", {"t0": 0, "t1": meta["span_ns"], "step": max(1, meta["span_ns"] // 2048), "lanes": lanes})
         first_frames.append(server.elapsed_ms())
+        clicks.append(click_ms(server, meta["slice_count"]))
         server.ask("GET", "/api/explain?trace=0")
         explains.append(server.elapsed_ms())
         if _ < rounds - 1:
@@ -64,6 +76,8 @@ def measure(binary, trace, rounds, page):
     print(f"{trace}: {meta['slice_count']:,} slices, {len(meta['lanes'])} lanes; median of {rounds}")
     print(f"  from the command to the lanes {statistics.median(starts):.0f} ms, to the first picture "
           f"{statistics.median(first_frames):.0f} ms, to the verdict {statistics.median(explains):.0f} ms")
+    print(f"  details of an event before the verdict: the first {statistics.median(each[0] for each in clicks):.0f} ms, "
+          f"others {statistics.median(time for each in clicks for time in each[1:]):.0f} ms")
     choice = random.Random(1)
     for part in (1, 0.1, 0.01, 0.001, 0.0001):
         length = max(2048, int(meta["span_ns"] * part))

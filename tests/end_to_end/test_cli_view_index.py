@@ -55,6 +55,25 @@ def test_lanes_of_an_index_are_those_of_the_trace(binary: str, run: Any, place: 
         assert view.json("/api/explain?trace=0") == explained
 
 
+def test_details_of_an_event_do_not_wait_for_the_rules(binary: str, run: Any, place: Any) -> None:
+    path, env = place
+    assert run("index", path, env=env).code == 0
+    with viewing(binary, path, env=env) as view:
+        count = view.json("/api/meta")["traces"][0]["slice_count"]
+        asked = range(0, count, max(1, count // 150))
+        before = [view.json("/api/event", {"slice": slice_}) for slice_ in asked]
+        assert all(event["pending"] for event in before)
+        assert any(event["chain"] and event["args"] for event in before)
+        view.json("/api/explain?trace=0")
+        later = {"pending", "findings", "forward", "arrows", "arrow_count"}  # the forward operator has an arrow
+        for event, slice_ in zip(before, asked):
+            after = view.json("/api/event", {"slice": slice_})
+            assert "pending" not in after
+            assert {key: value for key, value in event.items() if key not in later} == {
+                key: value for key, value in after.items() if key not in later}
+            assert event["arrows"] == after["arrows"][: len(event["arrows"])]
+
+
 def test_the_first_view_adds_its_lanes_to_an_index(binary: str, run: Any, place: Any) -> None:
     path, env = place
     assert run("index", path, env=env).code == 0

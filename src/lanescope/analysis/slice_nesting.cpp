@@ -2,17 +2,9 @@
 // closes and C becomes A's second child: self(A) = 100 - 40 - 20.
 #include "lanescope/analysis/slice_nesting.h"
 
+#include "lanescope/analysis/nested_kinds.h"
+
 namespace lanescope::analysis {
-namespace {
-
-bool takes_part(CategoryKind kind, const NestingOptions& options) {
-  if (kind == CategoryKind::kPythonFunction) return options.python_frames;
-  return is_front_end(kind) || is_api_call(kind) || kind == CategoryKind::kOther ||
-         kind == CategoryKind::kNone;
-}
-
-}  // namespace
-
 SliceNesting compute_slice_nesting(const Trace& trace, const NestingOptions& options) {
   SliceNesting nesting;
   const std::size_t count = trace.slices().size();
@@ -25,7 +17,7 @@ SliceNesting compute_slice_nesting(const Trace& trace, const NestingOptions& opt
     open.clear();
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId id{i};
-      if (!takes_part(trace.kind(id), options)) continue;
+      if (!takes_part_in_nesting(trace.kind(id), options.python_frames)) continue;
       while (!open.empty() && (trace.start_ns(id) >= trace.end_ns(open.back()) ||
                                trace.end_ns(id) > trace.end_ns(open.back())))
         open.pop_back();

@@ -3,7 +3,9 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/explain/code_of_slice.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/python_line.h"
 
 namespace lanescope::explain {
 namespace {
@@ -31,8 +33,7 @@ Sentence operator_place(std::string_view op) {
 }
 
 // The innermost nn.Module frame around a slice of a CPU thread.
-std::string module_around(const Facts& facts, SliceId slice) {
-  const Trace& trace = *facts.trace;
+std::string module_around(const Trace& trace, SliceId slice) {
   for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
     const SliceId frame{i};
     if (trace.kind(frame) == CategoryKind::kPythonFunction &&
@@ -102,18 +103,23 @@ std::string short_line(std::string_view frame) {
          std::string(frame.substr(close + 3));
 }
 
-Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
-  if (slice == kNone<SliceId>) return {};
-  slice = cpu_side(facts, slice);
-  if (slice == kNone<SliceId>) return {};
-  const Trace& trace = *facts.trace;
-  const std::string line = rules::python_line(facts, slice), module = module_around(facts, slice);
+std::vector<SliceId> outward_from(const Facts& facts, SliceId slice) {
+  std::vector<SliceId> outward;
+  for (SliceId up = slice; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
+    outward.push_back(up);
+  return outward;
+}
+
+Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, PlaceDetail detail) {
+  if (outward.empty()) return {};
+  const std::string line = rules::python_line(trace, outward),
+                    module = module_around(trace, outward.front());
   if (!line.empty() && !module.empty())
     return say("at {}, nn.Module {}", {name(short_line(line)), name(module)});
   if (!line.empty()) return say("at {}", {name(short_line(line))});
   if (!module.empty()) return say("in nn.Module {}", {name(module)});
   SliceId op = kNone<SliceId>;
-  for (SliceId up = slice; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)]) {
+  for (const SliceId up : outward) {
     if (trace.kind(up) == CategoryKind::kUserAnnotation && is_own_range(trace.name(up)))
       return say("in range {}", {name(trace.name(up))});
     // Old traces have ranges among the operators.
@@ -124,6 +130,11 @@ Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
   if (op == kNone<SliceId> || detail == PlaceDetail::kNoOperators || !names_a_place(trace.name(op)))
     return {};
   return operator_place(trace.name(op));
+}
+
+Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
+  if (slice == kNone<SliceId>) return {};
+  return code_of_slice(*facts.trace, outward_from(facts, cpu_side(facts, slice)), detail);
 }
 
 Sentence outer_user_code(const Facts& facts, SliceId slice) {

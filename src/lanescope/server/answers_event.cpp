@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lanescope/explain/user_code.h"
+#include "lanescope/explain/code_of_slice.h"
 #include "lanescope/names/event_name.h"
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/event_name_text.h"
@@ -56,7 +56,8 @@ class EventAnswer {
         trace_(state.trace()),
         slice_(slice),
         args_(trace_.slice_args(slice)),
-        details_(view::describe_slice(state.lanes(), slice)),
+        explanation_(state.known_explanation()),  // before the facts: it is made of them
+        details_(view::describe_slice(state.lanes(), slice, state.known_facts())),
         json_("view") {}
 
   std::string run() {
@@ -73,7 +74,7 @@ class EventAnswer {
           .end_object();
     arguments();
     describe();
-    const explain::Sentence code = explain::user_code(state_.facts(), slice_);
+    const explain::Sentence code = explain::code_of_slice(trace_, details_.code);
     if (!code.pattern.empty()) json_.text("code", report::sentence_text(code));
     chain();
     if (details_.queue_ns) json_.integer("queue_ns", *details_.queue_ns);
@@ -203,12 +204,15 @@ class EventAnswer {
     json_.integer("arrow_count", details_.arrows.size() + details_.launched_count - listed);
   }
 
+  // Rules take seconds for millions of events, and nobody who clicks on one waits for them.
   void findings() {
+    if (!explanation_) json_.boolean("pending", true);
     json_.begin_array("findings");
-    for (const explain::Finding& finding : state_.explanation().findings)
-      if (std::any_of(finding.evidence.begin(), finding.evidence.end(),
-                      [&](const explain::Evidence& each) { return each.slice == slice_; }))
-        json_.text({}, finding.rule);
+    if (explanation_)
+      for (const explain::Finding& finding : explanation_->findings)
+        if (std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                        [&](const explain::Evidence& each) { return each.slice == slice_; }))
+          json_.text({}, finding.rule);
     json_.end_array();
   }
 
@@ -231,6 +235,7 @@ class EventAnswer {
   const Trace& trace_;
   SliceId slice_;
   ArgsView args_;
+  const explain::Explanation* explanation_;  // nullptr: not there yet
   SliceDetails details_;
   JsonWriter json_;
 };

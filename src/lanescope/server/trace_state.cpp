@@ -18,6 +18,7 @@ Result<std::shared_ptr<const TraceState>> TraceState::make(Trace trace, std::str
   Result<explain::Facts> facts = explain::gather_facts(state->trace_);
   if (!facts) return facts.error();
   state->facts_.emplace(std::move(*facts));
+  state->has_facts_.store(true, std::memory_order_release);
   state->lanes_ = std::make_unique<const view::Lanes>(*state->facts_);
   return std::shared_ptr<const TraceState>(std::move(state));
 }
@@ -41,6 +42,7 @@ const explain::Facts& TraceState::facts() const {
     Result<explain::Facts> facts = explain::gather_facts(trace_);
     LANESCOPE_CHECK(facts.has_value());  // whoever kept its lanes had them
     facts_.emplace(std::move(*facts));
+    has_facts_.store(true, std::memory_order_release);
   });
   return *facts_;
 }
@@ -51,6 +53,7 @@ const explain::Explanation& TraceState::explanation() const {
     Result<explain::Explanation> found = explain::run_rules_and_gains(facts());
     LANESCOPE_CHECK(found.has_value());  // no rules were named
     explanation_ = std::move(*found);
+    has_explanation_.store(true, std::memory_order_release);
   });
   return explanation_;
 }

@@ -1,5 +1,6 @@
 // One opened trace with everything that questions about it need.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -41,6 +42,13 @@ class TraceState {
   const view::Lanes& lanes() const { return *lanes_; }
   // Made when it is first asked for. Any thread.
   const explain::Explanation& explanation() const;
+  // The same without waiting; nullptr: not there yet.
+  const explain::Facts* known_facts() const {
+    return has_facts_.load(std::memory_order_acquire) ? &*facts_ : nullptr;
+  }
+  const explain::Explanation* known_explanation() const {
+    return has_explanation_.load(std::memory_order_acquire) ? &explanation_ : nullptr;
+  }
 
   const analysis::KeyAverages& key_averages() const;
   // Of all devices, whole recording; most busy time first.
@@ -61,6 +69,8 @@ class TraceState {
   mutable analysis::KeyAverages key_averages_;
   mutable std::vector<analysis::KernelGroup> kernel_groups_;
   mutable explain::Explanation explanation_;
+  // Set (release) once their values are complete; pair with the loads above.
+  mutable std::atomic<bool> has_facts_{false}, has_explanation_{false};
 };
 
 }  // namespace lanescope::server

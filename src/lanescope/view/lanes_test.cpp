@@ -410,7 +410,7 @@ TEST(SliceDetailsTest, OfAKernelTellTheWayFromTheStep) {
   for (int i = 0; i < 3; ++i) program.step().begin("forward").launch({.us = 40}).end().end();
   const Drawn drawn(program.trace());
   const SliceId kernel = drawn.find("gemm", 1);
-  const SliceDetails details = describe_slice(drawn.lanes, kernel);
+  const SliceDetails details = describe_slice(drawn.lanes, kernel, &drawn.facts);
   std::vector<std::string> roles;
   for (const ChainLink& link : details.chain) roles.emplace_back(chain_role_name(link.role));
   EXPECT_THAT(roles, ::testing::ElementsAre("step", "annotation", "operator", "launch", "kernel"));
@@ -422,7 +422,7 @@ TEST(SliceDetailsTest, OfAKernelTellTheWayFromTheStep) {
   EXPECT_EQ(details.same.median_ns, 40'000);
   EXPECT_EQ(details.same.previous, drawn.find("gemm", 0));
   EXPECT_EQ(details.next, drawn.find("gemm", 2));
-  const SliceDetails step = describe_slice(drawn.lanes, drawn.find("ProfilerStep#2"));
+  const SliceDetails step = describe_slice(drawn.lanes, drawn.find("ProfilerStep#2"), &drawn.facts);
   EXPECT_EQ(step.launched_count, 1u);
   EXPECT_EQ(step.launched, std::vector<SliceId>{kernel});
 }
@@ -432,9 +432,32 @@ TEST(SliceDetailsTest, AGraphLaunchHasAnArrowToEachKernel) {
   sketch.runtime("cudaGraphLaunch", 0, 10, {.correlation = 5});
   for (int i = 0; i < 300; ++i) sketch.kernel("k", 20 + 10 * i, 5, {.correlation = 5});
   const Drawn drawn(sketch.trace());
-  const SliceDetails details = describe_slice(drawn.lanes, drawn.find("cudaGraphLaunch"));
+  const SliceDetails details =
+      describe_slice(drawn.lanes, drawn.find("cudaGraphLaunch"), &drawn.facts);
   EXPECT_EQ(details.launched_count, 300u);
   EXPECT_EQ(details.arrows.size(), kMostListedArrows);
+}
+
+// Whoever clicks before the facts are there gets the same answer, without the forward operator.
+TEST(SliceDetailsTest, AreTheSameBeforeTheFactsAreKnown) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    const Drawn drawn(random_trace(seed, 400));
+    for (std::uint32_t i = 0; i < drawn.trace.slices().size(); ++i) {
+      const SliceDetails known = describe_slice(drawn.lanes, SliceId{i}, &drawn.facts);
+      const SliceDetails alone = describe_slice(drawn.lanes, SliceId{i}, nullptr);
+      EXPECT_EQ(alone.self_ns, known.self_ns);
+      EXPECT_EQ(alone.queue_ns, known.queue_ns);
+      EXPECT_EQ(alone.code, known.code);
+      EXPECT_EQ(alone.launched, known.launched);
+      EXPECT_EQ(alone.launched_count, known.launched_count);
+      const auto links_of = [](const SliceDetails& details) {
+        std::vector<std::pair<ChainLink::Role, SliceId>> links;
+        for (const ChainLink& link : details.chain) links.emplace_back(link.role, link.slice);
+        return links;
+      };
+      EXPECT_EQ(links_of(alone), links_of(known));
+    }
+  }
 }
 
 TEST(CounterSeriesTest, CellsHaveTheRangeOfTheirStepAndTheValueBefore) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lanescope/analysis/slice_joins.h"
+#include "lanescope/explain/code_of_slice.h"
 #include "lanescope/model/gpu_device.h"
 #include "lanescope/names/kernel_name.h"
 
@@ -35,10 +37,77 @@ Role role_of(const Trace& trace, SliceId slice) {
   }
 }
 
+// A slice of the track at whose start nothing is open that nests, not after `slice`. Rows of a thread's
+// lane are depths, so the last one in row 0 is such a slice. O(log n).
+SliceId slice_with_nothing_open(const Lanes& lanes, SliceId slice) {
+  const Trace& trace = lanes.trace();
+  const SliceId first{trace.track(slice).first_slice};
+  const auto place = lanes.place(slice);
+  if (!place || lanes.lanes()[place->lane].kind != LaneKind::kCpu) return first;
+  const std::uint32_t row = lanes.lanes()[place->lane].first_row;
+  for (std::size_t at = lanes.index().lower_bound(row, trace.start_ns(slice) + 1); at > 0; --at)
+    if (const std::uint32_t id = lanes.index().slice(row, at - 1).id; id <= raw(slice))
+      return SliceId{id};
+  return first;
+}
+
+// The joins of one slice: from facts where they are known, else from the trace.
+class Joins {
+ public:
+  Joins(const Lanes& lanes, const explain::Facts* known)
+      : lanes_(lanes), trace_(lanes.trace()), known_(known) {}
+
+  analysis::EnclosingSlices enclosing(SliceId slice) const {
+    if (!known_)
+      return analysis::enclosing_slices(trace_, slice, slice_with_nothing_open(lanes_, slice));
+    if (known_->nesting.depth[raw(slice)] == SliceNesting::kNotNested) return {};
+    return {explain::outward_from(*known_, slice), known_->nesting.self_ns[raw(slice)]};
+  }
+
+  SliceId launch_of(SliceId work) {
+    if (!links())
+      if (const auto found = analysis::find_launch(trace_, work)) return *found;
+    return all_links().launch_of[raw(work)];
+  }
+
+  SliceId operator_around(SliceId call) const {
+    if (links()) return links()->op_of[raw(call)];
+    return analysis::operator_around_call(trace_, call, slice_with_nothing_open(lanes_, call));
+  }
+
+  // What the slices launched, in order of (call, work).
+  analysis::Launched launched(const std::vector<SliceId>& slices) {
+    if (!links())
+      if (auto found = analysis::find_launched(trace_, slices)) return *std::move(found);
+    analysis::Launched launched;
+    for (const SliceId call : slices)
+      for (const SliceId work : all_links().launched_by(call)) launched.emplace_back(call, work);
+    return launched;
+  }
+
+  SliceId forward_of(SliceId slice) const {
+    return known_ ? known_->links.forward_of[raw(slice)] : kNone<SliceId>;
+  }
+
+ private:
+  const analysis::LaunchLinks* links() const {
+    return known_ ? &known_->links : own_links_ ? &*own_links_ : nullptr;
+  }
+  const analysis::LaunchLinks& all_links() {
+    if (!links()) own_links_ = analysis::compute_launch_links(trace_);
+    return *links();
+  }
+
+  const Lanes& lanes_;
+  const Trace& trace_;
+  const explain::Facts* known_;
+  std::optional<analysis::LaunchLinks> own_links_;
+};
+
 class Details {
  public:
-  Details(const Lanes& lanes, SliceId slice)
-      : lanes_(lanes), facts_(lanes.facts()), trace_(*facts_.trace) {
+  Details(const Lanes& lanes, SliceId slice, const explain::Facts* known)
+      : lanes_(lanes), trace_(lanes.trace()), joins_(lanes, known) {
     out_.slice = slice;
   }
 
@@ -46,16 +115,25 @@ class Details {
     const SliceId slice = out_.slice;
     out_.place = lanes_.place(slice);
     const bool is_work = is_device_work(trace_.kind(slice));
-    const SliceId launch = is_work ? facts_.links.launch_of[raw(slice)] : kNone<SliceId>;
-    if (is_nested(slice)) out_.self_ns = facts_.nesting.self_ns[raw(slice)];
-    add_chain(is_work ? launch : slice);
-    if (is_work || !is_nested(slice)) add_link(slice);
+    const SliceId launch = is_work ? joins_.launch_of(slice) : kNone<SliceId>;
+    const analysis::EnclosingSlices own = joins_.enclosing(slice);
+    const bool is_nested = !own.outward.empty();
+    if (is_nested) out_.self_ns = own.self_ns;
+    if (launch != kNone<SliceId>)
+      add_chain(launch, joins_.enclosing(launch).outward);
+    else if (!is_work)
+      add_chain(slice, own.outward);
+    if (is_work || !is_nested) add_link(slice);
+    if (is_work)
+      add_code_of_launch(launch);
+    else
+      out_.code = is_nested ? own.outward : std::vector<SliceId>{slice};
     if (launch != kNone<SliceId>) {
       out_.queue_ns = trace_.start_ns(slice) - trace_.end_ns(launch);
       out_.arrows.push_back({launch, slice});
     }
     if (!is_work) add_launched();
-    out_.forward = facts_.links.forward_of[raw(slice)];
+    out_.forward = joins_.forward_of(slice);
     if (out_.forward != kNone<SliceId>) out_.arrows.push_back({out_.forward, slice});
     add_neighbours();
     add_same_name();
@@ -64,18 +142,19 @@ class Details {
   }
 
  private:
-  bool is_nested(SliceId slice) const {
-    return facts_.nesting.depth[raw(slice)] != SliceNesting::kNotNested;
-  }
-
   void add_link(SliceId slice) { out_.chain.push_back({role_of(trace_, slice), slice}); }
 
-  // The slice, what encloses it, and the modules among the Python frames around it.
-  void add_chain(SliceId inner) {
-    if (inner == kNone<SliceId>) return;
-    if (is_nested(inner))
-      for (SliceId up = inner; up != kNone<SliceId>; up = facts_.nesting.parent[raw(up)])
-        add_link(up);
+  void add_code_of_launch(SliceId launch) {
+    if (launch == kNone<SliceId>) return;
+    const SliceId op = joins_.operator_around(launch);
+    const SliceId from = op == kNone<SliceId> ? launch : op;
+    out_.code = joins_.enclosing(from).outward;
+    if (out_.code.empty()) out_.code.push_back(from);
+  }
+
+  // What encloses a slice, with it, and the modules among the Python frames around it.
+  void add_chain(SliceId inner, const std::vector<SliceId>& outward) {
+    for (const SliceId up : outward) add_link(up);
     add_modules(inner);
     std::stable_sort(out_.chain.begin(), out_.chain.end(),
                      [&](const ChainLink& a, const ChainLink& b) {
@@ -107,14 +186,16 @@ class Details {
     const SliceId slice = out_.slice;
     const Track& track = trace_.track(slice);
     if (track.kind != TrackKind::kThread) return;
+    std::vector<SliceId> calls;
     for (std::uint32_t i = raw(slice); i < track.first_slice + track.slice_count; ++i) {
       if (i != raw(slice) && trace_.slices().start_ns[i] >= trace_.end_ns(slice)) break;
-      for (const SliceId work : facts_.links.launched_by(SliceId{i})) {
-        ++out_.launched_count;
-        if (out_.launched.size() >= kMostListedArrows) continue;
-        out_.launched.push_back(work);
-        out_.arrows.push_back({SliceId{i}, work});
-      }
+      if (is_api_call(trace_.kind(SliceId{i}))) calls.push_back(SliceId{i});
+    }
+    for (const auto& [call, work] : joins_.launched(calls)) {
+      ++out_.launched_count;
+      if (out_.launched.size() >= kMostListedArrows) continue;
+      out_.launched.push_back(work);
+      out_.arrows.push_back({call, work});
     }
   }
 
@@ -163,8 +244,8 @@ class Details {
   }
 
   const Lanes& lanes_;
-  const explain::Facts& facts_;
   const Trace& trace_;
+  Joins joins_;
   SliceDetails out_;
 };
 
@@ -190,8 +271,8 @@ const char* chain_role_name(Role role) {
   return "";
 }
 
-SliceDetails describe_slice(const Lanes& lanes, SliceId slice) {
-  return Details(lanes, slice).run();
+SliceDetails describe_slice(const Lanes& lanes, SliceId slice, const explain::Facts* known) {
+  return Details(lanes, slice, known).run();
 }
 
 }  // namespace lanescope::view

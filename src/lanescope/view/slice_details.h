@@ -43,6 +43,9 @@ struct SliceDetails {
   std::optional<std::int64_t> self_ns;  // as analysis::SliceNesting
   // What encloses it, outermost first, and itself; of GPU work its launch and what encloses that.
   std::vector<ChainLink> chain;
+  // Itself, its parent and so on; of GPU work its launch's operator, else its launch, and what encloses
+  // that. Empty: not known.
+  std::vector<SliceId> code;
   std::optional<std::int64_t> queue_ns;  // GPU work: from the end of the launch call to its start
   // Work that it, or a call inside it, started: the first kMostListedArrows, and how many.
   std::vector<SliceId> launched;
@@ -55,7 +58,10 @@ struct SliceDetails {
 };
 inline constexpr std::size_t kMostListedArrows = 200;
 
-// `slice` is a row of the trace. O(slices): one pass over the names. Any thread.
-SliceDetails describe_slice(const Lanes& lanes, SliceId slice);
+// `slice` is a row of the trace. `known`: facts of the trace; nullptr: they are not gathered yet. All
+// is then joined for this slice alone (analysis/slice_joins.h), and only `forward` is left out. O(slices):
+// one pass over the names, and without facts one over the calls; if the file has the calls of several
+// processes, O(n log n). Any thread.
+SliceDetails describe_slice(const Lanes& lanes, SliceId slice, const explain::Facts* known);
 
 }  // namespace lanescope::view

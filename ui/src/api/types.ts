@@ -196,6 +196,7 @@ export interface EventDetails {
   arrows: Arrow[];
   arrow_count?: number;
   findings?: string[];
+  pending?: boolean; // the rules still run: findings and `forward` are not known yet
   neighbours?: { previous: number; next: number };
   command?: string;
 }

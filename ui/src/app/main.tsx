@@ -6,6 +6,7 @@ import { columnsOf, unpackSaved } from "../api/saved_data.ts";
 import { SavedEngine } from "../api/saved_engine.ts";
 import { goToStep } from "../state/actions/moving.ts";
 import { report } from "../state/actions/say.ts";
+import { renewDetails } from "../state/actions/selecting.ts";
 import { StoreProvider } from "../state/context.ts";
 import { followGrowth } from "../state/growth.ts";
 import { Store } from "../state/store.ts";
@@ -101,6 +102,7 @@ async function askJob(store: Store): Promise<void> {
 async function explain(store: Store): Promise<void> {
   const askAll = async () => {
     await Promise.all(store.views.map(async (view) => { view.explanation.value = await store.engine.explain(view.index); }));
+    await renewDetails(store);
     if (store.views.length > 1) store.comparison.value = await store.engine.compare();
   };
   try {

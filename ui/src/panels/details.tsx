@@ -5,6 +5,7 @@ import { cleanLines, cleanText } from "../base/text.ts";
 import { showFinding } from "../state/actions/answering.ts";
 import { areaOfSelection, startMeasure } from "../state/actions/areas.ts";
 import { fitSelection } from "../state/actions/moving.ts";
+import { allRanks } from "../state/actions/ranks.ts";
 import { selectGap, selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import type { TraceView } from "../state/store.ts";
@@ -27,6 +28,12 @@ export function Details() {
   const details = store.details.value;
   if (details === null) return <div class="details faint">…</div>;
   return <SliceDetails view={view} details={details} />;
+}
+
+// Causes of gaps come with the verdict, which takes seconds for millions of events.
+function Waiting({ view }: { view: TraceView }) {
+  const store = useStore();
+  return <div class="details faint" role="status">{view.explanation.value === null && store.meta.ranks?.shown !== allRanks ? "Why the GPU was idle here is not known yet: the rules still run." : "…"}</div>;
 }
 
 function Tools() {
@@ -87,6 +94,7 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
           <Link key={rule} onClick={() => { void showFinding(store, rule, view.index); store.side.value = "answers"; }}><Text of={rule} most={60} /></Link>
         ))}</p>
       )}
+      {details.pending === true && store.meta.ranks?.shown !== allRanks && <p class="faint" role="status">Whether a finding uses it is not known yet: the rules still run.</p>}
       <Stack stack={details.stack} />
       {details.args.length > 0 && (
         <details open={details.args.length < 14}>
@@ -184,7 +192,7 @@ function Stack({ stack }: { stack: EventDetails["stack"] }) {
 function GapDetails({ view }: { view: TraceView }) {
   const store = useStore();
   const gap = store.gap.value;
-  if (gap === null) return <div class="details faint">…</div>;
+  if (gap === null) return <Waiting view={view} />;
   const select = (slice: number) => void selectSlice(store, view.index, slice, { move: true });
   const cause = store.meta.causes.find((each) => each.key === gap.cause || each.cause === gap.cause);
   const links: [string, number | null | undefined][] = [

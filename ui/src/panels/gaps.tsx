@@ -4,6 +4,7 @@ import type { Gap } from "../api/types.ts";
 import { formatCount, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import { showGaps } from "../state/actions/answering.ts";
+import { allRanks } from "../state/actions/ranks.ts";
 import { report } from "../state/actions/say.ts";
 import { selectGap } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
@@ -26,7 +27,7 @@ export function GapsPanel() {
   const all = gaps.value;
   const trace = store.panelTrace.value;
   const answer = store.view(trace).gaps.value;
-  if (all === null || answer === null) return <p class="faint pad">…</p>;
+  if (all === null || answer === null) return <p class="faint pad" role="status">{store.view(trace).explanation.value === null && store.meta.ranks?.shown !== allRanks ? "Why the GPU was idle is not known yet: the rules still run." : "…"}</p>;
   if (answer.total === 0) return <p class="pad"><TracePicker /> No GPU of this trace has a gap.</p>;
   const chosen = store.gapCause.value;
   const shown = chosen === null ? all : all.filter((gap) => causeOf(gap)?.key === chosen);

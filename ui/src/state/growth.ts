@@ -8,6 +8,7 @@ import { evidenceSlices } from "./actions/answering.ts";
 import { selectArea } from "./actions/areas.ts";
 import { attempt } from "./actions/say.ts";
 import { search } from "./actions/searching.ts";
+import { renewDetails } from "./actions/selecting.ts";
 import type { LaneChoice } from "./lane_list.ts";
 import type { Selection, Store } from "./store.ts";
 import { fit, type TimeWindow } from "./window.ts";
@@ -137,6 +138,7 @@ function selectionOf(event: EventDetails | null, gap: Gap | null): Selection | n
 // Answers that are on screen.
 async function askAgain(store: Store): Promise<void> {
   store.main.explanation.value = await store.engine.explain(0);
+  await renewDetails(store);
   if (store.searchText.peek().trim() !== "") await search(store, store.searchText.peek(), true);
   const finding = store.main.explanation.peek()?.findings.find((each) => each.rule === store.finding.peek());
   if (finding !== undefined) store.lit.value = { label: cleanText(finding.brief || finding.text), trace: 0, slices: evidenceSlices(finding.evidence) };

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/code_of_slice.h"
 #include "lanescope/explain/rules/own_frames.h"
+#include "lanescope/explain/rules/python_line.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 
@@ -82,16 +84,19 @@ bool is_of_library(std::string_view frame) {
   return false;
 }
 
-std::string python_line(const Facts& facts, SliceId slice) {
-  const Trace& trace = *facts.trace;
-  for (SliceId up = slice; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
+std::string python_line(const Trace& trace, std::span<const SliceId> outward) {
+  for (const SliceId up : outward)
     if (const auto stack = trace.slice_args(up).text(ArgKey::kCallStack)) {
       std::string line = line_of_stack(trace.text(*stack));
       if (!line.empty()) return line;
     }
-  const auto [frame, called] = own_frame(trace, slice);
+  const auto [frame, called] = own_frame(trace, outward.front());
   return frame == kNone<SliceId> ? std::string()
                                  : at_call(trace.name(frame), caller_of(trace, called));
+}
+
+std::string python_line(const Facts& facts, SliceId slice) {
+  return python_line(*facts.trace, outward_from(facts, slice));
 }
 
 std::string python_function(const Facts& facts, SliceId slice) {

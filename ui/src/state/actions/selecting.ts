@@ -40,6 +40,15 @@ export async function selectSlice(store: Store, trace: number, slice: number, op
   }
 }
 
+// The rules were still running when the event was selected; now their findings are there.
+export async function renewDetails(store: Store): Promise<void> {
+  const before = store.details.peek();
+  const selection = store.selection.peek();
+  if (before?.pending !== true || selection?.type !== "slice") return;
+  const details = await store.engine.event(selection.trace, before.slice);
+  if (store.details.peek() === before) store.details.value = details;
+}
+
 function describeSelection(view: TraceView, details: EventDetails): string {
   const lane = view.laneByNumber.get(details.lane);
   const like = details.like !== undefined && details.like.count > 1 ? `, one of ${formatCount(details.like.count)} of this name` : "";
