@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from typing import Any, Dict, Iterator, List, Optional
 
@@ -327,6 +328,18 @@ def test_ctrl_c_ends_it_and_the_port_is_the_one_asked_for(binary: str, tmp_path:
         assert second.returncode == 1 and f"port {port}" in second.stderr
         view.process.send_signal(signal.SIGINT)
         assert view.process.wait(20) == 0
+
+
+def test_ctrl_c_ends_it_while_the_rules_run(binary: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "long.json"
+    subprocess.run([sys.executable, SOURCE / "tools" / "make_bench_trace.py", path, "--steps", "6000"], check=True)
+    with viewing(binary, path) as view:
+        request = http.client.HTTPConnection("127.0.0.1", view.port, timeout=60)
+        request.request("GET", "/api/explain?trace=0", headers={"X-Token": view.token})
+        time.sleep(0.1)
+        view.process.send_signal(signal.SIGINT)
+        assert view.process.wait(20) == 0
+        request.close()
 
 
 def test_over_ssh_it_prints_the_line_to_type(binary: str, tmp_path: pathlib.Path) -> None:

@@ -1,15 +1,10 @@
 // `lanescope view`: opens a page on this machine that shows a trace, served by this program.
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <signal.h>
-#include <spawn.h>
-#include <unistd.h>
-
 #include <array>
-#include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -17,43 +12,31 @@
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
+#include "lanescope/cli/view_flags.h"
 #include "lanescope/record/range.h"
 #if LANESCOPE_HAS_VIEW
 #include "lanescope/cli/follow_trace.h"
 #include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/open_kept.h"
-#include "lanescope/cli/trace_part.h"
+#include "lanescope/cli/view_browser.h"
+#include "lanescope/cli/view_hand_over.h"
 #include "lanescope/cli/view_keeper.h"
 #include "lanescope/format/index_file/open_indexed.h"
-#include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/server/assets.h"
 #include "lanescope/server/http_server.h"
 #include "lanescope/server/kept_view.h"
-#include "lanescope/server/perfetto_server.h"
 #include "lanescope/server/rank_set.h"
-#include "lanescope/server/saved_page.h"
-#include "lanescope/view/crop_trace.h"
 #endif
 
 namespace lanescope::cli {
 namespace {
-
-struct ViewFlags {
-  std::string a, b, html, window;
-  std::optional<std::int64_t> port, step;
-  bool no_open = false, keep = false, perfetto = false, force = false, in_frame = false;
-};
 
 #if LANESCOPE_HAS_VIEW
 
 constexpr std::chrono::milliseconds kCheckEvery{200};
 // A page that is reloaded, or a laptop that sleeps for a moment, is not the end.
 constexpr std::chrono::seconds kWithoutPage{60};
-
-std::atomic<bool> ending{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-void end_on_signal(int) { ending.store(true, std::memory_order_relaxed); }
+constexpr std::chrono::milliseconds kLongestEnd{500};  // after Ctrl-C
 
 // `mark`: the file, marked before it is read.
 std::optional<Trace> open_marked(const FileMark& mark, Output& output, int* code,
@@ -107,135 +90,6 @@ std::optional<std::shared_ptr<const server::TraceState>> open_state(const std::s
   return std::move(*state);
 }
 
-bool is_remote() {
-  const auto is_set = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value && *value != '\0';
-  };
-  return (is_set("SSH_CONNECTION") || is_set("SSH_TTY")) && !is_set("DISPLAY") &&
-         !is_set("WAYLAND_DISPLAY");
-}
-
-// Starts the browser and does not wait for it. False: there is none.
-bool open_browser(const std::string& url) {
-#if defined(__APPLE__)
-  constexpr char kOpener[] = "open";
-#else
-  constexpr char kOpener[] = "xdg-open";
-  const auto is_set = [](const char* name) { return std::getenv(name) != nullptr; };
-  if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) return false;
-#endif
-  posix_spawn_file_actions_t quiet;
-  posix_spawn_file_actions_init(&quiet);
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    posix_spawn_file_actions_addopen(&quiet, descriptor, "/dev/null", O_RDWR, 0);
-  std::string program = kOpener, address = url;
-  char* const arguments[] = {program.data(), address.data(), nullptr};
-  pid_t child = 0;
-  const int failed = posix_spawnp(&child, kOpener, &quiet, nullptr, arguments, environ);
-  posix_spawn_file_actions_destroy(&quiet);
-  return failed == 0;
-}
-
-void announce(const server::HttpServer& http, bool opened, Output& output) {
-  output.write(fmt::format("{}\n", http.url()));
-  if (opened) {
-    output.note("The page opens in your browser; the address above opens it again.");
-  } else if (is_remote()) {
-    const char* user = std::getenv("USER");
-    char host[256] = "HOST";
-    static_cast<void>(gethostname(host, sizeof host - 1));
-    output.note(
-        "This machine has no browser. On yours, type the next line, then open the address above "
-        "there:");
-    output.note(fmt::format("  ssh -N -L {0}:127.0.0.1:{0} {1}{2}{3}", http.port(),
-                            user ? user : "", user ? "@" : "", host));
-  } else {
-    output.note("Open the address above in a browser on this machine.");
-  }
-  output.note("Ctrl-C ends it.");
-}
-
-void end_on_signals() {
-  struct sigaction action {};
-  action.sa_handler = end_on_signal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
-}
-
-bool is_ending() { return ending.load(std::memory_order_relaxed); }
-
-// Nothing: no range was asked for.
-Result<std::optional<server::Span>> asked_span(const ViewFlags& flags,
-                                               const server::TraceState& state) {
-  if (flags.window.empty() && !flags.step) return std::optional<server::Span>();
-  LANESCOPE_TRY(const std::optional<view::TraceWindow> window, parse_window(flags.window));
-  const std::int64_t origin = state.lanes().origin_ns();
-  if (window)
-    return std::optional(server::Span{origin + window->start_ns, origin + window->end_ns, false});
-  LANESCOPE_TRY(const view::TraceWindow step, window_of_step(state.facts(), *flags.step));
-  return std::optional(server::Span{step.start_ns, step.end_ns, false});
-}
-
-int save_page(const ViewFlags& flags, const server::TraceState& state,
-              const std::optional<server::Span>& asked, Output& output) {
-  const server::Span span = asked ? *asked : server::usual_saved_span(state);
-  const server::Answer page = server::saved_page(state, span, LANESCOPE_VERSION);
-  if (!page) {
-    output.complain("view: " + message_of(page.error()));
-    return page.error().code == Errc::kUnavailable ? kFailed : kUsage;
-  }
-  if (!asked && !span.is_whole)
-    output.note(
-        fmt::format("The trace is long, so the page holds a part of it: {} of {} ms. --step and "
-                    "--window choose another.",
-                    (span.end_ns - span.start_ns) / 1'000'000,
-                    (state.lanes().end_ns() - state.lanes().origin_ns()) / 1'000'000));
-  return save_text(*page, flags.html, output);
-}
-
-int hand_to_perfetto(const ViewFlags& flags, const server::TraceState& state,
-                     const std::optional<server::Span>& asked, Output& output) {
-  std::string json;
-  if (asked) {
-    const auto part =
-        view::crop_trace(state.trace(), asked->start_ns, asked->end_ns, view::Edges::kWhole);
-    if (!part) {
-      output.complain("view: " + message_of(part.error()));
-      return kFailed;
-    }
-    json = format::kineto_json_text(part->trace);
-  } else {
-    json = format::kineto_json_text(state.trace());
-  }
-  constexpr std::size_t kMostBytes = std::size_t{512} << 20;
-  if (json.size() > kMostBytes) {
-    output.complain(
-        fmt::format("view: --perfetto hands over at most 512 MB of JSON, and this is {} MB; choose "
-                    "a part with --step or "
-                    "--window",
-                    json.size() >> 20));
-    return kUsage;
-  }
-  end_on_signals();
-  const auto ready = [&](const std::string& link) {
-    output.write(link + "\n");
-    const bool opened = !flags.no_open && open_browser(link);
-    output.note(opened ? "Perfetto's page opens in your browser and reads the trace from this "
-                         "machine; it is not uploaded."
-                       : "Open the address above in a browser on this machine. Perfetto's page "
-                         "reads the trace from here; it is not uploaded.");
-    output.note(
-        "This ends when it has the trace; Ctrl-C ends it at once. If nothing appears, allow the "
-        "page to reach this machine.");
-  };
-  const Result<bool> fetched = server::serve_to_perfetto(json, ready, is_ending);
-  if (!fetched) {
-    output.complain("view: --perfetto: " + message_of(fetched.error()));
-    return kFailed;
-  }
-  return kOk;
-}
-
 // Of the run that was opened; nullptr: it has one rank.
 std::shared_ptr<server::RankSet> ranks_of(const std::string& folder) {
   std::error_code failed;
@@ -267,8 +121,12 @@ int serve(const ViewFlags& flags, server::Session::Traces traces,
   std::vector<KeptTrace> kept;
   for (std::size_t i = 0; i < traces.size(); ++i)
     kept.push_back({opened[i].mark.path, traces[i], opened[i].kept});
-  const ViewKeeper keeper(std::move(kept));
-  std::thread serving([&http] { (*http)->run(); });
+  std::optional<ViewKeeper> keeper(std::in_place, std::move(kept));
+  std::promise<void> served;
+  std::thread serving([&http, &served] {
+    (*http)->run();
+    served.set_value();
+  });
   announce(**http, !flags.no_open && open_browser((*http)->url()), output);
   while (!is_ending()) {
     std::this_thread::sleep_for(kCheckEvery);
@@ -280,6 +138,13 @@ int serve(const ViewFlags& flags, server::Session::Traces traces,
     }
   }
   (*http)->stop();
+  if (served.get_future().wait_for(kLongestEnd) != std::future_status::ready) {
+    // An answer is under way that takes seconds, such as the verdict on millions of events, and nobody
+    // reads it any more. Files are whole: the index is waited for.
+    keeper.reset();
+    std::fflush(nullptr);
+    std::_Exit(kOk);
+  }
   serving.join();
   return kOk;
 }
