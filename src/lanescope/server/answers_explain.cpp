@@ -107,6 +107,8 @@ class ExplainAnswer {
       const std::int64_t step_ns = model->base().step_ns;
       gain.gain_ratio =
           step_ns <= 0 ? 0 : static_cast<double>(gain.gain_ns) / static_cast<double>(step_ns);
+      if (gain.is_predicted && gain.gain_ns <= 0)
+        return fmt::format("none predicted, at most {}", report::rounded_time(gain.at_most_ns));
     }
     return report::gain_text(gain);
   }

@@ -98,7 +98,7 @@ std::string memory_subtitle(const TraceState& state) {
 std::string subtitle(const TraceState& state, const Lane& lane) {
   switch (lane.kind) {
     case LaneKind::kSteps:
-      return "training steps, by the CPU's clock";
+      return "by the CPU's clock";
     case LaneKind::kCpu:
       return "operators and calls";
     case LaneKind::kPython:

@@ -8,6 +8,7 @@
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/explain_words.h"
+#include "lanescope/report/idle_cause_sentence.h"
 #include "lanescope/report/text_format.h"
 #include "lanescope/report/thinning_text.h"
 #include "lanescope/server/answers.h"
@@ -100,32 +101,6 @@ void write_trace(JsonWriter& json, const TraceState& state, bool is_live) {
   json.end_object();
 }
 
-const char* cause_explanation(analysis::IdleCause cause) {
-  using analysis::IdleCause;
-  switch (cause) {
-    case IdleCause::kHostLate:
-      return "The CPU had not yet launched what ran next.";
-    case IdleCause::kAfterSync:
-      return "The CPU waited for the GPU, so the queue ran empty.";
-    case IdleCause::kLaunchLatency:
-      return "The work was launched, and began a few microseconds later.";
-    case IdleCause::kBetweenQueued:
-      return "The next work was queued; this is the usual pause between two kernels.";
-    case IdleCause::kWaiting:
-      return "The next work was launched long before it began: it waited for other work, or for "
-             "something that is not recorded.";
-    case IdleCause::kProfiler:
-      return "The profiler did its own work.";
-    case IdleCause::kBeforeFirstWork:
-      return "Nothing had been launched yet.";
-    case IdleCause::kAfterLastWork:
-      return "Nothing was launched any more.";
-    case IdleCause::kUnknown:
-      return "The launch of what ran next is not in the trace.";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::string short_name(const TraceState& state, StringId name) {
@@ -203,7 +178,7 @@ std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint6
     const auto cause = static_cast<analysis::IdleCause>(i);
     json.begin_object().integer("cause", i).text("key", report::idle_cause_key(cause));
     json.text("title", report::idle_cause_text(cause))
-        .text("text", cause_explanation(cause))
+        .text("text", report::idle_cause_sentence(cause))
         .end_object();
   }
   json.end_array();

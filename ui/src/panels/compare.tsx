@@ -12,16 +12,24 @@ import { VirtualTable } from "./virtual_table.tsx";
 interface Group { name?: string; readable_name?: string; op?: string }
 export interface CompareRow { name: string; full: string; a_count: number; b_count: number; a_ns: number; b_ns: number; delta_ns: number; state: "" | "new" | "gone" }
 
+// Kernels that differ between the traces and do the same work are one row: "mul, gelu → fused gelu+mul".
+function joinNames(a: Group[], b: Group[]): string {
+  const names = (groups: Group[]) => [...new Set(groups.map((group) => group.readable_name ?? group.name ?? ""))];
+  const [inA, inB] = [names(a), names(b)];
+  const same = inA.length === inB.length && inA.every((name, at) => name === inB[at]);
+  return [inA, same ? [] : inB].filter((each) => each.length > 0).map((each) => each.join(", ")).join(" → ");
+}
+
 // The rows of `lanescope diff --json`, as far as they have the members that the table needs.
 export function compareRows(answer: CompareAnswer): CompareRow[] {
   const kernels = Array.isArray(answer.kernels) ? answer.kernels : [];
   const number = (value: unknown) => (typeof value === "number" ? value : 0);
   return kernels.map((kernel: Record<string, unknown>) => {
-    const groups = [kernel.a, kernel.b].flatMap((side) => (Array.isArray(side) ? (side as Group[]) : []));
-    const group = groups[0] ?? {};
+    const groups = (side: unknown) => (Array.isArray(side) ? (side as Group[]) : []);
+    const [inA, inB] = [groups(kernel.a), groups(kernel.b)];
     const [a, b] = [number(kernel.a_count), number(kernel.b_count)];
     return {
-      name: group.readable_name ?? group.name ?? "", full: group.name ?? "", a_count: a, b_count: b, a_ns: number(kernel.a_ns), b_ns: number(kernel.b_ns),
+      name: joinNames(inA, inB), full: (inB[0] ?? inA[0])?.name ?? "", a_count: a, b_count: b, a_ns: number(kernel.a_ns), b_ns: number(kernel.b_ns),
       delta_ns: number(kernel.delta_ns), state: a === 0 ? "new" as const : b === 0 ? "gone" as const : "" as const,
     };
   }).sort((x, y) => Math.abs(y.delta_ns) - Math.abs(x.delta_ns));

@@ -94,7 +94,7 @@ export function FlamePanel() {
         <label>Lane <select value={chosen.value} onChange={(event) => { chosen.value = Number(event.currentTarget.value); }}>
           {lanes.map((lane) => <option key={lane.lane} value={lane.lane}>{cleanText(lane.title, 60)}</option>)}
         </select></label>
-        <span class="faint">{formatTime(range.value[1] - range.value[0])}{store.area.value?.trace === view.index ? " (the area)" : " (the window)"}; equal calls are joined, widths are time</span>
+        <span class="faint">{formatTime(range.value[1] - range.value[0])}{store.area.value?.trace === view.index ? " of the area" : " in view"}: calls of one name are joined, and a box is as wide as their time</span>
         {root.value >= 0 && <button type="button" class="small" onClick={() => { root.value = -1; }}>Whole graph</button>}
       </div>
       {nodes.value === null && <p class="pad faint">…</p>}
@@ -115,7 +115,7 @@ export function FlamePanel() {
           })}
         </div>
       </div>
-      <p class="faint hint">Click: this call fills the width. Click again: its longest event.</p>
+      <p class="faint hint">Click a box, and it fills the width. Click it again to select its longest event.</p>
     </div>
   );
 }

@@ -37,6 +37,8 @@ test("rows of a comparison are ordered by change, and say what is new or gone", 
   ] });
   assert.deepEqual(rows.map((row) => [row.name, row.state]), [["GEMM", "new"], ["k3", "gone"], ["k1", ""]]);
   assert.deepEqual(compareRows({}), []);
+  const [fused] = compareRows({ kernels: [{ a: [{ name: "mul" }, { name: "gelu" }], b: [{ name: "fused" }], a_count: 4, b_count: 2, a_ns: 90, b_ns: 50, delta_ns: -40 }] });
+  assert.deepEqual([fused.name, fused.full], ["mul, gelu → fused", "fused"]); // a click looks for it in B
 });
 
 test("a flame graph begins where the time divides", () => {

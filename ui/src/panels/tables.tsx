@@ -66,7 +66,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
     <div class="panel">
       <div class="panel-tools">
         <TracePicker />
-        <span>{plural(got.total, table === "kernels" ? "kernel name" : "operator name")} in {area === null ? (store.engine.isSaved ? "this page" : "the whole trace") : `an area of ${formatTime(area.t1 - area.t0)}`}</span>
+        <span>{table === "kernels" ? plural(got.total, "kernel name") : `${plural(got.total, "name")} of operators, calls and GPU work`} in {area === null ? (store.engine.isSaved ? "this page" : "the whole trace") : `an area of ${formatTime(area.t1 - area.t0)}`}</span>
         <input type="search" aria-label="filter names" placeholder="filter names" value={filter.value} onInput={(event) => { filter.value = event.currentTarget.value; }} />
       </div>
       <VirtualTable<TableAnswer["rows"][0]>
@@ -93,7 +93,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
           cell: (row) => cell(column.unit, row[column.key]),
         }))}
       />
-      <p class="faint hint">Click a row to see one of its events. {table === "kernels" && area === null && store.view(trace).steps.count > 0 && <><code>lanescope kernels</code> counts steady steps only; choose a step and press <kbd>R</kbd> for the sums of one. </>}{table === "operators" && store.area.value !== null && area === null && <>The tab “Area” has the sums of the area. </>}<button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search for the name of the selected event</button></p>
+      <p class="faint hint">Click a row to see one of its events. {table === "kernels" && area === null && store.view(trace).steps.count > 0 && <><code>lanescope kernels</code> counts steady steps only; choose a step and press <kbd>R</kbd> for the sums of one. </>}{table === "operators" && store.area.value !== null && area === null && <>The tab “Area” has the sums of the area. </>}{table === "operators" && store.view(trace).meta.lanes.some((lane) => lane.kind === "device") && <>Rows of the other device's streams are here, too: their time is the device's, not the CPU's. </>}<button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search for the name of the selected event</button></p>
     </div>
   );
 }

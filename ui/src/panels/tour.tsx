@@ -15,7 +15,7 @@ export function Tour() {
   const last = at === tour.stops.length - 1;
   return (
     <section class="tour" aria-label="Guided tour">
-      <p class="faint">Tour of this trace, {at + 1} of {tour.stops.length}{stop.word !== undefined && stop.word !== "" && <> · <Text of={stop.word} most={60} /></>}</p>
+      <p class="faint">Tour of {store.views.length > 1 ? "trace A" : "this trace"}, {at + 1} of {tour.stops.length}{stop.word !== undefined && stop.word !== "" && <> · <Text of={stop.word} most={60} /></>}</p>
       <h2><Text of={stop.title} most={200} /></h2>
       <p><Text of={stop.text} most={2000} /></p>
       <p class="tools">

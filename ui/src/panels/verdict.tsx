@@ -84,7 +84,7 @@ function Wall({ explanation, trace }: { explanation: Explanation; trace: number 
         {parts.map((part) => {
           const style = { flexGrow: Math.max(part.share, 0.004) };
           // Narrow parts have no room for words; the list below names them.
-          const word = part.share > 0.075 && <span class="wall-word">{formatShare(part.share)}{part.share > 0.14 && <> <Text of={part.label.replace(/^idle: /, "")} /></>}</span>;
+          const word = part.share > 0.075 && <span class="wall-word"><span>{formatShare(part.share)}</span><Text of={part.label.replace(/^idle: /, "")} /></span>;
           const name = `${part.label}: ${formatShare(part.share)}`;
           return canShowPart(view, part)
             ? <button key={part.label} type="button" class={`wall-part ${wallClass(part)}`} style={style} aria-label={name} title={cleanText(name)} onClick={() => showWallPart(store, part, trace)}>{word}</button>

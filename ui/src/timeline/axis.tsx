@@ -3,14 +3,19 @@ import { formatShare, formatTick, formatTime, leastTickPixels, tickStep } from "
 import { useStore } from "../state/context.ts";
 import { spanOf } from "../state/window.ts";
 
+// Of the ticks' text, in pixels. The last tick keeps its line where its text would be cut.
+const widestDigit = 7;
+
 export function Axis({ width, offset }: { width: number; offset: number }) {
   const store = useStore();
   const window = store.viewport.shown.value;
   const step = tickStep(spanOf(window), Math.max(1, width / leastTickPixels));
   const from = window.t0 + offset;
-  const ticks: { at: number; text: string }[] = [];
+  const ticks: { number: number; at: number; text: string }[] = [];
   for (let tick = Math.ceil(from / step) * step; tick <= from + spanOf(window) && ticks.length < 60; tick += step) {
-    ticks.push({ at: ((tick - from) / spanOf(window)) * 100, text: formatTick(tick, step) });
+    const at = ((tick - from) / spanOf(window)) * 100;
+    const text = formatTick(tick, step);
+    ticks.push({ number: Math.round(tick / step), at, text: width * (1 - at / 100) > text.length * widestDigit ? text : "" });
   }
   const total = store.viewport.traceSpan;
   const left = Math.max(0, Math.min(100, (window.t0 / total) * 100));
@@ -24,7 +29,7 @@ export function Axis({ width, offset }: { width: number; offset: number }) {
       <div class="axis-ticks" aria-hidden="true">
         <div class="axis-extent"><div class="axis-extent-now" style={{ left: `${left}%`, width: `${share}%` }} /></div>
         {ticks.map((tick) => (
-          <span key={tick.text} class="tick" style={{ left: `${tick.at}%` }}>{tick.text}</span>
+          <span key={tick.number} class="tick" style={{ left: `${tick.at}%` }}>{tick.text}</span>
         ))}
       </div>
     </div>
