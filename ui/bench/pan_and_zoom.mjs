@@ -1,7 +1,7 @@
 // How long a frame of the page takes while it pans and zooms by script, and how much memory the page holds.
-//   node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict]
+//   node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--profile]
 //   URL: as `lanescope view` prints it. A trace is opened by LANESCOPE_BINARY, else by the release build. It begins when the verdict is
-//   there, or with --before-verdict while the rules still run.
+//   there, or with --before-verdict while the rules still run. --profile: also which functions of the page cost most of a frame's work.
 // Headless Chromium without a GPU. A frame is the work of the page's own callbacks in one animation frame, which is what can make
 // the picture stutter; and the distance of two frames, which includes the browser's own drawing.
 import { spawn } from "node:child_process";
@@ -45,6 +45,12 @@ await page.locator(".lanes-scroll").first().focus();
 await page.keyboard.press("0");
 await page.waitForTimeout(1000);
 
+const profiler = process.argv.includes("--profile") ? await page.context().newCDPSession(page) : null;
+if (profiler !== null) {
+  await profiler.send("Profiler.enable");
+  await profiler.send("Profiler.setSamplingInterval", { interval: 200 });
+  await profiler.send("Profiler.start");
+}
 const distances = await page.evaluate(async (count) => {
   window.frameWork.length = 0;
   const target = document.querySelector(".lanes-scroll");
@@ -74,6 +80,22 @@ const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.min
 console.log(`first lanes after ${firstLanes} ms${before ? "" : `, verdict after ${verdict} ms`}; JS heap ${(heap / 1048576).toFixed(0)} MiB; ${work.length} frames of 1920x1000`);
 console.log(`work of the page in a frame: median ${percentile(work, 0.5)} ms, p95 ${percentile(work, 0.95)} ms, longest ${percentile(work, 1)} ms`);
 console.log(`from frame to frame:         median ${percentile(distances, 0.5)} ms, p95 ${percentile(distances, 0.95)} ms, longest ${percentile(distances, 1)} ms`);
+if (profiler !== null) await printProfile(work.length);
 await browser.close();
 server?.removeAllListeners("exit");
 server?.kill("SIGINT");
+
+// Time in each function itself, without what it calls, for each frame.
+async function printProfile(frames) {
+  const { profile } = await profiler.send("Profiler.stop");
+  const own = new Map();
+  profile.samples.forEach((id, at) => own.set(id, (own.get(id) ?? 0) + profile.timeDeltas[at]));
+  const times = new Map();
+  for (const node of profile.nodes) {
+    const { functionName, url, lineNumber, columnNumber } = node.callFrame;
+    const name = `${functionName || "(no name)"}${url === "" ? "" : ` ${path.basename(url)}:${lineNumber + 1}:${columnNumber + 1}`}`;
+    times.set(name, (times.get(name) ?? 0) + (own.get(node.id) ?? 0));
+  }
+  console.log("own time of functions, us a frame:");
+  for (const [name, us] of [...times].sort((a, b) => b[1] - a[1]).slice(0, 20)) console.log(`${(us / frames).toFixed(0).padStart(8)}  ${name}`);
+}
