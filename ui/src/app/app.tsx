@@ -100,7 +100,7 @@ function Bar() {
       <span class="logo">lanescope</span>
       <span class="trace-title" title={cleanText(meta.path, 1000)}>
         <bdi>{store.views.map((view) => cleanText(view.meta.title, 60)).join("  ·  ")}</bdi>
-        <span class="faint"> {store.views.map((view) => `${plural(view.meta.slice_count, "event")}, ${formatTime(view.meta.span_ns)}`).join("  ·  ")}{store.engine.isSaved ? ", saved page" : ""}</span>
+        <span class="faint"> {store.views.length > 1 ? `${store.views.map((view) => formatCount(view.meta.slice_count)).join(" and ")} events` : `${plural(meta.slice_count, "event")}, ${formatTime(meta.span_ns)}`}{store.engine.isSaved ? ", saved page" : ""}</span>
       </span>
       <RankPicker />
       {isRecording(store) && (

@@ -64,7 +64,7 @@ export function ComparePanel() {
         row={(index) => rows[index]}
         onOpen={(row) => void show(store, row)}
         columns={[
-          { key: "name", title: "Kernel", grow: 5, cell: (row) => <bdi title={cleanText(row.full, 1000)}>{cleanText(row.name)}</bdi> },
+          { key: "name", title: "Kernel", grow: 5, cell: (row) => <bdi title={cleanText(`${row.name}: ${row.full}`, 1000)}>{cleanText(row.name)}</bdi> },
           { key: "state", title: "Only in", grow: 0.7, cell: (row) => ({ new: "B", gone: "A", "": "" })[row.state] },
           { key: "delta", title: "B − A per step", numeric: true, grow: 1.3, cell: (row) => formatChange(row.delta_ns) },
           { key: "a", title: "A per step", numeric: true, cell: (row) => formatTime(row.a_ns) },

@@ -9,7 +9,11 @@ export function Tour() {
   const next = useRef<HTMLButtonElement>(null);
   const tour = store.tour.value;
   const at = tour?.at ?? -1;
-  useEffect(() => { next.current?.focus(); }, [at]);
+  useEffect(() => {
+    next.current?.focus();
+    // On a narrow screen the page scrolls, and what the stop is about lies below the verdict.
+    if (at >= 0 && document.documentElement.scrollHeight > innerHeight) document.querySelector(".work")?.scrollIntoView();
+  }, [at]);
   if (tour === null) return null;
   const stop = tour.stops[at];
   const last = at === tour.stops.length - 1;

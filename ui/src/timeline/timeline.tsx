@@ -126,7 +126,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
   const boxes = visibleBoxes(layout.value, scrollTop.value, size.value.height, 200);
   return (
     <section class="timeline" aria-label={title === null ? "Timeline" : `Timeline of ${title}`}>
-      {title !== null && <div class="timeline-head"><div class="timeline-title">{title}</div><LanesMore view={view} /></div>}
+      {title !== null && <div class="timeline-head"><div class="timeline-title" title={title}>{title}</div><LanesMore view={view} /></div>}
       <Axis width={size.value.width} offset={view.offset} />
       <div class="lanes-scroll" ref={scroller} tabIndex={0} role="group" aria-label="Lanes. Up and down choose a lane, Enter selects an event, period and comma step through events."
         onScroll={(event) => { scrollTop.value = event.currentTarget.scrollTop; }}>
