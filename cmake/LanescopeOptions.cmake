@@ -68,8 +68,9 @@ find_package(CLI11 QUIET)
 lanescope_optional(CLI "the lanescope command (CLI11)" "${CLI11_FOUND}" "${CLI11_VERSION}"
                    "Debian: apt-get install libcli11-dev")
 
-# SQL over a trace, and files of Nsight Systems. libedit gives the prompt of `lanescope sql` history and completion.
-foreach(pair "SQL;sqlite3>=3.38;SQL over a trace (SQLite);libsqlite3-dev" "EDIT;libedit;the prompt of lanescope sql (libedit);libedit-dev")
+# SQL over a trace, and files of Nsight Systems. libedit gives the prompt of `lanescope sql` history and completion. libdw finds
+# the callers of a native function for `lanescope sample --native`.
+foreach(pair "UNWIND;libdw;native callers for lanescope sample (libdw);libdw-dev" "SQL;sqlite3>=3.38;SQL over a trace (SQLite);libsqlite3-dev" "EDIT;libedit;the prompt of lanescope sql (libedit);libedit-dev")
   list(GET pair 0 key)
   list(GET pair 1 module)
   list(GET pair 2 label)

@@ -14,6 +14,7 @@ MAY_USE = {
     "format": ["codec", "model"],
     "record": ["codec", "model"],
     "sample": ["record"],
+    "sample_native": ["sample"],
     "record_torch": ["record"],
     "record_cupti": ["record"],
     "names": ["model"],
@@ -27,7 +28,7 @@ MAY_USE = {
     "profiler": ["record", "format", "report"],
     "sql": ["report"],
     "server": ["report", "view", "format"],
-    "cli": ["profiler", "format", "report", "record", "record_cupti", "sample", "server", "sql", "ranks_mpi"],
+    "cli": ["profiler", "format", "report", "record", "record_cupti", "sample_native", "server", "sql", "ranks_mpi"],
     "testing": ["codec", "model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')

@@ -105,7 +105,7 @@ prepare_frameworks() {
 }
 
 packages_build=(g++ cmake ninja-build pkg-config git ca-certificates libsimdjson-dev libfmt-dev libcli11-dev libcpp-httplib-dev
-                libtomlplusplus-dev zlib1g-dev libdeflate-dev libisal-dev libzstd-dev libsqlite3-dev libedit-dev python3 python3-dev python3-venv
+                libtomlplusplus-dev zlib1g-dev libdeflate-dev libisal-dev libzstd-dev libsqlite3-dev libedit-dev libdw-dev python3 python3-dev python3-venv
                 python3-pip)
 # The page of `lanescope view` is built by npm. Debian's own is enough; another one that is there is used.
 command -v npm >/dev/null 2>&1 || packages_build+=(nodejs npm)

@@ -1,7 +1,5 @@
 #include "lanescope/sample/find_python.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,85 +8,18 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <optional>
 #include <vector>
+
+#include "lanescope/sample/elf_file.h"
 
 namespace lanescope::sample {
 namespace {
 
-constexpr std::size_t kMostSymbolBytes = 256 << 20, kMostSections = 4096, kMostMaps = 1 << 20;
+constexpr std::size_t kMostMaps = 1 << 20;
 
 struct MappedFile {
   std::string path;
   std::uint64_t start = 0;  // where the file's first byte is
-};
-
-class ElfFile {
- public:
-  explicit ElfFile(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~ElfFile() {
-    if (file_ >= 0) close(file_);
-  }
-  ElfFile(const ElfFile&) = delete;
-  ElfFile& operator=(const ElfFile&) = delete;
-
-  bool read_headers() {
-    if (file_ < 0 || !read(0, &header_, sizeof header_) ||
-        std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_shnum > kMostSections ||
-        header_.e_phnum > kMostSections || header_.e_shentsize != sizeof(Elf64_Shdr) ||
-        header_.e_phentsize != sizeof(Elf64_Phdr))
-      return false;
-    sections_.resize(header_.e_shnum);
-    segments_.resize(header_.e_phnum);
-    return read(header_.e_shoff, sections_.data(), sections_.size() * sizeof(Elf64_Shdr)) &&
-           read(header_.e_phoff, segments_.data(), segments_.size() * sizeof(Elf64_Phdr));
-  }
-
-  // The address that a symbol has in the file.
-  std::optional<std::uint64_t> find(std::string_view wanted) {
-    for (const std::uint32_t type : {SHT_DYNSYM, SHT_SYMTAB})
-      for (const Elf64_Shdr& section : sections_) {
-        if (section.sh_type != type || section.sh_link >= sections_.size()) continue;
-        if (const auto found = find_in(section, sections_[section.sh_link], wanted)) return found;
-      }
-    return std::nullopt;
-  }
-
-  // Of a file whose first byte is mapped at `start`: what is added to addresses of the file.
-  std::uint64_t bias(std::uint64_t start) const {
-    for (const Elf64_Phdr& segment : segments_)
-      if (segment.p_type == PT_LOAD)
-        return start - (segment.p_vaddr - segment.p_offset);  // the first one
-    return start;
-  }
-
- private:
-  bool read(std::uint64_t offset, void* to, std::size_t size) const {
-    return offset <= INT64_MAX &&
-           pread(file_, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
-  }
-  std::optional<std::uint64_t> find_in(const Elf64_Shdr& symbols, const Elf64_Shdr& names,
-                                       std::string_view wanted) {
-    if (symbols.sh_size > kMostSymbolBytes || names.sh_size > kMostSymbolBytes) return std::nullopt;
-    std::vector<Elf64_Sym> list(symbols.sh_size / sizeof(Elf64_Sym));
-    std::string texts(names.sh_size, '\0');
-    if (!read(symbols.sh_offset, list.data(), list.size() * sizeof(Elf64_Sym)) ||
-        !read(names.sh_offset, texts.data(), texts.size()))
-      return std::nullopt;
-    for (const Elf64_Sym& symbol : list)
-      if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < texts.size() &&
-          std::string_view(texts).substr(symbol.st_name).starts_with(wanted) &&
-          symbol.st_name + wanted.size() < texts.size() &&
-          texts[symbol.st_name + wanted.size()] == '\0')
-        return symbol.st_value;
-    return std::nullopt;
-  }
-
-  int file_;
-  Elf64_Ehdr header_{};
-  std::vector<Elf64_Shdr> sections_;
-  std::vector<Elf64_Phdr> segments_;
 };
 
 // Mapped files that may hold an interpreter: libpython first, then the program.

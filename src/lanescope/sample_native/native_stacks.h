@@ -1,0 +1,102 @@
+// The native stacks of all threads of a process that runs, taken without stopping it.
+//
+// Problem: only a stopped thread shows its registers, and stopping a training job harms it. Idea: a
+// thread that waits in the kernel does not move, and /proc/PID/task/TID/syscall has its stack pointer
+// and instruction; so its stack is copied, and kept if the thread still waits in the same call
+// afterwards. A thread that runs is seen by the kernel's sampling timer (running_samples.h).
+// The callers are found in the copies. docs/decisions/native_stacks.md
+//
+// Cost of a look: two reads of /proc for each thread; one copy and one walk for each that has moved.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/sample/process_memory.h"
+#include "lanescope/sample_native/native_modules.h"
+#include "lanescope/sample_native/native_unwinder.h"
+#include "lanescope/sample_native/running_samples.h"
+
+namespace lanescope::sample_native {
+
+struct NativeStack {
+  std::uint64_t thread = 0;           // OS thread id, as the process itself sees it
+  std::string name;                   // as the kernel has it ("pt_autograd_0")
+  bool waits = false;                 // else it runs
+  std::int64_t time_ns = 0;           // CLOCK_MONOTONIC; of one that runs: when the timer saw it
+  std::vector<std::uint32_t> frames;  // NativeStacks::function(), innermost first; empty: not known
+  bool is_whole = false;              // the outermost frame is the thread's first function
+};
+
+class NativeStacks {
+ public:
+  static constexpr std::size_t kMostThreads = 1024, kMostStackBytes = 32 << 10;
+
+  struct Counts {
+    std::uint64_t waiting = 0, running = 0;  // stacks taken
+    std::uint64_t moved = 0;                 // the thread woke up meanwhile
+    std::uint64_t unseen = 0;                // it ran, and no timer had seen it
+  };
+
+  // `period_ns`: mean distance of looks.
+  NativeStacks(pid_t pid, sample::ProcessMemory& memory, std::int64_t period_ns);
+  ~NativeStacks();
+  NativeStacks(const NativeStacks&) = delete;
+  NativeStacks& operator=(const NativeStacks&) = delete;
+
+  // Call first: reads the files' symbols and starts the timers, up to a second. kUnavailable: no such
+  // process, no permission, or not x86-64; the message says what to do.
+  Result<void> begin();
+  // Before and after the Python stacks are read. What after_python() returns is of one moment with
+  // them where `waits`. Valid until the next call.
+  void before_python();
+  const std::vector<NativeStack>& after_python();
+  const NativeFunction& function(std::uint32_t number) const { return modules_.function(number); }
+  const Counts& counts() const { return counts_; }
+  int timer_refusal() const { return running_.refusal(); }
+
+ private:
+  struct Thread {
+    std::uint64_t id = 0;
+    std::string name;
+    int file = -1;  // its syscall file
+    std::string line, line_before;
+    std::vector<std::byte> stack;
+    std::uint64_t stack_at = 0;
+    std::string walked_line;  // whose callers `result` has
+    NativeStack result;
+    bool seen = false;
+  };
+  void find_threads();
+  bool read_line(Thread& thread, std::string* line) const;
+  void copy_stack(Thread& thread);
+  bool finish_waiting(Thread& thread);
+  void walk(Thread& thread, const NativeRegisters& registers, std::uint64_t stack_at,
+            std::span<const std::byte> stack);
+
+  const pid_t pid_;
+  sample::ProcessMemory& memory_;
+  NativeModules modules_;
+  NativeUnwinder unwinder_;
+  RunningSamples running_;
+  RunningSample sample_;
+  std::map<pid_t, Thread> threads_;
+  std::int64_t find_at_ns_ = 0;
+  std::vector<NativeStack> found_;
+  Counts counts_;
+};
+
+// "230 0x0 ... 0x7ffe8b867f68 0x7f65d1fa2503": stack pointer and instruction of a thread that waits in a
+// system call. Nothing: it runs, or waits elsewhere.
+struct WaitingPlace {
+  std::uint64_t stack = 0, instruction = 0;
+};
+std::optional<WaitingPlace> parse_waiting(const std::string& line);
+
+}  // namespace lanescope::sample_native
