@@ -12,3 +12,19 @@ def pair(function: Callable[..., Step]) -> Callable[..., Step]:
     """Enters a program into the list. It takes a Setting and whether it is the good twin, and returns its step."""
     PAIRS[function.__name__] = function
     return function
+
+
+def trap(function: Callable[..., Step]) -> Callable[..., Step]:
+    """Enters a program that looks faulty and is not. There is one of it, called good."""
+    function.variants = ("good",)  # type: ignore[attr-defined]
+    return pair(function)
+
+
+def recorded(**options: Any) -> Callable[[Callable[..., Step]], Callable[..., Step]]:
+    """How a program is recorded: shapes, stacks, memory, and marks (of steps); see record.py of examples/blind_faults."""
+
+    def enter(function: Callable[..., Step]) -> Callable[..., Step]:
+        function.recording = options  # type: ignore[attr-defined]
+        return function
+
+    return enter
