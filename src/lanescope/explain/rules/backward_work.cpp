@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/products.h"
 #include "lanescope/names/collective_calls.h"
 
 namespace lanescope::explain::rules {
@@ -25,11 +26,6 @@ CallKey key_of(const Trace& trace, const AutogradPair& pair) {
 
 bool is_collective(std::string_view called) {
   return names::is_collective_call(called) || called.starts_with("FSDP::");
-}
-
-bool is_product(std::string_view called) {
-  return called == "aten::mm" || called == "aten::bmm" || called == "aten::matmul" ||
-         called == "aten::addmm" || called == "aten::linear";
 }
 
 // mm of [64, 256] runs as matmul of [24, 64, 256] under vmap: its caller's shape, and a dimension before it.

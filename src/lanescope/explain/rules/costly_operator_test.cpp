@@ -4,28 +4,11 @@
 #include <algorithm>
 #include <string>
 
-#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_operators_test.h"
 #include "lanescope/explain/rules/operator_advice.h"
 
 namespace lanescope::explain {
 namespace {
-
-using testing::ProgramSketch;
-
-// A step of a GPU that is always busy: `op` with a kernel of `us`, then a product of 100 us.
-Trace step_with(std::string_view op, std::int64_t us, std::string_view kernel = "radix_sort",
-                std::string_view around = {}, int calls = 1) {
-  ProgramSketch program;
-  program.steps(6, [&](ProgramSketch& p) {
-    for (int i = 0; i < calls; ++i) {
-      if (!around.empty()) p.begin_op(around);
-      p.begin_op(op).kernel(kernel, us).end();
-      if (!around.empty()) p.end();
-    }
-    p.begin_op("aten::mm").kernel("gemm", 100).end();
-  });
-  return program.trace();
-}
 
 TEST(CostlyOperatorTest, CountsTheWorkOfTheOperator) {
   const auto finding = find_by_rule(step_with("aten::randperm", 300), "costly-operator");
@@ -74,31 +57,6 @@ TEST(CostlyOperatorTest, LeavesSortsOfOtherOperatorsAlone) {
   EXPECT_TRUE(find_by_rule(step_with("aten::sort", 300), "costly-operator"));
   EXPECT_FALSE(
       find_by_rule(step_with("aten::sort", 300, "radix_sort", "aten::topk"), "costly-operator"));
-}
-
-// The same, with what torch records of its inputs.
-Trace step_with_inputs(std::string_view op, const testing::Fields& inputs, int calls = 1) {
-  ProgramSketch program;
-  program.steps(6, [&](ProgramSketch& p) {
-    for (int i = 0; i < calls; ++i) p.begin_op(op, inputs).kernel("k", 300).end();
-    p.begin_op("aten::mm").kernel("gemm", 100).end();
-  });
-  return program.trace();
-}
-
-std::string action_of(const Trace& trace) {
-  const auto finding = find_by_rule(trace, "costly-operator");
-  return finding ? finding->action.pattern : "";
-}
-
-testing::Fields inputs(std::string dims, std::string types, std::string strides,
-                       std::string concrete) {
-  testing::Fields fields;
-  fields.input_dims = std::move(dims);
-  fields.input_types = std::move(types);
-  fields.input_strides = std::move(strides);
-  fields.concrete_inputs = std::move(concrete);
-  return fields;
 }
 
 // A product with eight columns is the fast way to add up rows; with many it is not.

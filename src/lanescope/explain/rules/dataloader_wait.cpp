@@ -23,6 +23,7 @@ constexpr Need kLaunchCallsOfAnyGpu = {
 struct LoaderWait {
   WaitTime wait;
   std::int64_t batch_ns = 0;  // the mean of the loader's calls
+  std::uint64_t selects = 0;  // of rows, in the longest call
 };
 
 // The mean length of the calls of one name in the steady steps.
@@ -40,12 +41,29 @@ std::int64_t mean_call_ns(const Facts& facts, SliceId example) {
   return calls == 0 ? trace.dur_ns(example) : sum_ns / calls;
 }
 
+// A dataset of tensors gives its rows one by one: aten::select for each, then aten::stack.
+constexpr std::uint64_t kFewestRows = 16;
+std::uint64_t selects_in(const Trace& trace, SliceId call) {
+  std::uint64_t selects = 0;
+  bool stacks = false;
+  for (std::uint32_t i = raw(call) + 1;
+       i < trace.slices().size() && trace.slices().track[i] == trace.slices().track[raw(call)] &&
+       trace.start_ns(SliceId{i}) < trace.end_ns(call);
+       ++i) {
+    if (trace.kind(SliceId{i}) != CategoryKind::kCpuOp) continue;
+    selects += trace.name(SliceId{i}) == "aten::select";
+    stacks = stacks || trace.name(SliceId{i}) == "aten::stack";
+  }
+  return stacks ? selects : 0;
+}
+
 std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
   const WaitTime wait = waiting_for_batches(facts);
   if ((facts.main_device && is_thin(facts)) ||
       share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)
     return std::nullopt;
-  return LoaderWait{wait, mean_call_ns(facts, wait.longest)};
+  return LoaderWait{wait, mean_call_ns(facts, wait.longest),
+                    selects_in(*facts.trace, wait.longest)};
 }
 
 // What the code that loads was doing in the waits, where there are samples of Python stacks.
@@ -110,6 +128,17 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
         "microseconds, too"};
     finding.action = say("Take a batch in one call (slice a tensor): {} is too short for workers",
                          {ns(found.batch_ns)});
+  }
+  if (single && found.selects >= kFewestRows) {
+    finding.arithmetic.push_back(say(
+        "the longest call takes {} rows from tensors one by one (aten::select), and stacks them",
+        {count(found.selects)}));
+    finding.try_next = {
+        "the data is in memory: take a batch by its indices, x[indices], instead of row by row",
+        "with a DataLoader: give the dataset __getitems__(), or batch_size=None with a "
+        "BatchSampler "
+        "as sampler"};
+    finding.action = say("Take a batch in one call, x[indices]: its rows come one by one now");
   }
   tell_samples(facts, wait, single, finding);
   return finding;

@@ -49,6 +49,25 @@ TEST(DataloaderWaitTest, IsQuietWhenLoadingHidesBehindTheGpu) {
   EXPECT_FALSE(find_by_rule(program.trace(), "dataloader-wait"));
 }
 
+// 64 rows of a tensor, or the one tensor of each of two pictures.
+TEST(DataloaderWaitTest, SeesRowsThatAreTakenOneByOne) {
+  const auto action = [](int rows) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+      for (int row = 0; row < rows; ++row) program.cpu_op("aten::select", 2);
+      program.pass(1'500).cpu_op("aten::stack", 200).end();
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action(64).find("one by one"), std::string::npos);
+  EXPECT_NE(action(2).find("num_workers"), std::string::npos);
+}
+
 // Of 900 us a worker's hand-over would cost a large part.
 TEST(DataloaderWaitTest, AdvisesWorkersForLongBatchesOnly) {
   const auto action = [](std::int64_t batch_us) {

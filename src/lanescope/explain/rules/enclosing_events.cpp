@@ -22,4 +22,14 @@ SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefi
                         [prefix](std::string_view name) { return name.starts_with(prefix); });
 }
 
+SliceId outermost_around(const Facts& facts, SliceId op) {
+  SliceId found = op;
+  for (SliceId up = facts.nesting.parent[raw(op)]; up != kNone<SliceId>;
+       up = facts.nesting.parent[raw(up)])
+    if (facts.trace->kind(up) == CategoryKind::kCpuOp &&
+        !facts.trace->name(up).starts_with("ProfilerStep"))
+      found = up;
+  return found;
+}
+
 }  // namespace lanescope::explain::rules

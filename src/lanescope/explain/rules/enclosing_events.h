@@ -29,4 +29,7 @@ SliceId ancestor_where(const Facts& facts, SliceId slice, Wanted wanted) {
 // The same: whose name starts with `prefix`.
 SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix);
 
+// The operator that the program called, in which this operator runs, or itself. Marks of steps are none.
+SliceId outermost_around(const Facts& facts, SliceId op);
+
 }  // namespace lanescope::explain::rules

@@ -16,6 +16,7 @@
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -29,11 +30,6 @@ namespace {
 
 constexpr std::size_t kMostOpsInTurn = 12;
 constexpr std::uint64_t kLeastProducts = 8;
-
-bool is_product(std::string_view op) {
-  return op == "aten::mm" || op == "aten::matmul" || op == "aten::linear" || op == "aten::addmm" ||
-         op == "aten::bmm" || op == "aten::mv";
-}
 
 bool picks_by_index(std::string_view op) {
   return op == "aten::select" || op == "aten::slice" || op == "aten::narrow" || op == "aten::index";

@@ -58,6 +58,7 @@ struct ForwardTwice {
   std::uint64_t calls = 0;
   SliceId first{}, second{};  // the first layer of each pass
   bool has_gradients = true;  // the second pass
+  bool has_dropout = false;   // each pass draws its own mask
 };
 
 struct Passes {
@@ -118,6 +119,7 @@ class TwiceFinder {
         found.layers = passes->layers;
         found.first = passes->first;
         found.second = passes->second;
+        found.has_dropout = draws_masks(*passes);
       }
       if (has_gradients)
         add_pairs(step, *passes, again);
@@ -217,6 +219,19 @@ class TwiceFinder {
     return is_convolution_of_data || (products == 1 && is_of_weight);
   }
 
+  // Between the first layers of both passes.
+  bool draws_masks(const Passes& passes) const {
+    for (std::uint32_t i = raw(passes.first); i < trace_.slices().size(); ++i) {
+      const SliceId id{i};
+      if (trace_.slices().track[i] != trace_.slices().track[raw(passes.first)] ||
+          trace_.start_ns(id) >= trace_.start_ns(passes.second))
+        return false;
+      if (trace_.name(id) == "aten::native_dropout" || trace_.name(id) == "aten::bernoulli_")
+        return true;
+    }
+    return false;
+  }
+
   // Checkpointed layers run forward without gradients, and once more in the backward pass.
   bool is_in_backward(SliceId op) const {
     for (SliceId up = facts_.nesting.parent[raw(op)]; up != kNone<SliceId>;
@@ -267,14 +282,22 @@ void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding&
           "gradient of its input is computed"));
   finding.arithmetic.push_back(
       say("the trace does not tell whether both inputs hold equal values"));
-  finding.try_next = {"if both take the same input, run the model once and use its result twice",
-                      "if they take different inputs, join them into one batch and run it once"};
+  if (found.has_dropout)
+    finding.try_next = {
+        "join both inputs into one batch and run the model once; dropout draws masks of its own "
+        "for "
+        "each row, so the results of one input still differ"};
+  else
+    finding.try_next = {"if both take the same input, run the model once and use its result twice",
+                        "if they take different inputs, join them into one batch and run it once"};
   finding.brief = say(facts,
                       "The same {} layers run forward twice [per step], each time with a backward "
                       "pass",
                       {count(found.layers)});
   finding.action =
-      say("Same input: use one result twice. Different inputs: join them into one batch");
+      found.has_dropout
+          ? say("Join both inputs into one batch: dropout still gives each row masks of its own")
+          : say("Same input: use one result twice. Different inputs: join them into one batch");
 }
 
 Finding tell_forward_twice(const Facts& facts, const ForwardTwice& found) {

@@ -19,6 +19,7 @@ struct Drawn {
   // Passes without gradients, before or after the others; checkpointed: in a node of the backward pass.
   int plain_before = 0, plain_after = 0;
   bool is_checkpointed = false;
+  bool has_dropout = false;  // after each layer
 };
 
 // Three layers of 100 us without nodes.
@@ -44,6 +45,7 @@ Trace draw(const Drawn& drawn) {
                                     .input_dims = "[[" + rows + ", 4], [4, 4]]",
                                     .input_types = R"(["float", "float"])"});
         p.begin_op("aten::addmm", {.sequence = number++}).pass(96).end().end();
+        if (drawn.has_dropout) p.cpu_op("aten::native_dropout", 5);
       }
     for (std::int64_t n = number; n-- > first;) {
       const std::int64_t place = n - first;
@@ -81,6 +83,17 @@ TEST(ForwardTwiceTest, CountsTheSecondPassAndItsBackwardPart) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(600));
   EXPECT_EQ(finding->brief.values[0].integer, 3);
+}
+
+// Dropout gives one input two results: the first is not to be used twice.
+TEST(ForwardTwiceTest, KnowsThatDropoutMakesResultsDiffer) {
+  const auto with = find_by_rule(draw({.has_dropout = true}), "forward-twice");
+  ASSERT_TRUE(with);
+  EXPECT_EQ(with->action.pattern.find("one result twice"), std::string::npos);
+  EXPECT_NE(with->action.pattern.find("one batch"), std::string::npos);
+  const auto without = find_by_rule(draw({}), "forward-twice");
+  ASSERT_TRUE(without);
+  EXPECT_NE(without->action.pattern.find("one result twice"), std::string::npos);
 }
 
 TEST(ForwardTwiceTest, IsQuietAboutTwoModels) {

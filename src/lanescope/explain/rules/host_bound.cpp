@@ -188,6 +188,13 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
           : say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
+// The thread that launches sleeps in most of the waits: time.sleep, as in a loop that asks for a batch.
+bool is_asleep(const std::vector<HostShare>& shares, std::int64_t waiting) {
+  return !shares.empty() &&
+         shares.front().name.find("<built-in function sleep>") != std::string::npos &&
+         shares.front().time_ns * 2 > waiting;
+}
+
 struct HostBound {
   std::int64_t waiting = 0;       // of the GPU for the CPU
   std::vector<HostShare> shares;  // of the CPU meanwhile
@@ -279,6 +286,14 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
+  if (is_asleep(found.shares, found.waiting)) {
+    finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
+    finding.action = say("Wait for what is to come itself: queue.get(), future.result(), join()");
+    finding.try_next = {
+        "a loop of time.sleep waits up to one period too long; queue.get(), future.result(), an "
+        "event or a condition return at once",
+        "if nothing is waited for, remove the sleep"};
+  }
   if (!in_long_gaps && !is_measured(found.mostly.what)) advise_about_sizes(facts, finding);
   return finding;
 }

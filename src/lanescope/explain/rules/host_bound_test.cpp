@@ -27,6 +27,26 @@ TEST(HostBoundTest, SpeaksWhenTheGpuWaitsForLaunches) {
 
 // One sample a microsecond. In each of the three steady steps the GPU waits 90 us, in 20 of which the next
 // kernel was launched already: 70 us of the thread's time count.
+// A loop that sleeps until its batch is there, or computes.
+TEST(HostBoundTest, KnowsAProgramThatSleeps) {
+  const auto action = [](std::string_view frame) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      program.sketch().slice("python_function", frame, ProgramSketch::at(program.cpu_us()),
+                             290'000);
+      program.pass(300);
+      for (int k = 0; k < 10; ++k) program.launch({.us = 5});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action("<built-in function sleep>").find("queue.get()"), std::string::npos);
+  EXPECT_EQ(action("<built-in function sorted>").find("queue.get()"), std::string::npos);
+}
+
 TEST(HostBoundTest, NamesThePythonFunctionOfTheWaits) {
   ProgramSketch program = loop(4, 10, {.us = 1});
   sampled(program, {.function = "train.py(1): step", .self = 30'000});

@@ -274,6 +274,12 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
   finding.action =
       say("Use torch.where or a multiplication with the mask: sizes known ahead need no "
           "wait");
+  if (most->first != "aten::repeat_interleave") return;
+  finding.action = say("Pass output_size=n, the sum of the counts, if it is known: no wait");
+  finding.try_next = {
+      "pass repeat_interleave(x, counts, output_size=n): the sum of the counts is mostly known "
+      "where "
+      "the batch is made"};
 }
 
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
@@ -337,7 +343,9 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
       find_api_call(found.ranked.front().first);  // where no operator is around it
   if (found.is_about_sizes) return finding;
   finding.action =
-      found.after_uploads_ns * 4 > found.idle_ns * 3
+      found.ranked.front().first == "aten::coalesce"
+          ? say("Coalesce a matrix that does not change once; of a small table: sparse=False")
+      : found.after_uploads_ns * 4 > found.idle_ns * 3
           ? say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait")
       : asker.does(api_effect::kBlocks) && !asker.does(api_effect::kCopies)
           ? say("Remove torch.cuda.synchronize() from the loop")

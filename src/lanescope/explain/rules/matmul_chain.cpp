@@ -8,6 +8,7 @@
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -17,10 +18,6 @@ namespace {
 
 bool is_front(std::string_view name) {
   return name == "aten::linear" || name == "aten::matmul" || name == "aten::einsum";
-}
-bool is_product(std::string_view name) {
-  return name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" ||
-         name == "aten::baddbmm" || name == "aten::mv" || name == "aten::_scaled_mm";
 }
 
 struct Chain {
@@ -53,7 +50,7 @@ std::optional<MatmulChain> measure_matmul_chain(const Facts& facts) {
     const SliceId slice{i};
     if (trace.kind(slice) != CategoryKind::kCpuOp || !inside(cpu, trace.start_ns(slice))) continue;
     const bool view = is_view(trace.name(slice));
-    if (!view && !is_product(trace.name(slice))) continue;
+    if (!view && !is_computed_product(trace.name(slice))) continue;
     SliceId front = kNone<SliceId>;  // the outermost
     SliceId up = facts.nesting.parent[i];
     for (int k = 0; k < 8 && up != kNone<SliceId>; ++k, up = facts.nesting.parent[raw(up)])

@@ -5,7 +5,6 @@
 // with it. Example: one_hot of [4096] with 32,000 classes, to(float), then mm([4096, 32000],
 // [32000, 512]).
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +17,7 @@
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -29,12 +29,6 @@ using analysis::Tensor;
 constexpr double kLeastShare = 0.03;
 // Few classes are a product that GPUs are good at.
 constexpr std::int64_t kFewestClasses = 65, kFewestRows = 2;
-
-bool is_product(std::string_view op) {
-  static constexpr std::array<std::string_view, 5> kProducts = {
-      "aten::mm", "aten::addmm", "aten::bmm", "aten::matmul", "aten::linear"};
-  return std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end();
-}
 
 struct Matrix {
   std::int64_t rows = 0, classes = 0;

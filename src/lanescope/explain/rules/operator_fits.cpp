@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/program_calls.h"
 
 namespace lanescope::explain::rules {
 
@@ -18,6 +20,11 @@ bool has_large_prime_factor(std::int64_t length) {
   for (std::int64_t factor = 2; factor <= 127; ++factor)
     while (length % factor == 0) length /= factor;
   return length > 1;
+}
+
+// Around the operator, which does not count itself.
+bool is_inside(const Facts& facts, SliceId op, std::string_view begins) {
+  return ancestor_named(facts, facts.nesting.parent[raw(op)], begins) != kNone<SliceId>;
 }
 
 }  // namespace
@@ -75,6 +82,55 @@ bool transforms_large_prime(const TensorArguments& inputs) {
 bool returns_large_prime(const TensorArguments& inputs) {
   const auto length = inputs.value(3);
   return length && length->integer && has_large_prime_factor(*length->integer);
+}
+
+bool compares_all_pairs(const TensorArguments& inputs) {
+  const auto left = inputs.tensor(0), right = inputs.tensor(1);
+  if (!left || !right) return false;
+  const auto all = analysis::broadcast(left->dims, right->dims);
+  return all && analysis::element_count(*all) >= 8 * std::max(left->elements(), right->elements());
+}
+
+bool fills_more_rows_than_are_met(const TensorArguments& inputs) {
+  const auto indices = inputs.tensor(1);
+  const auto rows = inputs.value(2);
+  return !indices || !rows || !rows->integer ||
+         static_cast<double>(*rows->integer) > indices->elements();
+}
+
+bool lacks_output_size(const TensorArguments& inputs) {
+  const auto length = inputs.value(3);
+  return inputs.tensor(1) && (!length || !length->integer);
+}
+
+bool is_not_double(const TensorArguments& inputs) {
+  const auto tensor = inputs.tensor(0);
+  return !tensor || tensor->type->torch != "double";
+}
+
+bool has_any_inputs(const TensorArguments&) { return true; }
+
+bool is_in_optimizer(const Facts& facts, SliceId op) {
+  return is_inside(facts, op, "Optimizer.step");
+}
+
+bool is_outside_optimizer(const Facts& facts, SliceId op) { return !is_in_optimizer(facts, op); }
+
+bool is_no_later_state(const Facts& facts, SliceId op) {
+  if (is_outside_optimizer(facts, op)) return true;
+  const std::size_t step = steady_step_at(facts, facts.trace->start_ns(op));
+  return step == 0 || step == ~std::size_t{0};
+}
+
+bool repeats_by_counts(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  if (is_inside(facts, op, "aten::repeat_interleave")) return true;
+  const Track& track = trace.track(op);
+  for (std::uint32_t i = raw(op) + 1;
+       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i)
+    if (trace.name(SliceId{i}) == "aten::index_select") return true;
+  return false;
 }
 
 bool is_used_whole(const Facts& facts, SliceId op) {

@@ -20,6 +20,24 @@ bool reduces_across_rows(const analysis::TensorArguments& inputs);
 bool transforms_large_prime(const analysis::TensorArguments& inputs);
 // [input, dims, normalization, length of the result].
 bool returns_large_prime(const analysis::TensorArguments& inputs);
+// Two tensors whose rows are compared with all rows of the other, not with one.
+bool compares_all_pairs(const analysis::TensorArguments& inputs);
+// [gradient, indices, rows, ...]: the table has more rows than are looked up, or sizes are not recorded.
+bool fills_more_rows_than_are_met(const analysis::TensorArguments& inputs);
+// [input, counts, dim, length of the result]: the length is not given.
+bool lacks_output_size(const analysis::TensorArguments& inputs);
+bool is_not_double(const analysis::TensorArguments& inputs);
+// For a row that its operator's name alone does not prove: advice_for_call() looks at each call.
+bool has_any_inputs(const analysis::TensorArguments& inputs);
+
+// In a range Optimizer.step, or not.
+bool is_in_optimizer(const Facts& facts, SliceId op);
+bool is_outside_optimizer(const Facts& facts, SliceId op);
+// In no optimizer, or in the first steady step, in which an optimizer may make its state.
+bool is_no_later_state(const Facts& facts, SliceId op);
+// Repeats by a tensor of counts, which picks rows by index; or is a part of such a call.
+bool repeats_by_counts(const Facts& facts, SliceId op);
+
 // The next operator on the thread that takes a tensor of the sorted shape is no cut: all of the order is used.
 bool is_used_whole(const Facts& facts, SliceId op);
 

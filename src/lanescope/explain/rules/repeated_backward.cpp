@@ -1,13 +1,21 @@
 // The backward pass goes over the same graph several times: a.backward(retain_graph=True), then
 // b.backward().
+//
+// A text that is read in parts, whose state keeps its history, looks like it: the backward pass of each
+// part goes through all parts before it. There the forward pass goes on between the backward passes, and
+// the earlier a node was made, the more often it runs. Example: nodes of part 1 run 4 times, of part 4
+// once.
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -20,6 +28,11 @@ namespace {
 constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
 constexpr std::uint64_t kFewestNodes = 4;  // of a step, that run more than once
 
+// Without a device there are no launches to follow.
+constexpr Need kLaunchCallsOfGpu = {
+    [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
+    need::kLaunchCalls.missing};
+
 // An autograd node: what torch numbered when the forward pass made it.
 using Node = std::tuple<std::int64_t, std::int64_t, std::uint32_t>;  // sequence, thread, raw name
 
@@ -28,13 +41,53 @@ struct RepeatedBackward {
   std::int64_t busy_ns = 0, idle_ns = 0;            // of the runs after each node's first
   SliceId longest = kNone<SliceId>;                 // of those runs
   bool is_differentiated = false;                   // nodes of nodes run, too: create_graph=True
+  bool keeps_history = false;  // each part of the input goes through all before
   std::int64_t cost_ns() const { return busy_ns + idle_ns; }
 };
+
+constexpr std::size_t kFewestParts = 3;
+
+// Does the forward pass go on between the first backward pass of a step and its last?
+bool goes_on_between(const Facts& facts, const std::map<std::size_t, Window>& backward) {
+  const Trace& trace = *facts.trace;
+  std::uint64_t between = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp ||
+        trace.slice_args(id).integer(ArgKey::kSequenceNumber).value_or(-1) < 0 ||
+        outermost_around(facts, id) != id || trace.name(id).starts_with(kEvaluate))
+      continue;
+    const auto step = backward.find(steady_step_at(facts, trace.start_ns(id)));
+    if (step != backward.end() && trace.start_ns(id) > step->second.start_ns &&
+        trace.end_ns(id) < step->second.end_ns)
+      ++between;
+  }
+  return between >= kFewestParts * std::max<std::size_t>(1, backward.size());
+}
+
+// What the runs (in order of their SliceIds) launched, and the GPU's idle time during them.
+void measure_on_device(const Facts& facts, const std::vector<SliceId>& runs,
+                       RepeatedBackward& found) {
+  std::vector<Window> windows;
+  for (const SliceId run : runs)
+    windows.push_back({facts.trace->start_ns(run), facts.trace->end_ns(run)});
+  std::vector<const DeviceWork*> works;
+  for (const DeviceWork* work : steady_work(facts)) {
+    SliceId outermost = kNone<SliceId>;
+    for (SliceId op = facts.links.op_of[raw(work->slice)]; op != kNone<SliceId>;
+         op = facts.nesting.parent[raw(op)])
+      if (facts.trace->kind(op) == CategoryKind::kCpuOp) outermost = op;
+    if (std::binary_search(runs.begin(), runs.end(), outermost)) works.push_back(work);
+  }
+  found.busy_ns = union_ns(works);
+  found.idle_ns = device_idle_during(facts, std::move(windows));
+}
 
 std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   std::map<Node, std::vector<SliceId>> runs;
+  std::map<std::size_t, Window> backward;  // by step, of all nodes that are counted
   RepeatedBackward found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
@@ -48,10 +101,18 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
     if (!sequence || *sequence < 0) continue;
     const auto thread = trace.slice_args(id).integer(ArgKey::kFwdThreadId).value_or(0);
     runs[{*sequence, thread, raw(trace.slices().name[i])}].push_back(id);
+    Window& all = backward
+                      .try_emplace(steady_step_at(facts, trace.start_ns(id)),
+                                   Window{trace.start_ns(id), trace.end_ns(id)})
+                      .first->second;
+    all.start_ns = std::min(all.start_ns, trace.start_ns(id));
+    all.end_ns = std::max(all.end_ns, trace.end_ns(id));
   }
   std::vector<SliceId> again;
+  std::set<std::size_t> numbers_of_runs;
   for (auto& [node, all] : runs) {
     ++found.nodes;
+    numbers_of_runs.insert(all.size());
     if (all.size() < 2) continue;
     ++found.repeated;
     found.runs += all.size();
@@ -61,29 +122,37 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   }
   if (found.repeated < kFewestNodes * std::max<std::size_t>(1, facts.selection.steady.size()))
     return std::nullopt;
-  std::sort(again.begin(), again.end());
-  std::vector<Window> windows;
-  for (const SliceId run : again) {
-    windows.push_back({trace.start_ns(run), trace.end_ns(run)});
+  found.keeps_history = numbers_of_runs.size() >= kFewestParts && goes_on_between(facts, backward);
+  for (const SliceId run : again)
     if (found.longest == kNone<SliceId> || trace.dur_ns(run) > trace.dur_ns(found.longest))
       found.longest = run;
-  }
-  std::vector<const DeviceWork*> works;
-  for (const DeviceWork* work : steady_work(facts)) {
-    SliceId outermost = kNone<SliceId>;
-    for (SliceId op = facts.links.op_of[raw(work->slice)]; op != kNone<SliceId>;
-         op = facts.nesting.parent[raw(op)])
-      if (trace.kind(op) == CategoryKind::kCpuOp) outermost = op;
-    if (std::binary_search(again.begin(), again.end(), outermost)) works.push_back(work);
-  }
-  found.busy_ns = union_ns(works);
-  found.idle_ns = device_idle_during(facts, std::move(windows));
-  if (share_of(found.cost_ns(), facts.wall.partition.wall_ns) < 0.05) return std::nullopt;
+  std::sort(again.begin(), again.end());
+  if (facts.main_device)
+    measure_on_device(facts, again, found);
+  else
+    for (const SliceId run : again) found.busy_ns += trace.dur_ns(run);
+  if (share_of(found.cost_ns(), facts.steady_wall_ns()) < 0.05) return std::nullopt;
   return found;
 }
 
+// The losses are not known before the first backward pass, so one call cannot take them all.
+void tell_history(const Facts& facts, const RepeatedBackward& found, Finding& finding) {
+  finding.arithmetic.push_back(say(
+      "the forward pass goes on between the backward passes, and earlier nodes run more often"));
+  finding.try_next = {
+      "detach the state between the parts (state = state.detach()), as truncated backpropagation "
+      "does; retain_graph=True is then not needed",
+      "if gradients are to reach all earlier parts, call backward once, after the last"};
+  finding.brief = say(
+      facts,
+      "The backward pass of each part goes back through the parts before it: operators run {} "
+      "times",
+      {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
+  finding.action = say("Detach the state between the parts, or call backward once, after the last");
+}
+
 Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found) {
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const std::int64_t wall_ns = facts.steady_wall_ns();
   const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
   Finding finding;
   finding.verdict = say(
@@ -95,12 +164,12 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
        ns(facts.per_step(found.cost_ns())), ratio(found.cost_ns(), wall_ns)});
   finding.at_stake_ns = facts.per_step(found.cost_ns());
   finding.at_stake_ratio = share_of(found.cost_ns(), wall_ns);
-  finding.arithmetic.push_back(
-      say(facts,
-          "one backward pass saves the GPU work of the later runs, {} [per step], and the time in "
-          "which "
-          "the GPU is idle during them, {}",
-          {ns(facts.per_step(found.busy_ns)), ns(facts.per_step(found.idle_ns))}));
+  if (facts.main_device)
+    finding.arithmetic.push_back(say(
+        facts,
+        "one backward pass saves the GPU work of the later runs, {} [per step], and the time in "
+        "which the GPU is idle during them, {}",
+        {ns(facts.per_step(found.busy_ns)), ns(facts.per_step(found.idle_ns))}));
   finding.evidence.push_back(
       {found.longest, say("the longest of the later runs of a node; nodes are the same where name, "
                           "sequence number and forward thread are")});
@@ -117,6 +186,7 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
       facts, "The backward pass runs {} times over the same operators",
       {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
   finding.action = say("Add the losses and call backward once: (loss_a + loss_b).backward()");
+  if (found.keeps_history) tell_history(facts, found, finding);
   if (!found.is_differentiated) return finding;
   // One call cannot do it: the second pass needs the first one's graph.
   finding.try_next = {
@@ -139,7 +209,7 @@ extern constinit const Rule repeated_backward_rule = {
     .question = "does the backward pass go over the same operators several times?",
     .meant_by = "backward retain_graph",
     .order = 445,
-    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .needs = {need::kAnyWork, kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_repeated_backward, tell_repeated_backward>,
     .fix = Fix::kGpu,
 };

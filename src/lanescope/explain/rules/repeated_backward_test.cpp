@@ -65,6 +65,42 @@ TEST(RepeatedBackwardTest, KnowsABackwardPassThatIsDifferentiated) {
   EXPECT_EQ(finding->action.pattern.find("Add the losses"), std::string::npos);
 }
 
+// A text in `parts` of three operators, on the CPU. After each part the backward pass goes through it and
+// all before it; or all parts come first.
+Trace parts(int parts, bool goes_on_between) {
+  ProgramSketch program;
+  std::int64_t first = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    first += 1000;
+    const auto forward = [&](int part) {
+      for (int i = 0; i < 3; ++i)
+        p.begin_op("aten::addmm", {.sequence = first + part * 3 + i}).pass(8).end();
+    };
+    for (int part = 0; !goes_on_between && part < parts; ++part) forward(part);
+    for (int part = 0; part < parts; ++part) {
+      if (goes_on_between) forward(part);
+      for (int node = part * 3 + 2; node >= 0; --node)
+        p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
+                   {.sequence = first + node, .fwd_thread = 1})
+            .pass(18)
+            .end();
+    }
+  });
+  return program.trace();
+}
+
+// Four parts: 3 nodes run 4 times, 3 run 3 times, 3 twice. Runs after the first: 18 of 20 us.
+TEST(RepeatedBackwardTest, SeesAStateThatKeepsItsHistory) {
+  const auto finding = find_by_rule(parts(4, true), "repeated-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(18 * 20));
+  EXPECT_NE(finding->action.pattern.find("Detach the state"), std::string::npos);
+  // Several losses of one forward pass.
+  const auto losses = find_by_rule(parts(4, false), "repeated-backward");
+  ASSERT_TRUE(losses);
+  EXPECT_NE(losses->action.pattern.find("Add the losses"), std::string::npos);
+}
+
 // Micro-batches make new nodes each time.
 TEST(RepeatedBackwardTest, IsQuietAboutNewNodes) {
   EXPECT_FALSE(find_by_rule(backward(3, false), "repeated-backward"));

@@ -1,0 +1,50 @@
+"""What explain says of recordings of examples/unseen_faults (tests/data/unseen_faults): what it once told wrongly or not, and what it
+still does not tell."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import SOURCE
+
+DATA = SOURCE / "tests/data/unseen_faults"
+
+
+@pytest.fixture
+def screen(run):
+    return lambda name: re.sub(r"\s+", " ", run("explain", str(DATA / f"{name}.json.gz")).out)
+
+
+def test_a_matrix_that_is_sorted_in_each_layer(screen):
+    assert "coalesce() it once, before the loop" in screen("adjacency_coalesced_each_layer.bad.torch")
+
+
+def test_a_small_table_with_sparse_gradients(screen):
+    assert "nn.Embedding(sparse=False)" in screen("sparse_gradients.bad.torch")
+    assert "sparse=True" not in screen("sparse_gradients.good.torch")
+
+
+def test_similarities_of_all_pairs(screen):
+    assert "F.normalize(a) @ F.normalize(b).T" in screen("similarity_of_all_pairs.bad.lanescope")
+
+
+def test_a_program_that_sleeps_is_not_slow_at_launching(screen):
+    said = screen("polling_for_a_batch.bad.lanescope")
+    assert "waits while the program sleeps" in said
+    assert "launches work too slowly" not in said
+
+
+def test_values_that_are_read_on_the_cpu_are_no_waits(screen):
+    assert "item" not in screen("numbers_read_on_the_cpu.good.lanescope")
+
+
+# Not told: whoever mends one of these turns its assertion around.
+
+
+def test_not_told_that_weights_are_copied_into_one_block(screen):
+    assert "flatten_parameters" not in screen("lstm_weights_scattered.bad.lanescope")
+
+
+def test_not_told_that_compiled_code_has_no_code_generator(screen):
+    assert "inductor" not in screen("debug_backend_left.bad.lanescope")
