@@ -1,7 +1,7 @@
 // The page: bar, verdict, timeline with the side panel, tables.
 import { useComputed, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { formatCount, formatTime, plural } from "../base/format.ts";
+import { formatCount, formatExactTime, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import { lightKind, showGaps } from "../state/actions/answering.ts";
 import { choose } from "../state/actions/lane_choice.ts";
@@ -12,6 +12,7 @@ import { clearLit } from "../state/actions/selecting.ts";
 import { startTour } from "../state/actions/touring.ts";
 import { useStore } from "../state/context.ts";
 import { Answers } from "../panels/answers.tsx";
+import { CopyButton } from "../panels/common.tsx";
 import { Details } from "../panels/details.tsx";
 import { Drawer } from "../panels/drawer.tsx";
 import { openInPerfetto, saveRange } from "../panels/hand_over.ts";
@@ -162,7 +163,7 @@ function LitBar() {
       <input type="search" aria-label="filter lanes" placeholder="filter lanes" value={filter.value} onInput={(event) => choose(store.main, { filter: event.currentTarget.value })} />
       {lit !== null && <span class="lit-now"><b>Lit:</b> <bdi>{cleanText(lit.label, 140)}</bdi> <button type="button" class="small" onClick={() => clearLit(store)}>Show all (Esc)</button></span>}
       {only && <button type="button" class="small" onClick={() => { store.searchOnly.value = false; }}>Show lanes without hits</button>}
-      {measure !== null && <span class="lit-now"><b>Measure:</b> {measure.to === null ? "choose the other end" : formatTime(Math.abs(measure.to - measure.from))} <span class="faint">click an edge, or step with . and ,</span></span>}
+      {measure !== null && <span class="lit-now"><b>Measure:</b> {measure.to === null ? "choose the other end" : formatTime(Math.abs(measure.to - measure.from))} {measure.to !== null && <CopyButton text={formatExactTime(Math.abs(measure.to - measure.from))} label="Copy" />} <span class="faint">click an edge, or step with . and ,</span></span>}
       {lit === null && measure === null && <Legend />}
       {lit === null && measure === null && <span class="faint hint-keys"><kbd>W</kbd> <kbd>S</kbd> zoom · <kbd>A</kbd> <kbd>D</kbd> move · <kbd>E</kbd> answers</span>}
     </div>

@@ -152,6 +152,7 @@ test("measuring goes from edge to edge", async () => {
   assert.ok(measured.includes((/[\d.]+ .s/.exec(dur) ?? ["?"])[0]), `${measured} of ${dur}`);
   await press(page, ".");
   assert.notEqual(await page.locator(".lit-now").last().textContent(), measured);
+  assert.match(await page.locator(".lit-now button", { hasText: "Copy" }).getAttribute("title") ?? "", /^[\d.,]+ (ns|µs|ms|s)$/); // what it copies
   await page.context().close();
 });
 
