@@ -124,7 +124,7 @@ class Job:
                 rank.kernel("gemm_forward_backward", a.kernel_us * factor * self.random.uniform(0.995, 1.005),
                             128 if a.fault == "straggler-gpu" else round(128 * factor), slowed=1.7 if a.slowed_by_waits else 1)
             if (i + 1) % (a.kernels // buckets) == 0:
-                share = 1.0 + 0.5 * ((i // max(1, a.kernels // buckets)) % 2)
+                share = a.second_bucket if (i // max(1, a.kernels // buckets)) % 2 else 1.0
                 self.all_reduce(1000 if tiny else int(1_000_000 * share), 40 if tiny else a.transfer_us * share * a.buckets / buckets)
         if a.fault == "slow-link":  # neighbours in pairs; the pair of the late rank has half of the bandwidth
             for first in range(0, len(self.ranks) - 1, 2):
@@ -205,6 +205,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--kernels", type=int, default=24)
     p.add_argument("--buckets", type=int, default=6)
     p.add_argument("--kernel-us", type=float, default=200)
+    p.add_argument("--second-bucket", type=float, default=1.5, help="every second bucket is so many times as large as the others")
     p.add_argument("--transfer-us", type=float, default=150)
     p.add_argument("--fault", choices=FAULTS, default="none")
     p.add_argument("--late-rank", type=int, default=1)

@@ -18,14 +18,16 @@ def main() -> None:
     parser.add_argument("lanescope")
     parser.add_argument("--jobs", type=int, default=60)
     parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--second-bucket", type=float, default=1.5, help="1: all collectives of a job are of one size")
     args = parser.parse_args()
     real, printed = [], []
-    for seed in range(args.jobs):
+    for seed in range(args.first_seed, args.first_seed + args.jobs):
         with tempfile.TemporaryDirectory() as folder:
             fault = ["none", "straggler-cpu", "rotating", "lost-records"][seed % 4]
             truth = draw_job.draw([f"{folder}/job", "--ranks", str(args.ranks), "--seed", str(seed), "--fault", fault, "--steps", "4",
                                    "--offset-us", str(10 ** (1 + seed % 5)), "--leaving", "0.12", "--transfer-us",
-                                   str(50 * 3 ** (seed % 4))])
+                                   str(50 * 3 ** (seed % 4)), "--second-bucket", str(args.second_bucket)])
             out = subprocess.run([args.lanescope, "ranks", str(pathlib.Path(folder) / "job"), "--json"], check=True,
                                  capture_output=True, text=True).stdout
             for rank in json.loads(out)["ranks"][1:]:

@@ -4,7 +4,10 @@
 // exact it is. What is certain is only an interval: a rank's start is before every other rank's end.
 //
 // Example: rank 1's ends are later than rank 0's by 1004, 1002 and 1003 us; the collectives took
-// 160 us after the last arrival. Offset: 1003 us, error: 160 / 8 = 20 us and a little for the spread.
+// 160 us after the last arrival. Offset: 1003 us, error: 160 / 9 = 18 us and a little for the spread.
+//
+// A rank that leaves late because of its place in the ring leaves later the longer a collective takes. So
+// collectives of several lengths tell how late it leaves, and the error becomes smaller.
 //
 // Collectives lie on the workers that own them, medians over the collectives of a rank are made on the
 // rank's home, and all workers know all clocks: each step below is one exchange there and one back.
@@ -27,7 +30,6 @@ namespace {
 
 using analysis::lower_median;
 
-// Who leaves late by a share of a transfer is late by less in a short one: the shorter half counts.
 constexpr std::int64_t kDriftWindowNs = 5'000'000'000;
 constexpr std::size_t kDriftSamples = 16, kMostDriftSamples = 64;
 constexpr int kRefinements = 3;
@@ -58,6 +60,9 @@ struct ProofRow {
 struct JudgedClock {
   std::uint32_t rank = 0;
   RankClock clock;
+  std::int64_t longest_ns =
+      0;  // of the collectives that the offset is from: how long all were present
+  LeavingLine line;
 };
 
 class OffsetFinder {
@@ -230,7 +235,7 @@ class OffsetFinder {
       const Ends ends = ends_of(collective);
       for (const CollectiveMember& member : collective.members) {
         const RankClock& clock = clocks_[member.rank];
-        if (!clock.known || member.rank == 0) continue;
+        if (!clock.known) continue;
         const std::int64_t start = clock.aligned(member.start_ns),
                            end = clock.aligned(member.end_ns);
         const std::int64_t last = start == ends.last ? ends.last_but_one : ends.last;
@@ -245,38 +250,71 @@ class OffsetFinder {
     for (const ProofRow& row : exchange_rows(workers_, std::move(to)))
       rows[row.rank].push_back(row);
     for (std::size_t rank = 0; rank < clocks_.size(); ++rank) set_offset(rank);
-    std::vector<JudgedClock> verdicts;
-    for (const auto& [rank, of_rank] : rows) verdicts.push_back({rank, judged(rank, of_rank)});
-    for (const JudgedClock& verdict : share_rows(workers_, std::move(verdicts)))
-      clocks_[verdict.rank] = verdict.clock;
+    std::vector<JudgedClock> own;
+    for (auto& [rank, of_rank] : rows) own.push_back(judged(rank, std::move(of_rank)));
+    const std::vector<JudgedClock> all = share_rows(workers_, std::move(own));
+    LeavingLine reference;
+    for (const JudgedClock& each : all)
+      if (each.rank == 0) reference = each.line;
+    for (const JudgedClock& each : all)
+      if (each.rank != 0) clocks_[each.rank] = placed(each, reference);
   }
 
   void set_offset(std::size_t rank) {
     RankClock& clock = clocks_[rank];
     if (!clock.known) return;
-    std::int64_t origin = 0;
-    if (__builtin_sub_overflow(layout_.origin_ns[rank], layout_.origin_ns[0], &origin) ||
-        __builtin_add_overflow(origin, clock.shift_ns, &clock.offset_ns))
-      clock.offset_ns = clock.shift_ns;
+    clock.offset_ns =
+        clock_offset_ns(layout_.origin_ns[rank], layout_.origin_ns[0], clock.shift_ns);
   }
 
-  RankClock judged(std::uint32_t rank, std::vector<ProofRow> rows) const {
-    RankClock clock = clocks_[rank];
+  // What the collectives of a rank say; error_ns is the spread alone.
+  JudgedClock judged(std::uint32_t rank, std::vector<ProofRow> rows) const {
+    JudgedClock out;
+    out.rank = rank;
+    out.clock = clocks_[rank];
+    RankClock& clock = out.clock;
     std::int64_t lowest = Ends::kNever, highest = Ends::kForever;
     for (const ProofRow& row : rows) {
       highest = std::min(highest, row.most_ns);
       lowest = std::max(lowest, row.least_ns);
     }
     clock.samples = rows.size();
-    keep_shortest(rows);
     clock.lowest_ns = clock.offset_ns + lowest;
     clock.highest_ns = clock.offset_ns + highest;
     clock.contradicts = lowest > highest;
-    clock.error_ns =
-        std::max(kLeastClockErrorNs, median_of(rows, &ProofRow::together_ns) / kLeavingShare) +
-        static_cast<std::int64_t>(spread_apart(rows));
+    out.line = fit_leaving_line(rows);
+    keep_shortest(rows);
+    out.longest_ns = rows.back().together_ns;
+    clock.error_ns = static_cast<std::int64_t>(spread_apart(rows));
+    return out;
+  }
+
+  // How much later than the reference a rank leaves is within a share of the collective, either way. If that
+  // grows with the length of collectives, it is between nothing and what the line through them says.
+  static RankClock placed(const JudgedClock& judged, const LeavingLine& reference) {
+    const std::int64_t share = std::max(kLeastClockErrorNs, judged.longest_ns / kLeavingShare);
+    std::int64_t least = -share, most = share;
+    if (judged.line.known && reference.known) {
+      const auto length = static_cast<double>(judged.longest_ns);
+      const double later = (judged.line.slope - reference.slope) * length;
+      const double unsure = std::max(static_cast<double>(kLeastClockErrorNs),
+                                     3 * std::hypot(judged.line.error, reference.error) * length);
+      const auto limit = static_cast<double>(share);
+      least = std::llround(std::max(-limit, std::min(0.0, later) - unsure));
+      most = std::llround(std::min(limit, std::max(0.0, later) + unsure));
+    }
+    RankClock clock = judged.clock;
+    std::int64_t moved = -(least + (most - least) / 2);
     if (!clock.contradicts)
-      clock.error_ns = std::min(clock.error_ns, std::max({kLeastClockErrorNs, highest, -lowest}));
+      moved =
+          std::clamp(clock.offset_ns + moved, clock.lowest_ns, clock.highest_ns) - clock.offset_ns;
+    clock.shift_ns += moved;
+    clock.offset_ns += moved;
+    clock.error_ns += std::max(kLeastClockErrorNs, (most - least) / 2);
+    if (!clock.contradicts)
+      clock.error_ns =
+          std::min(clock.error_ns, std::max({kLeastClockErrorNs, clock.highest_ns - clock.offset_ns,
+                                             clock.offset_ns - clock.lowest_ns}));
     return clock;
   }
 

@@ -66,8 +66,7 @@ std::optional<RankClock> fit(const std::vector<PairRow>& rows, const RankClock& 
   // Both are turned into offsets by the caller.
   clock.lowest_ns = out.bound_ns;
   clock.highest_ns = in.bound_ns;
-  const std::int64_t together = std::max(median_of(in.ends, &PairEnd::together_ns),
-                                         median_of(out.ends, &PairEnd::together_ns));
+  const std::int64_t together = std::max(in.ends.back().together_ns, out.ends.back().together_ns);
   clock.error_ns =
       std::max(kLeastClockErrorNs, together / kLeavingShare) + std::abs(received - sent) / 2 +
       static_cast<std::int64_t>(std::max(spread_apart(in.ends), spread_apart(out.ends)));
@@ -133,10 +132,8 @@ class PairLinker {
     bool grew = false;
     for (const LinkedClock& each : share_rows(workers_, std::move(own))) {
       RankClock clock = each.clock;
-      std::int64_t origin = 0;
-      if (__builtin_sub_overflow(layout_.origin_ns[each.rank], layout_.origin_ns[0], &origin) ||
-          __builtin_add_overflow(origin, clock.shift_ns, &clock.offset_ns))
-        clock.offset_ns = clock.shift_ns;
+      clock.offset_ns =
+          clock_offset_ns(layout_.origin_ns[each.rank], layout_.origin_ns[0], clock.shift_ns);
       clock.lowest_ns += clock.offset_ns - clock.shift_ns;
       clock.highest_ns += clock.offset_ns - clock.shift_ns;
       clocks_[each.rank] = clock;

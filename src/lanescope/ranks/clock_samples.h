@@ -13,16 +13,25 @@
 
 namespace lanescope::ranks {
 
-// Leaves the half of the rows, eight at least, in which all were present for the shortest time: who ends
-// later by a share of a transfer is later by less in a short one.
+// By length, then distance: the same order wherever the rows come from.
 template <class Row>
-void keep_shortest(std::vector<Row>& rows) {
-  constexpr std::size_t kLeastSamples = 8;
-  if (rows.size() <= kLeastSamples) return;
+void sort_samples(std::vector<Row>& rows) {
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return std::pair(a.together_ns, a.apart_ns) < std::pair(b.together_ns, b.apart_ns);
   });
-  rows.resize(std::max(kLeastSamples, (rows.size() + 1) / 2));
+}
+
+// Leaves the half of the rows, eight at least, in which all were present for the shortest time: who ends
+// later by a share of a transfer is later by less in a short one. Of these it leaves out what is longer
+// than their median by more than a quarter, so that one length stands for all. Sorted.
+template <class Row>
+void keep_shortest(std::vector<Row>& rows) {
+  constexpr std::size_t kLeastSamples = 8;
+  sort_samples(rows);
+  if (rows.size() > kLeastSamples) rows.resize(std::max(kLeastSamples, (rows.size() + 1) / 2));
+  if (rows.empty()) return;
+  const std::int64_t usual = rows[(rows.size() - 1) / 2].together_ns;
+  std::erase_if(rows, [&](const Row& row) { return row.together_ns - usual > usual / 4; });
 }
 
 // ns.
@@ -42,6 +51,60 @@ double spread_apart(const std::vector<Row>& rows) {
   for (const Row& row : rows) away.push_back(std::abs(row.apart_ns - usual));
   return 3 * 1.4826 * static_cast<double>(analysis::lower_median(std::move(away))) /
          std::sqrt(static_cast<double>(rows.size()));
+}
+
+// How far two clocks are apart, from the origins of their files and the shift between these. Origins that no
+// clock has, as damaged files may, count as equal.
+inline std::int64_t clock_offset_ns(std::int64_t origin_ns, std::int64_t reference_ns,
+                                    std::int64_t shift_ns) {
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 61;
+  std::int64_t apart = 0;
+  if (__builtin_sub_overflow(origin_ns, reference_ns, &apart) ||
+      __builtin_add_overflow(apart, shift_ns, &apart) || apart > kFarthest || apart < -kFarthest)
+    return shift_ns;
+  return apart;
+}
+
+// How much later one side ends the longer a collective takes, and the standard error of that.
+struct LeavingLine {
+  bool known = false;
+  double slope = 0, error = 0;  // ns a ns of together_ns
+};
+
+// Least squares. Not known: fewer than 12 rows, or lengths that differ by less than 10 % of their mean
+// (standard deviation): chance in when ranks leave changes lengths, too, and would look like a slope. Sorts
+// the rows, so that sums do not depend on where they come from.
+template <class Row>
+LeavingLine fit_leaving_line(std::vector<Row>& rows) {
+  constexpr std::size_t kLeastRows = 12;
+  constexpr double kLeastSpread = 0.1;
+  LeavingLine line;
+  if (rows.size() < kLeastRows) return line;
+  sort_samples(rows);
+  const auto count = static_cast<double>(rows.size());
+  double mean_length = 0, mean_apart = 0;
+  for (const Row& row : rows) {
+    mean_length += static_cast<double>(row.together_ns) / count;
+    mean_apart += static_cast<double>(row.apart_ns) / count;
+  }
+  double lengths = 0, both = 0;
+  for (const Row& row : rows) {
+    const double length = static_cast<double>(row.together_ns) - mean_length;
+    lengths += length * length;
+    both += length * (static_cast<double>(row.apart_ns) - mean_apart);
+  }
+  const double least = kLeastSpread * mean_length;
+  if (lengths < 1 || lengths < count * least * least) return line;
+  line.known = true;
+  line.slope = both / lengths;
+  double left = 0;  // squares of what the line does not explain
+  for (const Row& row : rows) {
+    const double away = static_cast<double>(row.apart_ns) - mean_apart -
+                        line.slope * (static_cast<double>(row.together_ns) - mean_length);
+    left += away * away;
+  }
+  line.error = std::sqrt(left / (count - 2) / lengths);
+  return line;
 }
 
 }  // namespace lanescope::ranks
