@@ -1,0 +1,69 @@
+#include "lanescope/ranks/host_clocks.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lanescope/ranks/job.h"
+#include "lanescope/ranks/job_helpers_test.h"
+
+namespace lanescope::ranks {
+namespace {
+
+// All-reduces of 160 us, from which rank 1 comes 10 us later by its clock; 160 / 9 = 17.777 us of error.
+Job job_on(const std::string& host0, const std::string& host1, std::int64_t clock_us = 10) {
+  DrawnRank zero(0, 2), one(1, 2, clock_us);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const std::int64_t at = i * 1000;
+    zero.step(i, at, 840, 0, 160).call(at + 840, at + 1000, 160);
+    one.step(i, at, 840, 0, 160).call(at + 840, at + 1000, 160);
+  }
+  RankFile files[] = {zero.file(), one.file()};
+  std::get<RankSummary>(files[0].content).host_name = host0;
+  std::get<RankSummary>(files[1].content).host_name = host1;
+  return *build_job({files[0], files[1]});
+}
+
+TEST(HostClocksTest, RanksOfOneHostShareItsClock) {
+  const Job job = job_on("node7", "node7");
+  EXPECT_EQ(job.clocks[1].offset_ns, 0);
+  EXPECT_EQ(job.clocks[1].error_ns, 5'000);
+  EXPECT_EQ(job.clocks[1].aligned(1'000), 1'000);
+}
+
+TEST(HostClocksTest, OtherHostsAndUnknownOnesDoNot) {
+  for (const auto& [a, b] :
+       {std::pair("node7", "node8"), std::pair("", ""), std::pair("localhost", "localhost")}) {
+    const Job job = job_on(a, b);
+    EXPECT_EQ(job.clocks[1].offset_ns, 10'000);
+    EXPECT_EQ(job.clocks[1].error_ns, 17'777);
+  }
+}
+
+// 100 us apart: more than the error, so one of the names is wrong.
+TEST(HostClocksTest, ANameThatTheCollectivesContradictIsNotBelieved) {
+  const Job job = job_on("node7", "node7", 100);
+  EXPECT_EQ(job.clocks[1].offset_ns, 100'000);
+  EXPECT_EQ(job.clocks[1].error_ns, 17'777);
+}
+
+// Ranks 1 and 2 of a host without the reference: the lower of their offsets, and the smaller error.
+TEST(HostClocksTest, AHostWithoutTheReferenceHasOneOffsetToo) {
+  RankClock reference, one, two;
+  reference.known = one.known = two.known = true;
+  one.offset_ns = one.shift_ns = 7'004'000;
+  two.offset_ns = two.shift_ns = 7'000'000;
+  one.error_ns = 9'000;
+  two.error_ns = 12'000;
+  std::vector<RankClock> clocks = {reference, one, two};
+  SingleWorker worker;
+  share_host_clocks({"a", "b", "b"}, worker, clocks);
+  EXPECT_EQ(clocks[1].offset_ns, 7'000'000);
+  EXPECT_EQ(clocks[1].shift_ns, 7'000'000);
+  EXPECT_EQ(clocks[2].offset_ns, 7'000'000);
+  EXPECT_EQ(clocks[2].error_ns, 9'000);
+}
+
+}  // namespace
+}  // namespace lanescope::ranks
