@@ -133,9 +133,10 @@ class Job:
                 self.all_reduce(2_000_000, a.transfer_us * slow, f"{first // 2 + 1}", pair)
         for rank, start in zip(self.ranks, starts):
             rank.kernel("optimizer", 30, after=rank.comm)
-            rank.slice("cpu_op", "aten::item", rank.cpu, max(5.0, rank.gpu - rank.cpu + 5), 100)
-            rank.slice("cuda_runtime", "cudaStreamSynchronize", rank.cpu + 1, max(3.0, rank.gpu - rank.cpu + 2), 100)
-            rank.cpu = max(rank.cpu + 6, rank.gpu + 6)
+            if not a.free_running:
+                rank.slice("cpu_op", "aten::item", rank.cpu, max(5.0, rank.gpu - rank.cpu + 5), 100)
+                rank.slice("cuda_runtime", "cudaStreamSynchronize", rank.cpu + 1, max(3.0, rank.gpu - rank.cpu + 2), 100)
+                rank.cpu = max(rank.cpu + 6, rank.gpu + 6)
             rank.slice("user_annotation", f"ProfilerStep#{step + 10}", start, rank.cpu - start, 100)
             rank.cpu += 5
 
@@ -204,8 +205,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--steps", type=int, default=6)
     p.add_argument("--kernels", type=int, default=24)
     p.add_argument("--buckets", type=int, default=6)
-    p.add_argument("--kernel-us", type=float, default=200)
     p.add_argument("--second-bucket", type=float, default=1.5, help="every second bucket is so many times as large as the others")
+    p.add_argument("--kernel-us", type=float, default=200)
     p.add_argument("--transfer-us", type=float, default=150)
     p.add_argument("--fault", choices=FAULTS, default="none")
     p.add_argument("--late-rank", type=int, default=1)
@@ -215,6 +216,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--drift-ppm", type=float, default=0)
     p.add_argument("--leaving", type=float, default=0.1, help="ranks leave a collective within this share of its transfer")
     p.add_argument("--slowed-by-waits", action="store_true", help="kernels next to a collective run 1.7 times as long")
+    p.add_argument("--free-running", action="store_true", help="the CPU never waits for the GPU")
     p.add_argument("--sequence-numbers", action="store_true")
     p.add_argument("--gzip", action="store_true")
     p.add_argument("--epoch-us", type=float, default=1_700_000_000_000)

@@ -76,6 +76,33 @@ def test_planted_faults_are_found(run, tmp_path, fault, kind, cause):
         assert verdict["causes"][0]["cause"] == cause
 
 
+def hidden_cpu_notes(job):
+    return [note["text"] for note in job["verdict"]["notes"] if note["kind"] == "hidden-cpu"]
+
+
+# The CPU of rank 1 sleeps 2 ms a step and launches in 0.3; the GPUs work 5 ms, and nobody waits for them.
+def test_a_cpu_whose_lateness_the_queue_hides_is_noted(run, tmp_path):
+    job = job_of(run, drawn(tmp_path, "--fault", "straggler-cpu", "--free-running", "--offset-us", "4000")[0])
+    assert job["verdict"]["kind"] == "balanced"
+    [text] = hidden_cpu_notes(job)
+    assert text.startswith("The CPU of rank 1 needs ") and "Its GPU had work queued, so no rank waited" in text
+    assert float(text.split()[6]) == pytest.approx(2, rel=0.05)
+    assert job["ranks"][1]["per_step"]["cpu_outside_ns"] == pytest.approx(2e6, rel=0.1)
+
+
+@pytest.mark.parametrize("flags", [["--free-running"], [], ["--fault", "straggler-cpu"], ["--fault", "straggler-cpu", "--late-us", "150", "--free-running"]])
+def test_cpus_that_are_not_late_or_that_all_wait_for_get_no_such_note(run, tmp_path, flags):
+    assert hidden_cpu_notes(job_of(run, drawn(tmp_path, *flags)[0])) == []
+
+
+# It sleeps longer than its GPU works: the GPU runs out of work while the CPU makes operators, after the sleep.
+def test_the_cause_of_a_late_cpu_may_lie_earlier_than_the_wait(run, tmp_path):
+    folder, truth = drawn(tmp_path, "--fault", "straggler-cpu", "--free-running", "--late-us", "7000", "--steps", "10")
+    verdict = job_of(run, folder)["verdict"]
+    assert verdict["kind"] == "straggler" and verdict["ranks"] == [1] and verdict["causes"][0]["cause"] == "cpu"
+    assert verdict["host_part"].startswith("code without events")
+
+
 def test_a_fault_that_begins_later_says_since_when(run, tmp_path):
     folder, truth = drawn(tmp_path, "--fault", "straggler-cpu", "--steps", "12", "--since", "3")
     verdict = job_of(run, folder)["verdict"]

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/ranks/host_clocks.h"
 #include "lanescope/ranks/job_files.h"
 #include "lanescope/ranks/roster.h"
 
@@ -24,6 +25,9 @@ RankTimes times_of(const RankStep& step) {
   times.hidden_ns = step.hidden_ns;
   times.copy_ns = step.copy_ns;
   times.idle = step.idle;
+  times.host_work_ns = step.host_work_ns;
+  times.host_loader_ns = step.host_loader_ns;
+  times.host_outside_ns = step.host_outside_ns;
   return times;
 }
 
@@ -37,6 +41,9 @@ void add(RankTimes& sum, const RankTimes& more) {
   sum.wait_ns += more.wait_ns;
   sum.exposed_wait_ns += more.exposed_wait_ns;
   sum.own_ns += more.own_ns;
+  sum.host_work_ns += more.host_work_ns;
+  sum.host_loader_ns += more.host_loader_ns;
+  sum.host_outside_ns += more.host_outside_ns;
   sum.stage.first_ns += more.stage.first_ns;
   sum.stage.between_ns += more.stage.between_ns;
   sum.stage.last_ns += more.stage.last_ns;
@@ -44,9 +51,10 @@ void add(RankTimes& sum, const RankTimes& more) {
 }
 
 void divide(RankTimes& sum, std::int64_t by) {
-  for (std::int64_t* value : {&sum.wall_ns, &sum.compute_ns, &sum.exposed_ns, &sum.hidden_ns,
-                              &sum.copy_ns, &sum.wait_ns, &sum.exposed_wait_ns, &sum.own_ns,
-                              &sum.stage.first_ns, &sum.stage.between_ns, &sum.stage.last_ns})
+  for (std::int64_t* value :
+       {&sum.wall_ns, &sum.compute_ns, &sum.exposed_ns, &sum.hidden_ns, &sum.copy_ns, &sum.wait_ns,
+        &sum.exposed_wait_ns, &sum.own_ns, &sum.host_work_ns, &sum.host_loader_ns,
+        &sum.host_outside_ns, &sum.stage.first_ns, &sum.stage.between_ns, &sum.stage.last_ns})
     *value /= by;
   sum.stage.receives /= static_cast<std::uint64_t>(by);
   for (std::int64_t& idle : sum.idle) idle /= by;
@@ -288,6 +296,9 @@ Result<Job> build_job(std::vector<PlacedFile> files, Communicator& workers) {
   job.matching = match_collectives(divided.own, divided.layout.home.size(), workers);
   divided.own.clear();
   job.clocks = compute_clock_offsets(divided.layout, job.matching, workers);
+  std::vector<std::string> hosts;
+  for (const RankSummary& rank : job.ranks) hosts.push_back(rank.host_name);
+  share_host_clocks(hosts, workers, job.clocks);
   job.rates = compute_collective_rates(job.matching, job.clocks, workers);
   JobWaits waits = compute_waits(divided.layout, job.matching, job.clocks, workers);
   if (workers.worker() != 0) return Job();

@@ -59,6 +59,7 @@ struct RankTimes {
   std::int64_t exposed_wait_ns = 0;  // the part of it in which the device computed nothing
   StageWaits stage;                  // of exposed_wait_ns, what is in sends and receives
   std::int64_t own_ns = 0;           // wall_ns - exposed_ns: needs no clock but the rank's own
+  std::int64_t host_work_ns = 0, host_loader_ns = 0, host_outside_ns = 0;  // as RankStep's
   std::int64_t idle_ns() const;
   std::int64_t cpu_idle_ns() const;  // the part of it in which the device waited for its CPU
   // What communication cost without waiting for others.

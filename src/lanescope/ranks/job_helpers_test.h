@@ -56,6 +56,15 @@ class DrawnRank {
                                     exposed * 1000});
     return *this;
   }
+  // What its CPU does in each step so far: in operators, in a DataLoader, outside of both.
+  DrawnRank& cpu(std::int64_t work, std::int64_t loader, std::int64_t outside) {
+    for (RankStep& step : summary_.steps) {
+      step.host_work_ns = work * 1000;
+      step.host_loader_ns = loader * 1000;
+      step.host_outside_ns = outside * 1000;
+    }
+    return *this;
+  }
   // What its CPU does while the device waits, in all steps together.
   DrawnRank& host_part(const std::string& name, std::int64_t us) {
     summary_.host_parts.push_back({name, us * 1000});

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/ranks/host_lateness.h"
 #include "lanescope/ranks/roster.h"
 
 namespace lanescope::ranks {
@@ -20,6 +21,8 @@ constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kNoOverlapShare = 0.
 constexpr std::size_t kLeastGroups = 3;
 constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
 constexpr std::int64_t kUnequalEnds = 2;  // steps
+constexpr double kHiddenCpuShare = 0.05;
+constexpr std::int64_t kLeastHiddenCpuNs = 200'000;
 
 double ms(double ns) { return ns / 1e6; }
 
@@ -103,9 +106,10 @@ void note_slowed(JobVerdict& verdict) {
 void note_trust(const Job& job, JobVerdict& verdict) {
   if (job.world_size && *job.world_size > static_cast<std::int64_t>(job.ranks.size()))
     add(verdict, NoteKind::kSample,
-        fmt::format("These are {} of the job's {} ranks: a late rank among the others looks like a "
-                    "slow network here.",
-                    job.ranks.size(), *job.world_size));
+        fmt::format("{} {} of the job's {} ranks: a late rank among the others looks like a slow "
+                    "network here.",
+                    job.ranks.size() == 1 ? "This is" : "These are", job.ranks.size(),
+                    *job.world_size));
   if (!job.world_size && job.ranks.size() > 1)
     add(verdict, NoteKind::kSample,
         "The files do not say how many ranks the job has. If some are missing, a late one among "
@@ -210,6 +214,42 @@ void note_slow_links(const Job& job, JobVerdict& verdict) {
           ranks_text({ranks.begin(), ranks.end()}), slowest / 1e9, usual_of_slowest / 1e9));
 }
 
+// A CPU that is late while its GPU has work queued: nobody waits, so it is no verdict.
+void note_hidden_cpus(const Job& job, JobVerdict& verdict) {
+  if (verdict.kind != VerdictKind::kBalanced && verdict.kind != VerdictKind::kStraggler) return;
+  const std::int64_t least =
+      std::max(kLeastHiddenCpuNs,
+               static_cast<std::int64_t>(kHiddenCpuShare * static_cast<double>(verdict.step_ns)));
+  const HostLateness lateness = measure_host_lateness(job, least);
+  std::vector<std::int64_t> ranks;
+  std::int64_t least_ns = INT64_MAX, most_ns = 0;
+  std::uint64_t steps = verdict.steps;
+  bool in_loader = true;
+  for (const std::size_t i : find_late_hosts(job, lateness, least)) {
+    const std::int64_t rank = job.numbers[job.compared[i]];
+    if (std::find(verdict.ranks.begin(), verdict.ranks.end(), rank) != verdict.ranks.end()) return;
+    ranks.push_back(rank);
+    least_ns = std::min(least_ns, lateness.mean_ns[i]);
+    most_ns = std::max(most_ns, lateness.mean_ns[i]);
+    steps = std::min(steps, lateness.steps[i]);
+    in_loader = in_loader && lateness.mostly_in_loader[i];
+  }
+  if (ranks.empty()) return;
+  const bool one = ranks.size() == 1;
+  add(verdict, NoteKind::kHiddenCpu,
+      fmt::format(
+          "The {} of {} {} {} {:.2f} ms longer a step than the others ({:.0f} % of it), in {} of "
+          "{} steps: {}. {} GPU{} had work queued, so no rank waited. With loss.item() or another "
+          "wait for the GPU in each step, all ranks would wait.",
+          one ? "CPU" : "CPUs", one ? "rank" : "ranks", ranks_text(ranks),
+          one ? "needs" : fmt::format("need {:.2f} to", ms(static_cast<double>(least_ns))),
+          ms(static_cast<double>(most_ns)),
+          100 * static_cast<double>(most_ns) / static_cast<double>(verdict.step_ns), steps,
+          verdict.steps,
+          in_loader ? "in the DataLoader" : "outside of operators and calls of the GPU's API",
+          one ? "Its" : "Their", one ? "" : "s"));
+}
+
 // Waiting for ranks without a file looks like communication.
 bool has_all_ranks(const Job& job) {
   return job.world_size && *job.world_size == static_cast<std::int64_t>(job.compared.size());
@@ -242,6 +282,8 @@ const char* note_name(NoteKind kind) {
       return "unequal-steps";
     case NoteKind::kSlowLink:
       return "slow-link";
+    case NoteKind::kHiddenCpu:
+      return "hidden-cpu";
   }
   return "";
 }
@@ -259,6 +301,7 @@ void add_job_notes(const Job& job, JobVerdict& verdict) {
     }
   }
   note_slowed(verdict);
+  note_hidden_cpus(job, verdict);
   note_trust(job, verdict);
   note_steps(job, verdict);
 }

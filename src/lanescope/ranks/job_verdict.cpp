@@ -16,6 +16,7 @@
 
 #include "lanescope/analysis/steps.h"
 #include "lanescope/ranks/job_notes.h"
+#include "lanescope/ranks/late_causes.h"
 #include "lanescope/ranks/pipeline_waits.h"
 #include "lanescope/ranks/roster.h"
 
@@ -27,8 +28,6 @@ using analysis::lower_median;
 constexpr double kShareOfStep = 0.03;
 constexpr double kLateSteps = 0.75;  // of the steps, in which a straggler is late
 constexpr std::int64_t kLeastNs = 50'000;
-
-bool is_input(const std::string& name) { return name.find("DataLoader") != std::string::npos; }
 
 class Judge {
  public:
@@ -56,7 +55,8 @@ class Judge {
   std::string unknown_because() const {
     if (job_.ranks.size() < 2) return "there is the trace of one rank only";
     if (job_.compared.size() < 2) return "no two ranks hold the same whole steps";
-    if (job_.matching.waited_count == 0) return "no collective was found on more than one rank";
+    if (job_.matching.waited_count == 0)
+      return "no collective in which ranks wait for each other was found on more than one rank";
     for (const std::uint32_t rank : job_.compared)
       if ((!job_.clocks[rank].known || job_.clocks[rank].by_pairs ||
            job_.clocks[rank].contradicts) &&
@@ -200,7 +200,7 @@ class Judge {
     for (const std::size_t i : late) verdict_.ranks.push_back(job_.numbers[job_.compared[i]]);
     std::sort(verdict_.ranks.begin(), verdict_.ranks.end());
     find_since(late);
-    find_causes(late);
+    find_causes(job_, late, verdict_);
     return true;
   }
 
@@ -232,72 +232,6 @@ class Judge {
       }
       verdict_.since_step = step->number;
     }
-  }
-
-  // Own time = compute + copies + idle.
-  void find_causes(const std::set<std::size_t>& late) {
-    const auto longer = [&](auto part) {
-      std::vector<std::int64_t> others;
-      std::int64_t sum = 0;
-      for (std::size_t i = 0; i < job_.times.size(); ++i)
-        if (late.contains(i))
-          sum += part(job_.times[i]);
-        else
-          others.push_back(part(job_.times[i]));
-      return sum / static_cast<std::int64_t>(late.size()) - lower_median(std::move(others));
-    };
-    find_host_part(late);
-    const LateCause host = is_input(verdict_.host_part) ? LateCause::kInput : LateCause::kHost;
-    verdict_.causes = {
-        {LateCause::kCompute, longer([](const RankTimes& t) { return t.compute_ns; })},
-        {host, longer([](const RankTimes& t) { return t.cpu_idle_ns(); })},
-        {LateCause::kCopies, longer([](const RankTimes& t) { return t.copy_ns; })},
-        {LateCause::kOtherIdle,
-         longer([](const RankTimes& t) { return t.idle_ns() - t.cpu_idle_ns(); })}};
-    std::stable_sort(
-        verdict_.causes.begin(), verdict_.causes.end(),
-        [](const CausePart& a, const CausePart& b) { return a.longer_ns > b.longer_ns; });
-    find_kernels(late);
-  }
-
-  // What the CPU of the late rank does longest, compared with the same on another rank.
-  void find_host_part(const std::set<std::size_t>& late) {
-    const std::uint32_t rank = job_.compared[*late.begin()];
-    std::vector<std::vector<HostPart>> others;
-    for (std::size_t i = 0; i < job_.compared.size(); ++i)
-      if (!late.contains(i)) others.push_back(job_.ranks[job_.compared[i]].host_parts);
-    std::int64_t most = 0;
-    for (const HostPart& part : job_.ranks[rank].host_parts) {
-      std::vector<std::int64_t> same;
-      for (const auto& parts : others) {
-        const auto found = std::find_if(parts.begin(), parts.end(), [&](const HostPart& each) {
-          return each.name == part.name;
-        });
-        same.push_back(found == parts.end() ? 0 : found->time_ns);
-      }
-      const std::int64_t more = part.time_ns - lower_median(std::move(same));
-      if (more <= most) continue;
-      most = more;
-      verdict_.host_part = part.name;
-    }
-    std::int64_t steady = 0;
-    for (const RankStep& step : job_.ranks[rank].steps) steady += step.steady ? 1 : 0;
-    verdict_.host_part_ns = steady > 0 ? most / steady : 0;
-  }
-
-  // Equal kernels that take longer mean a slow GPU; other kernels or grids mean other work.
-  void find_kernels(const std::set<std::size_t>& late) {
-    const auto hashes = [&](std::size_t compared) {
-      std::vector<std::uint64_t> out;
-      for (const RankStep& step : job_.ranks[job_.compared[compared]].steps)
-        if (step.steady) out.push_back(step.shapes_hash);
-      return out;
-    };
-    if (verdict_.steps == 0 || job_.ranks[job_.compared.front()].steps.front().kernels == 0) return;
-    std::size_t other = 0;
-    while (late.contains(other)) ++other;
-    verdict_.same_kernels = std::all_of(late.begin(), late.end(),
-                                        [&](std::size_t i) { return hashes(i) == hashes(other); });
   }
 
   bool find_rotating() {
@@ -347,7 +281,7 @@ class Judge {
     verdict_.late_ns = lost;
     verdict_.late_steps = late_steps;
     verdict_.ranks = {job_.numbers[job_.compared[order.back()]]};
-    find_causes({order.back()});
+    find_causes(job_, {order.back()}, verdict_);
     return true;
   }
 

@@ -39,6 +39,7 @@ enum class NoteKind : std::uint8_t {
   kShortSteps,     // too few steps
   kUnequalSteps,   // some ranks end two steps or more before the others
   kSlowLink,       // one group is much slower than others of its size and kind
+  kHiddenCpu,      // ranks whose CPUs need longer for a step, while their GPUs have work queued
 };
 const char* note_name(NoteKind kind);
 struct JobNote {
@@ -73,8 +74,10 @@ struct JobVerdict {
   bool on_cpu = false;            // the job computes on CPUs
   std::string host_part;          // kHost, kInput: what the late rank's CPU did most; untrusted
   std::int64_t host_part_ns = 0;  // a step
-  std::string reason;             // kUnknown: why
-  PipelineWaits pipeline;         // kPipeline: late_ns is its total
+  bool host_part_is_of_step =
+      false;               // host_part_ns is of the whole step, not of the device's waits
+  std::string reason;      // kUnknown: why
+  PipelineWaits pipeline;  // kPipeline: late_ns is its total
   std::vector<JobNote> notes;
 };
 

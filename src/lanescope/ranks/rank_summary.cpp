@@ -12,6 +12,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/model/gpu_device.h"
+#include "lanescope/ranks/host_times.h"
 #include "lanescope/ranks/rank_calls.h"
 
 namespace lanescope::ranks {
@@ -157,6 +158,7 @@ void add_steps(const Facts& facts, const RankCalls& calls, RankSummary& summary)
     add_gpu_walls(facts, steps, calls.communication);
   else
     add_other_walls(facts, calls, steps);
+  add_host_times(facts, steps);
   summary.steps_marked = facts.steps.marked;
   if (steps.size() > kMostSteps) steps.resize(kMostSteps);
   summary.steps = std::move(steps);
@@ -257,24 +259,6 @@ void add_collectives(const Facts& facts, const RankCalls& calls,
   summary.unlinked_collectives = calls.unlinked;
 }
 
-// As explain::describe(), in one text.
-std::string host_part_name(const explain::HostShare& share) {
-  const std::string name = share.name.substr(0, 160);
-  if (name.empty()) return "code without events";
-  if (share.kind == CategoryKind::kUserAnnotation) return "code without events in " + name;
-  if (share.kind == CategoryKind::kPythonFunction) return name + "'s own time";
-  return is_api_call(share.kind) ? "calls of " + name : name;
-}
-
-void add_host_parts(const Facts& facts, RankSummary& summary) {
-  if (!facts.main_device || !facts.host) return;
-  for (const explain::HostShare& share :
-       explain::host_shares(facts, explain::host_late_stretches(facts))) {
-    if (summary.host_parts.size() == kMostHostParts) break;
-    summary.host_parts.push_back({host_part_name(share), share.time_ns});
-  }
-}
-
 // All times count from the first one, and the origin keeps where that is on the file's clock.
 void move_to_origin(const Trace& trace, RankSummary& summary) {
   const std::int64_t begin = trace.window_start_ns();
@@ -304,7 +288,7 @@ Result<RankSummary> summarize_rank(const Trace& trace, std::string file) {
   const RankCalls calls = find_rank_calls(facts);
   add_steps(facts, calls, summary);
   add_collectives(facts, calls, known, summary);
-  add_host_parts(facts, summary);
+  summary.host_parts = find_host_parts(facts);
   // A group that no collective uses says how the job is made; the first is the whole job.
   if (summary.groups.empty() && !known.empty()) summary.groups.push_back(known.front());
   summary.truncated = trace.import_stats().is_truncated();

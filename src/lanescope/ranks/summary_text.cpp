@@ -51,12 +51,12 @@ std::string kinds_text(const RankSummary& summary) {
 std::string steps_text(const RankSummary& summary) {
   std::string out;
   for (const RankStep& step : summary.steps)
-    out +=
-        fmt::format("{}[{},{},{},{},{},{},{},{},[{}],{},{},{}]", out.empty() ? "" : ",",
-                    step.number, step.steady ? 1 : 0, step.start_ns, step.wall_ns, step.compute_ns,
-                    step.exposed_ns, step.hidden_ns, step.copy_ns, fmt::join(step.idle, ","),
-                    step.kernels, std::bit_cast<std::int64_t>(step.names_hash),
-                    std::bit_cast<std::int64_t>(step.shapes_hash));
+    out += fmt::format(
+        "{}[{},{},{},{},{},{},{},{},[{}],{},{},{},{},{},{}]", out.empty() ? "" : ",", step.number,
+        step.steady ? 1 : 0, step.start_ns, step.wall_ns, step.compute_ns, step.exposed_ns,
+        step.hidden_ns, step.copy_ns, fmt::join(step.idle, ","), step.kernels,
+        std::bit_cast<std::int64_t>(step.names_hash), std::bit_cast<std::int64_t>(step.shapes_hash),
+        step.host_work_ns, step.host_loader_ns, step.host_outside_ns);
   return out;
 }
 
@@ -228,7 +228,7 @@ class SummaryReader {
     }
   }
   void read_steps(RankSummary& out) {
-    for (const JsonValue& row : rows("steps", 12, kMostSteps)) {
+    for (const JsonValue& row : rows("steps", 15, kMostSteps)) {
       RankStep step;
       step.number = number(&row.items[0]);
       step.steady = number(&row.items[1]) != 0;
@@ -243,6 +243,9 @@ class SummaryReader {
       step.kernels = count(&row.items[9]);
       step.names_hash = std::bit_cast<std::uint64_t>(number(&row.items[10]));
       step.shapes_hash = std::bit_cast<std::uint64_t>(number(&row.items[11]));
+      step.host_work_ns = length(&row.items[12]);
+      step.host_loader_ns = length(&row.items[13]);
+      step.host_outside_ns = length(&row.items[14]);
       out.steps.push_back(step);
     }
   }

@@ -165,8 +165,9 @@ std::string evidence_html(const Job& job, const JobVerdict& verdict) {
   if (!verdict.host_part.empty())
     html += fmt::format(
         "<p>The CPU of the late rank spends {} a step more than the others in "
-        "<code>{}</code>.</p>\n",
-        rounded_time(verdict.host_part_ns), html_shortened(verdict.host_part, 120));
+        "<code>{}</code>{}.</p>\n",
+        rounded_time(verdict.host_part_ns), html_shortened(verdict.host_part, 120),
+        verdict.host_part_is_of_step ? "" : " while its device waits");
   return html + "</section>\n";
 }
 

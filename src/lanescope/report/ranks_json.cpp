@@ -29,6 +29,9 @@ void write_times(JsonWriter& json, const RankTimes& times) {
       .integer("exposed_wait_ns", times.exposed_wait_ns)
       .integer("wait_ns", times.wait_ns)
       .integer("stage_wait_ns", times.stage.total_ns())
+      .integer("cpu_operators_ns", times.host_work_ns)
+      .integer("cpu_loader_ns", times.host_loader_ns)
+      .integer("cpu_outside_ns", times.host_outside_ns)
       .integer("idle_ns", times.idle_ns())
       .begin_object("idle_by_cause_ns");
   for (std::size_t i = 0; i < kIdleNames.size(); ++i)

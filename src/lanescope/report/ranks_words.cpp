@@ -51,7 +51,8 @@ std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
           one ? "its" : "their",
           verdict.host_part.empty()
               ? ""
-              : fmt::format(", which spends {} there in {}", rounded_time(verdict.host_part_ns),
+              : fmt::format(", which spends {} {} in {}", rounded_time(verdict.host_part_ns),
+                            verdict.host_part_is_of_step ? "more of a step" : "there",
                             shorten(one_line(verdict.host_part), 80)));
     case LateCause::kCopies:
       return fmt::format("{} {} {} longer in copies that nothing hides", its, one ? "is" : "are",

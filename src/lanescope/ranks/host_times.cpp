@@ -1,0 +1,90 @@
+// A CPU that runs ahead of its GPU may be late without making it wait, and what made it late lies earlier
+// than the moment at which the GPU waits. So the whole steps of the CPU are summed up, not only the moments in
+// which the GPU waits. Time in API calls is no work, because a call may wait for the GPU.
+#include "lanescope/ranks/host_times.h"
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lanescope/analysis/interval_union.h"
+
+namespace lanescope::ranks {
+namespace {
+
+using analysis::IntervalUnion;
+using explain::Facts;
+
+bool is_loader(std::string_view name) { return name.starts_with("enumerate(DataLoader)#"); }
+// Gloo's collectives run on a thread of their own, while Python waits without an event.
+bool is_cpu_collective(std::string_view name) { return name.starts_with("gloo:"); }
+
+// Threads that launch kernels: also the one that runs the backward pass.
+std::set<TrackId> launching_threads(const Facts& facts) {
+  std::set<TrackId> threads;
+  for (const SliceId call : facts.kernel_launches.calls)
+    threads.insert(facts.trace->slices().track[raw(call)]);
+  return threads;
+}
+
+// "code without events in matmul_add", as explain::describe() in one text.
+std::string host_part_name(const explain::HostShare& share) {
+  const std::string name = share.name.substr(0, 160);
+  if (name.empty()) return "code without events";
+  if (share.kind == CategoryKind::kUserAnnotation) return "code without events in " + name;
+  if (share.kind == CategoryKind::kPythonFunction) return name + "'s own time";
+  return is_api_call(share.kind) ? "calls of " + name : name;
+}
+
+}  // namespace
+
+void add_host_times(const Facts& facts, std::vector<RankStep>& steps) {
+  if (!facts.main_device || !facts.steps.marked || facts.steps.found) return;
+  const Trace& trace = *facts.trace;
+  const std::set<TrackId> threads = launching_threads(facts);
+  if (threads.empty()) return;
+  IntervalUnion calls, calls_and_operators, loader, any;
+  for (std::size_t i = 0; i < trace.slices().name.size(); ++i) {
+    const SliceId slice{static_cast<std::uint32_t>(i)};
+    const CategoryKind kind = trace.kind(slice);
+    const std::int64_t start = trace.start_ns(slice), end = trace.end_ns(slice);
+    if (kind == CategoryKind::kUserAnnotation) {
+      const std::string_view name = trace.name(slice);
+      if (is_cpu_collective(name)) any.add(start, end);
+      if (!is_loader(name) || !threads.contains(trace.slices().track[i])) continue;
+      loader.add(start, end);
+      any.add(start, end);
+      continue;
+    }
+    const bool is_call = is_api_call(kind);
+    if ((!is_call && kind != CategoryKind::kCpuOp) || !threads.contains(trace.slices().track[i]))
+      continue;
+    if (is_call) calls.add(start, end);
+    calls_and_operators.add(start, end);
+    any.add(start, end);
+  }
+  for (IntervalUnion* const part : {&calls, &calls_and_operators, &loader, &any}) part->finish();
+  for (std::size_t i = 0; i < steps.size() && i < facts.steps.steps.size(); ++i) {
+    const std::int64_t start = facts.steps.steps[i].cpu_start_ns,
+                       end = facts.steps.steps[i].cpu_end_ns;
+    if (end <= start) continue;
+    steps[i].host_work_ns =
+        calls_and_operators.length_within_ns(start, end) - calls.length_within_ns(start, end);
+    steps[i].host_loader_ns = loader.length_within_ns(start, end);
+    steps[i].host_outside_ns = end - start - any.length_within_ns(start, end);
+  }
+}
+
+std::vector<HostPart> find_host_parts(const Facts& facts) {
+  std::vector<HostPart> parts;
+  if (!facts.main_device || !facts.host) return parts;
+  for (const explain::HostShare& share :
+       explain::host_shares(facts, explain::host_late_stretches(facts))) {
+    if (parts.size() == kMostHostParts) break;
+    parts.push_back({host_part_name(share), share.time_ns});
+  }
+  return parts;
+}
+
+}  // namespace lanescope::ranks
