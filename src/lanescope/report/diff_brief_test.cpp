@@ -47,8 +47,8 @@ TEST(DiffBriefTest, ALongerKernelIsTheOnlyPart) {
       << brief.parts[0].text;
   EXPECT_EQ(
       brief.caution,
-      "Medians of 4 and 4 steps: 147 us in B and 117 us in A; a step varies by 0.00 us in B and "
-      "0.00 us in A.");
+      "Medians of 4 and 4 steps: 147 us in B and 117 us in A; a step varies by 0 us in B and 0 us "
+      "in A.");
 }
 
 TEST(DiffBriefTest, EqualTracesHaveNoPartsAndNoCaution) {

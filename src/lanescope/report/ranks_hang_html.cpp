@@ -14,8 +14,6 @@
 namespace lanescope::report {
 namespace {
 
-using ranks::FlightCall;
-using ranks::FlightDump;
 using ranks::HangKind;
 using ranks::HangReport;
 
@@ -62,19 +60,10 @@ std::vector<std::size_t> chosen_rows(const HangReport& report,
 
 std::string row_html(const HangReport& report, std::size_t row, bool is_named) {
   const ranks::HangRank& rank = report.ranks[row];
-  const FlightDump& dump = report.dumps[row];
-  const auto at = rank.open ? rank.open : rank.ended;
   std::string html =
       fmt::format("<tr{}><th scope=\"row\">{}<small>{}</small></th>",
                   is_named ? " class=\"sum\"" : "", rank.rank, html_shortened(rank.file, 100));
   html += fmt::format("<td>{}</td>", html_shortened(hang_place_of(report, row), 200));
-  if (at) {
-    const FlightCall& call = dump.calls[*at];
-    html += fmt::format("<td>{}</td><td class=\"n\">{}</td>",
-                        html_shortened(dump.groups[call.group].name, 40), call.sequence);
-  } else {
-    html += "<td>-</td><td class=\"n\">-</td>";
-  }
   return html + fmt::format("<td class=\"n\">{}</td></tr>\n", format_count(rank.calls));
 }
 
@@ -93,9 +82,9 @@ std::string ranks_section(const HangReport& report) {
   html +=
       "</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
       "aria-label=\"Ranks\"><table><thead>"
-      "<tr><th scope=\"col\">rank</th><th scope=\"col\">its call</th><th scope=\"col\">group</th>"
-      "<th scope=\"col\" class=\"n\">number in the group</th><th scope=\"col\" class=\"n\">calls "
-      "recorded</th></tr></thead><tbody>\n";
+      "<tr><th scope=\"col\">rank</th><th scope=\"col\">its call, with its number in the "
+      "group</th><th "
+      "scope=\"col\" class=\"n\">calls recorded</th></tr></thead><tbody>\n";
   for (const std::size_t row : rows)
     html += row_html(report, row, named.contains(report.ranks[row].rank));
   return html + "</tbody></table></div>\n</section>\n";

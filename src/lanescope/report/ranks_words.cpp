@@ -67,11 +67,16 @@ std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
 // The largest part, and others of at least a quarter of the lateness.
 void add_causes(const JobVerdict& verdict, std::vector<std::string>& sentences) {
   bool any = false;
+  std::int64_t told_ns = 0;
   for (const CausePart& part : verdict.causes) {
     if (part.longer_ns <= 0 || (any && part.longer_ns * 4 < verdict.late_ns)) break;
     any = true;
+    told_ns += part.longer_ns;
     sentences.push_back(cause_text(part, verdict) + ".");
   }
+  if (told_ns * 2 < verdict.late_ns)
+    sentences.push_back(fmt::format("The traces do not show what takes {}.",
+                                    any ? "the rest of that time" : "that time"));
 }
 
 std::string since_text(const JobVerdict& verdict) {

@@ -31,6 +31,7 @@ std::string rounded_value(const Value& value) {
 }  // namespace
 
 std::string rounded_time(std::int64_t ns) {
+  if (ns == 0) return "0 us";
   if (ns < 0) return fmt::format("-{}", rounded_time(-ns));
   const auto value = static_cast<double>(ns);
   if (ns >= 999'500'000) return fmt::format("{} s", three_digits(value / 1e9));
