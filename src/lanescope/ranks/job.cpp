@@ -192,11 +192,10 @@ class JobMaker {
     const std::vector<std::uint64_t>& matched = job_.matching.matched;
     std::vector<char> is_other(job_.ranks.size(), 0);
     remark_other_models(calls, matched, is_other);
-    for (const Mismatch& mismatch : job_.matching.mismatches)
-      if (is_other[mismatch.rank] == 0) remark_mismatch(mismatch);
+    const std::vector<std::uint64_t> differing = remark_mismatches(is_other);
     std::size_t named = 0;
     for (std::size_t rank = 0; rank < job_.ranks.size() && job_.ranks.size() > 1; ++rank) {
-      if (calls[rank] == matched[rank] || is_other[rank] != 0) continue;
+      if (calls[rank] - matched[rank] <= differing[rank] || is_other[rank] != 0) continue;
       if (++named > kMostUnmatchedRemarks) continue;
       remark(RemarkKind::kUnmatched,
              fmt::format("rank {}: {} of {} collectives have no partner on other ranks, and are "
@@ -206,7 +205,20 @@ class JobMaker {
     if (named > kMostUnmatchedRemarks)
       remark(RemarkKind::kUnmatched, fmt::format("{} more ranks have collectives without partners",
                                                  named - kMostUnmatchedRemarks));
-    remark_clocks(calls);
+    remark_clocks(calls, is_other);
+  }
+
+  // A line for the first one of each rank. Returns how many are known, one a rank.
+  std::vector<std::uint64_t> remark_mismatches(const std::vector<char>& is_other) {
+    std::vector<std::uint64_t> known(job_.ranks.size(), 0);
+    for (const Mismatch& mismatch : job_.matching.mismatches) ++known[mismatch.rank];
+    std::vector<char> is_told = is_other;
+    for (const Mismatch& mismatch : job_.matching.mismatches) {
+      if (is_told[mismatch.rank] != 0) continue;
+      is_told[mismatch.rank] = 1;
+      remark_mismatch(mismatch, known[mismatch.rank] - 1);
+    }
+    return known;
   }
 
   // Hardly anything fits on this rank, while it fits on most others.
@@ -226,7 +238,7 @@ class JobMaker {
     }
   }
 
-  void remark_mismatch(const Mismatch& mismatch) {
+  void remark_mismatch(const Mismatch& mismatch, std::uint64_t more) {
     const std::string where =
         job_.matching.groups[mismatch.group].by_sequence
             ? fmt::format("collective {} of {}", mismatch.place, group_text(mismatch.group))
@@ -234,13 +246,20 @@ class JobMaker {
                           mismatch.step >= 0 ? fmt::format(" in step {}", mismatch.step) : "",
                           group_text(mismatch.group));
     remark(RemarkKind::kMismatch,
-           fmt::format("{}: rank {} calls {}, the others {}: this ends in a hang or wrong results",
-                       where, job_.numbers[mismatch.rank], mismatch.found, mismatch.expected));
+           fmt::format(
+               "{}: rank {} calls {}, the others {}{}: this ends in a hang or wrong results", where,
+               job_.numbers[mismatch.rank], mismatch.found, mismatch.expected,
+               more == 0
+                   ? ""
+                   : fmt::format(", and {}{} more of its collectives differ",
+                                 job_.matching.mismatch_count > kMostMismatches ? "at least " : "",
+                                 more)));
   }
 
-  void remark_clocks(const std::vector<std::uint64_t>& calls) {
+  void remark_clocks(const std::vector<std::uint64_t>& calls, const std::vector<char>& is_other) {
     std::vector<std::int64_t> unlinked, wrong;
     for (std::size_t rank = 0; rank < job_.clocks.size(); ++rank) {
+      if (is_other[rank] != 0) continue;
       if (!job_.clocks[rank].known && calls[rank] > 0) unlinked.push_back(job_.numbers[rank]);
       if (job_.clocks[rank].contradicts) wrong.push_back(job_.numbers[rank]);
     }

@@ -47,11 +47,12 @@ std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
     case LateCause::kHost:
     case LateCause::kInput:
       return fmt::format(
-          "{} {} {} longer for {} CPU{}", its, one ? "waits" : "wait", longer,
-          one ? "its" : "their",
+          "{} {} {} longer for {}{}", its, one ? "waits" : "wait", longer,
+          one ? "its CPU" : "their CPUs",
           verdict.host_part.empty()
               ? ""
-              : fmt::format(", which spends {} {} in {}", rounded_time(verdict.host_part_ns),
+              : fmt::format(", which {} {} {} in {}", one ? "spends" : "spend",
+                            rounded_time(verdict.host_part_ns),
                             verdict.host_part_is_of_step ? "more of a step" : "there",
                             shorten(one_line(verdict.host_part), 80)));
     case LateCause::kCopies:
