@@ -55,7 +55,7 @@ def start():
 
 
 def sample(run, child, *flags):
-    ran = run("sample", "--pid", str(child.pid), "--native", "--seconds", "2", "--rate", "200", *flags)
+    ran = run("sample", "--pid", str(child.pid), "--native", "--seconds", "1", "--rate", "200", *flags)
     if "right to trace" in ran.err or "expected a machine with x86-64" in ran.err:
         pytest.skip("needs x86-64 and the right to trace a child process")
     assert ran.code == 0, ran.err

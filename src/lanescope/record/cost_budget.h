@@ -21,7 +21,7 @@
 // Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns a call. 4 ms after the start
 // 1 ms was spent beyond the budget, and the shapes go; 3 ms later operators under 20 us (two calls
 // each). If the rest still costs 10 %, the debt is 2.5 ms after 10 ms more, and operators pause for
-// 0.35 s.
+// 0.6 s: the first pause also pays 2.5 ms for what callbacks do not see of the start.
 #pragma once
 #include <array>
 #include <cstdint>
