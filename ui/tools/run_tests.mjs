@@ -1,7 +1,7 @@
 // Runs the tests below a folder with node's own runner:
 //   node tools/run_tests.mjs FOLDER [--one-by-one] [--again] [--junit FILE] [part of a file's name]
 // TypeScript is bundled first, because node 18 reads none. --again: a file in which a test failed is run once more, as ./check
-// does with every test; what passes then is named as unsteady.
+// does with every test; what passes then is named as unsteady. Files that take longer than ten minutes hang, and fail.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -43,15 +43,18 @@ const built = entries.map((entry) => path.join(out, path.relative(path.join(home
 
 // One line a test in TAP: "ok 3 - name", "not ok 4 - name", "ok 5 - name # SKIP reason".
 function run(files) {
-  const outcome = spawnSync(process.execPath, ["--test", "--test-reporter=tap", ...files], { cwd: home, encoding: "utf8", maxBuffer: 1 << 28 });
+  const outcome = spawnSync(process.execPath, ["--test", "--test-reporter=tap", ...files], { cwd: home, encoding: "utf8", maxBuffer: 1 << 28, timeout: 600_000, killSignal: "SIGKILL" });
   process.stdout.write(outcome.stdout);
   process.stderr.write(outcome.stderr);
+  const late = outcome.error?.code === "ETIMEDOUT";
+  if (late) console.log(`not ok - took longer than ten minutes: ${files.join(" ")}`);
   const tests = [];
   for (const line of outcome.stdout.split("\n")) {
     const found = /^\s*(not ok|ok) \d+ - (.*?)(?: # SKIP ?(.*))?$/.exec(line);
     if (found !== null && !found[2].endsWith(".mjs")) tests.push({ name: found[2], good: found[1] === "ok", skipped: found[3] });
   }
-  return { tests, good: outcome.status === 0 && tests.length > 0 };
+  if (late) tests.push({ name: `${files.map((file) => path.basename(file)).join(" ")} ends`, good: false });
+  return { tests, good: outcome.status === 0 && tests.length > 0, late };
 }
 
 // One file after the other when they share the machine's browser; node 18 has no flag for that.
@@ -60,7 +63,7 @@ const tests = [];
 let good = true;
 for (const group of groups) {
   let result = run(group);
-  if (!result.good && rest.includes("--again")) {
+  if (!result.good && !result.late && rest.includes("--again")) {
     for (const test of result.tests.filter((each) => !each.good)) console.log(`RERUN ${test.name}`);
     result = run(group);
   }

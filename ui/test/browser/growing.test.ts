@@ -20,7 +20,10 @@ class Recording {
   private readonly child: ChildProcessWithoutNullStreams = spawn(program, [this.path]);
 
   async doSteps(count: number): Promise<void> {
-    const done = new Promise<void>((resolve) => this.child.stdout.once("data", () => resolve()));
+    const done = new Promise<void>((resolve, reject) => {
+      this.child.stdout.once("data", () => resolve());
+      this.child.once("exit", (code, signal) => reject(new Error(`${program} ended with ${code ?? signal}`)));
+    });
     this.child.stdin.write(`${count}\n`);
     await done;
   }

@@ -78,7 +78,10 @@ function isFree(port: number): Promise<boolean> {
 async function fetchedBy(origin: string): Promise<StandIn & { said: string }> {
   const child = spawn(binary, ["view", traceOf.tiny, "--perfetto", "--no-open"], { stdio: ["ignore", "pipe", "ignore"] });
   try {
-    const link = await new Promise<string>((resolve) => child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())));
+    const link = await new Promise<string>((resolve, reject) => {
+      child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim()));
+      child.once("exit", (code, signal) => reject(new Error(`lanescope view --perfetto ended with ${code ?? signal}, and printed no link`)));
+    });
     assert.ok(link.startsWith("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:9001/"), link);
     const context = await browser.newContext();
     await standIn(context, origin);
