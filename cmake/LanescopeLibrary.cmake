@@ -45,7 +45,7 @@ endfunction()
 # For programs that only test: their own code is not optimised, what they link is.
 function(lanescope_test_flags target)
   lanescope_flags(${target})
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release,Debug>:-O0>)
 endfunction()
 
 function(lanescope_library name)

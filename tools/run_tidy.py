@@ -1,23 +1,38 @@
 #!/usr/bin/env python3
-"""Reads every C++ source alone with clang-tidy 16: clang's warnings, its thread-safety analysis, and the checks of .clang-tidy.
+"""Reads every C++ source with clang-tidy 16, and compiles every source and header alone, both from one configured build.
 
 usage: run_tidy.py [--build build/clang] [--jobs 2] [FILE...]
 
-Reads compile_commands.json of a configured build; nothing needs to be compiled. Sources that passed are remembered in
-BUILD/tidy_passed and read again when they, a header, the command or .clang-tidy changed. Exit code 1: something was found.
+  batches   clang-tidy with the checks of .clang-tidy, on the batches of the build: a batch reads each header once
+  alone     clang's warnings and its thread-safety analysis of each source, and of each header that no source includes first:
+            so each includes what it needs (a batch hides that)
+  FILE      clang-tidy on these sources alone: slower, and for one source after an edit
+
+Reads compile_commands.json; nothing needs to be compiled. What passed is remembered in the user's cache folder, for every clone,
+and read again when it, a header, the command, the tool or .clang-tidy changed. Exit code 1: something was found.
 """
 import argparse
 import concurrent.futures
+import dataclasses
 import hashlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOL = "clang-tidy-16"
+HEADER_SETS = "_verify_interface_header_sets/"  # CMake's sources of one #include each
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    name: str
+    command: tuple  # of the program to run
+    reads: tuple  # sources; headers are part of every key
 
 
 def tracked(*patterns):
@@ -25,9 +40,76 @@ def tracked(*patterns):
     return [ROOT / os.fsdecode(name) for name in listed.split(b"\0") if name]
 
 
-def read_commands(build):
-    """Command of each source, by its path. A batch or a generated source is no file of git."""
-    return {pathlib.Path(entry["file"]): entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}
+def without_output(command, source):
+    """The flags of a command: without the source, what it writes and where."""
+    words = shlex.split(command)
+    kept, skip = [], False
+    for word in words:
+        if not skip and word not in ("-o", "-c", source):
+            kept.append(word)
+        skip = word == "-o"
+    return kept
+
+
+def included(path):
+    """What a batch, or a source that checks a header, includes."""
+    return [pathlib.Path(name) for name in re.findall(r'^#include [<"](.+)[>"]', path.read_text(), re.MULTILINE)]
+
+
+def headers_included_first(sources):
+    """These compile alone when their source does."""
+    first = set()
+    for source in sources:
+        header = source.with_suffix(".h")
+        found = re.search(r'^#include .*$', source.read_text(), re.MULTILINE)
+        if found and header.exists() and found[0].endswith(f'"{header.relative_to(ROOT / "src")}"'):
+            first.add(header)
+    return first
+
+
+def read_build(build):
+    """Flags of each source of git, the batches with their sources, and the sources of CMake that include one header."""
+    flags, batches, headers = {}, {}, {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        source, own = pathlib.Path(entry["file"]), without_output(entry["command"], entry["file"])
+        if HEADER_SETS in entry["file"]:
+            headers[source] = own
+        elif source.parent.name == "Unity":
+            batches[source] = tuple(included(source))
+            flags.update(dict.fromkeys(batches[source], own))
+        else:
+            flags[source] = own
+    return flags, batches, headers
+
+
+def tidy_alone(source, flags):
+    return Job(str(source.relative_to(ROOT)), (TOOL, "--quiet", str(source), "--", *flags[1:]), (source,))
+
+
+def jobs_of_build(build, flags, batches, headers):
+    sources = {path for path in tracked("*.cpp") if path in flags}
+    in_batches = set()
+    for batch, listed in batches.items():
+        if not sources.isdisjoint(listed):
+            in_batches.update(listed)
+            name = f"{batch.parents[3].name} {batch.stem}: {', '.join(path.stem for path in listed)}"
+            yield Job(name, (TOOL, "-p", str(build), "--quiet", str(batch)), listed)
+    for source in sorted(sources - in_batches):
+        yield tidy_alone(source, flags[source])
+    for source in sorted(sources & in_batches):
+        yield Job(f"{source.relative_to(ROOT)} alone", (*flags[source], "-fsyntax-only", str(source)), (source,))
+    first = {str(path.relative_to(ROOT / "src")) for path in headers_included_first(p for p in sources if (ROOT / "src") in p.parents)}
+    for source, own in sorted(headers.items()):
+        header, = included(source)
+        if str(header) not in first:
+            yield Job(f"{header} alone", (*own, "-fsyntax-only", str(source)), (source,))
+
+
+def run(job):
+    done = subprocess.run(job.command, capture_output=True, text=True, check=False)
+    if job.command[0] == TOOL and done.returncode in (0, 1):
+        return done.returncode, done.stdout  # its count of what it does not show comes on stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 def hash_of(*parts):
@@ -37,10 +119,13 @@ def hash_of(*parts):
     return digest.hexdigest()
 
 
-def check(source, build):
-    done = subprocess.run([TOOL, "-p", str(build), "--quiet", str(source)], capture_output=True, text=True, check=False)
-    # Its count of what it does not show comes on stderr; an error of the tool itself does, too.
-    return done.returncode, done.stdout if done.returncode in (0, 1) else done.stdout + done.stderr
+def passed_file():
+    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lanescope-check"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "tidy_passed"
+    if file.exists() and file.stat().st_size > 4 << 20:  # some 60 states of all sources
+        file.unlink()
+    return file
 
 
 def main():
@@ -52,26 +137,38 @@ def main():
     build = options.build.resolve()
     if not (build / "compile_commands.json").exists():
         sys.exit(f"{build}: expected a configured build, found no compile_commands.json; run: cmake --preset clang")
-    commands = read_commands(build)
-    wanted = [path.resolve() for path in options.files] or tracked("*.cpp")
-    sources = [path for path in wanted if path in commands]
-    if not sources:
-        sys.exit(f"{build}: none of {len(wanted)} sources is part of this build")
+    flags, batches, headers = read_build(build)
+    if options.files:
+        wanted = [path.resolve() for path in options.files]
+        jobs = [tidy_alone(path, flags[path]) for path in wanted if path in flags]
+    else:
+        jobs = list(jobs_of_build(build, flags, batches, headers))
+    if not jobs:
+        sys.exit(f"{build}: none of these sources is part of this build")
 
-    common = hash_of((ROOT / ".clang-tidy").read_bytes(), *(path.read_bytes() for path in tracked("*.h", "*.inc") if path.exists()))
-    passed_file = build / "tidy_passed"
-    passed = set(passed_file.read_text().split()) if passed_file.exists() else set()
-    keys = {path: hash_of(common.encode(), shlex.join(shlex.split(commands[path])).encode(), path.read_bytes()) for path in sources}
-    left = [path for path in sources if keys[path] not in passed]
+    version = subprocess.run([TOOL, "--version"], capture_output=True, check=True).stdout
+    common = hash_of(version, (ROOT / ".clang-tidy").read_bytes(),
+                     *(path.read_bytes() for path in tracked("*.h", "*.inc") if path.exists()))
+    known = passed_file()
+    passed = set(known.read_text().split()) if known.exists() else set()
+
+    def key_of(job):  # the same in every clone
+        command = shlex.join(job.command).replace(str(build), "BUILD").replace(str(ROOT), "ROOT")
+        return hash_of(common.encode(), command.encode(), *(path.read_bytes() for path in job.reads))
+
+    keys = {job: key_of(job) for job in jobs}
+    left = [job for job in jobs if keys[job] not in passed]
     failed = 0
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, passed_file.open("a") as remembered:
-        for path, (code, text) in zip(left, pool.map(lambda path: check(path, build), left)):
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, known.open("a") as remembered:
+        for job, (code, text) in zip(left, pool.map(run, left)):
             if code == 0:
-                remembered.write(keys[path] + "\n")
+                print(keys[job], file=remembered, flush=True)
                 continue
             failed += 1
-            print(f"FOUND in {path.relative_to(ROOT)}\n{text}", flush=True)
-    print(f"run_tidy: {len(left)} of {len(sources)} sources read, {failed} with findings")
+            print(f"FOUND in {job.name}\n{text}", flush=True)
+    kinds = [sum(job.command[0] == TOOL for job in left), sum(job.command[0] != TOOL for job in left)]
+    print(f"run_tidy: {kinds[0]} runs of clang-tidy, {kinds[1]} sources and headers compiled alone, {len(jobs) - len(left)} known, "
+          f"{failed} with findings")
     return 1 if failed else 0
 
 
