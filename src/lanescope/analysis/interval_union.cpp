@@ -5,7 +5,8 @@
 namespace lanescope::analysis {
 
 void IntervalUnion::finish() {
-  std::sort(intervals_.begin(), intervals_.end());
+  if (!std::is_sorted(intervals_.begin(), intervals_.end()))  // events mostly come in order
+    std::sort(intervals_.begin(), intervals_.end());
   std::size_t kept = 0;
   for (const auto& interval : intervals_) {
     if (kept > 0 && interval.first <= intervals_[kept - 1].second)
@@ -14,6 +15,7 @@ void IntervalUnion::finish() {
       intervals_[kept++] = interval;
   }
   intervals_.resize(kept);
+  before_.reserve(kept + 1);
   before_.assign(1, 0);
   for (const auto& [start, end] : intervals_) before_.push_back(before_.back() + (end - start));
 }
