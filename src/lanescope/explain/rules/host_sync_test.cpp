@@ -227,5 +227,20 @@ TEST(HostSyncTest, NamesMasksThatAskForASize) {
   EXPECT_THAT(value->action.pattern, Not(HasSubstr("torch.where")));
 }
 
+// What waits has advice of its own: the sum of counts may be known, a matrix sorted once.
+TEST(HostSyncTest, AdvisesAboutTheOperatorThatWaits) {
+  const auto action_of = [](std::string_view op) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i)
+      program.step().launch({.us = 50}).wait(op).pass(20).launch({.us = 50}).end();
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action_of("aten::repeat_interleave"), HasSubstr("output_size"));
+  EXPECT_THAT(action_of("aten::coalesce"), HasSubstr("Coalesce"));
+  EXPECT_THAT(action_of("aten::item"), HasSubstr("Keep the value"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

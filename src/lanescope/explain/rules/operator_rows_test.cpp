@@ -102,6 +102,7 @@ TEST(OperatorRowsTest, SeesConvolutionsWithoutALibrary) {
 
 TEST(OperatorRowsTest, KnowsColumnsOfWindows) {
   EXPECT_THAT(action_of(step_with("aten::im2col", 300)), ::testing::HasSubstr("F.conv2d"));
+  EXPECT_EQ(action_of(step_with("aten::unfold", 300)), "");  // a view
 }
 
 }  // namespace

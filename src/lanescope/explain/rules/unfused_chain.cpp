@@ -323,6 +323,15 @@ void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& gro
   }
 }
 
+// In a region of torch.compile whose backend generates no kernels at all, as aot_eager and eager do.
+bool is_compiled_to_operators(const Facts& facts, SliceId op) {
+  if (ancestor_named(facts, op, "Torch-Compiled Region") == kNone<SliceId>) return false;
+  const auto& work = facts.device().timeline.work;
+  return std::none_of(work.begin(), work.end(), [&](const analysis::DeviceWork& each) {
+    return facts.trace->name(each.slice).starts_with("triton_");
+  });
+}
+
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto& [groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
@@ -378,6 +387,18 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
       say(facts, "{} [chain|chains] of elementwise kernels could be [one kernel|one kernel each]",
           {count(shown)});
   finding.action = say("torch.compile the function that holds them");
+  const auto largest = std::max_element(
+      groups.begin(), groups.end(),
+      [](const auto& a, const auto& b) { return a.second.saved_ns < b.second.saved_ns; });
+  if (largest == groups.end() || !is_compiled_to_operators(facts, largest->second.op))
+    return finding;
+  finding.try_next = {
+      "the largest chain is in a region of torch.compile, and no kernel of the trace was "
+      "generated: "
+      "backend=\"inductor\", the default, writes one kernel for a chain; eager and aot_eager are "
+      "for "
+      "finding bugs"};
+  finding.action = say("It is compiled without generated kernels: use backend=\"inductor\"");
   return finding;
 }
 

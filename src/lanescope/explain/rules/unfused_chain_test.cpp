@@ -46,6 +46,25 @@ TEST(UnfusedChainTest, NamesTheWaitsItCountsAndTheSumIsWhatItPromises) {
   EXPECT_EQ(finding->verdict.values.back().integer, finding->at_stake_ns);
 }
 
+// Compiled by a backend that calls ATen's operators; or Inductor has fused what it could.
+TEST(UnfusedChainTest, KnowsCompiledCodeWithoutGeneratedKernels) {
+  const auto action = [](const char* range, std::string_view other) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.name = other, .us = 300}).begin(range).pass(1);
+      program.launch(elementwise("aten::mul", 30)).launch(elementwise("aten::add", 30));
+      program.pass(1).end().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "unfused-chain");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("Torch-Compiled Region: 0/0", "gemm"), ::testing::HasSubstr("inductor"));
+  EXPECT_THAT(action("Torch-Compiled Region: 0/0", "triton_poi_fused_add_0"),
+              ::testing::Not(::testing::HasSubstr("inductor")));
+  EXPECT_THAT(action("my part", "gemm"), ::testing::Not(::testing::HasSubstr("inductor")));
+}
+
 TEST(UnfusedChainTest, SaysNothingOfWaitsWhereThereAreNone) {
   const auto finding = find_by_rule(
       after_matmul({elementwise("aten::mul", 30), elementwise("aten::add", 20)}).trace(),
