@@ -76,14 +76,6 @@ OwnFrame own_frame(const Trace& trace, SliceId slice) {
 
 }  // namespace
 
-bool is_of_library(std::string_view frame) {
-  for (const std::string_view part :
-       {"torch/", "torch\\", "site-packages", "dist-packages", "numpy/", "<built-in", "<string>",
-        "contextlib.py", "threading.py"})
-    if (frame.find(part) != std::string_view::npos) return true;
-  return false;
-}
-
 std::string python_line(const Trace& trace, std::span<const SliceId> outward) {
   for (const SliceId up : outward)
     if (const auto stack = trace.slice_args(up).text(ArgKey::kCallStack)) {
