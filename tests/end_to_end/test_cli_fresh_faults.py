@@ -12,7 +12,7 @@ DATA = SOURCE / "tests/data/fresh_faults"
 
 @pytest.fixture
 def screen(run):
-    return lambda name: re.sub(r"\s+", " ", run("explain", str(DATA / f"{name}.torch.json.gz")).out)
+    return lambda name, by="torch": re.sub(r"\s+", " ", run("explain", str(DATA / f"{name}.{by}.json.gz")).out)
 
 
 def test_sums_that_sort_because_they_are_deterministic(screen):
@@ -40,3 +40,9 @@ def test_two_models_of_one_shape_are_two_models(screen):
 
 def test_code_that_the_gpu_waits_for_is_named(screen):
     assert "built-in compress" in screen("frames_compressed_in_the_loop.bad")
+
+
+def test_a_thread_that_holds_pythons_lock_is_told_by_the_length_of_the_gaps(screen):
+    said = screen("thread_of_python.bad", "lanescope")
+    assert "Do first 1. Another thread probably holds Python's lock (GIL)" in said
+    assert "process" in said
