@@ -182,14 +182,95 @@ void CallTree::find_units() {
       };
       step = step_at(first);
       while (end < sequence.units.size() && step_at(end) == step) ++end;
-      fold(sequence, first, end);
+      fold(thread, sequence, first, end);
       first = end;
     }
-    for (std::size_t unit = 0; unit < sequence.units.size(); ++unit) make_leaf(sequence, unit);
+  }
+  find_backward_rounds();
+  for (const bool of_autograd : {false, true})  // its loops may lie in those of others
+    for (auto& [thread, sequence] : sequences_)
+      if (is_of_autograd(sequence) == of_autograd)
+        for (std::size_t unit = 0; unit < sequence.units.size(); ++unit) make_leaf(sequence, unit);
+}
+
+bool CallTree::is_of_autograd(const Sequence& sequence) const {
+  return !sequence.units.empty() && is_backward(sequence.units.front());
+}
+
+std::vector<std::int64_t> CallTree::round_starts(const Loop& loop) const {
+  const Sequence& sequence = sequences_.at(loop.thread);
+  std::vector<std::int64_t> starts;
+  for (std::uint64_t round = 0; round < loop.rounds; ++round)
+    starts.push_back(trace_.start_ns(sequence.units[loop.first_unit + round * loop.cell.size()]));
+  return starts;
+}
+
+// One round of `backward` begins for each that begins of `loop`. Where the rounds are cut does not matter.
+bool CallTree::starts_rounds_of(const Loop& loop, const Loop& backward) const {
+  const auto starts = round_starts(loop), inner = round_starts(backward);
+  const auto before = [&](std::int64_t time) {
+    return std::lower_bound(starts.begin(), starts.end(), time) - starts.begin();
+  };
+  for (std::size_t i = 1; i < inner.size(); ++i)
+    if (before(inner[i]) != before(inner[i - 1]) + 1) return false;
+  return true;
+}
+
+// Autograd works on a thread of its own while the program's thread waits. A loop with a backward pass in
+// each round is one loop all the same.
+void CallTree::find_backward_rounds() {
+  constexpr std::size_t kMostLooked = 64;  // loops of as many rounds at the same time
+  std::map<std::uint64_t, std::vector<std::uint32_t>> by_rounds;
+  for (std::uint32_t l = 0; l < loops_.size(); ++l)
+    if (loops_[l].rounds >= kFewestLoopRounds && !is_of_autograd(sequences_.at(loops_[l].thread)))
+      by_rounds[loops_[l].rounds].push_back(l);
+  const auto end_of = [&](std::uint32_t l) { return trace_.start_ns(loops_[l].last); };
+  for (auto& [rounds, loops] : by_rounds)
+    std::stable_sort(loops.begin(), loops.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return end_of(a) < end_of(b); });
+  for (std::uint32_t b = 0; b < loops_.size(); ++b) {
+    Loop& backward = loops_[b];
+    if (backward.rounds < kFewestLoopRounds || !is_of_autograd(sequences_.at(backward.thread)))
+      continue;
+    const std::int64_t from = trace_.start_ns(backward.first), to = end_of(b);
+    // Where the first round differs a little, its calls are outside of the loop.
+    for (const std::uint64_t rounds : {backward.rounds, backward.rounds - 1, backward.rounds + 1}) {
+      const std::vector<std::uint32_t>& loops = by_rounds[rounds];
+      auto each =
+          std::lower_bound(loops.begin(), loops.end(), from,
+                           [&](std::uint32_t l, std::int64_t time) { return end_of(l) < time; });
+      for (std::size_t i = 0; i < kMostLooked && each != loops.end(); ++i, ++each) {
+        Loop& loop = loops_[*each];
+        if (loop.backward != Repeat::kNoRepeat || trace_.start_ns(loop.first) > to ||
+            !starts_rounds_of(loop, backward))
+          continue;
+        backward.started_by = *each;
+        loop.backward = b;
+        break;
+      }
+      if (backward.started_by != Repeat::kNoRepeat) break;
+    }
   }
 }
 
-void CallTree::fold(Sequence& sequence, std::size_t first, std::size_t end) {
+void CallTree::add_backward(const Loop& loop, CallNode& node) {
+  const Loop& backward = loops_[loop.backward];
+  const auto& units = sequences_.at(backward.thread).units;
+  const auto number_of = [&](std::size_t unit) {
+    return trace_.slice_args(units[unit]).integer(ArgKey::kSequenceNumber).value_or(-1);
+  };
+  node.cell_size += backward.cell.size();
+  node.has_backward = true;
+  // The nodes of one graph keep their numbers; a few of each round may be new, such as those of the row it takes.
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < backward.cell.size(); ++i) {
+    const std::int64_t number = number_of(backward.first_unit + i);
+    if (number >= 0 && number == number_of(backward.first_unit + backward.cell.size() + i)) ++same;
+  }
+  node.repeats_graph = same * 2 >= backward.cell.size();
+}
+
+void CallTree::fold(std::uint32_t thread, Sequence& sequence, std::size_t first, std::size_t end) {
   std::vector<std::uint32_t> symbols;
   for (std::size_t i = first; i < end; ++i) symbols.push_back(unit_symbol(sequence.units[i]));
   const std::vector<Repeat> repeats = analysis::find_repeats(symbols);
@@ -198,6 +279,8 @@ void CallTree::fold(Sequence& sequence, std::size_t first, std::size_t end) {
     const Repeat& repeat = repeats[r];
     Loop loop;
     loop.rounds = repeat.rounds;
+    loop.thread = thread;
+    loop.first_unit = static_cast<std::uint32_t>(first + repeat.first);
     loop.first = sequence.units[first + repeat.first];
     loop.last = sequence.units[first + repeat.end - 1];
     if (repeat.parent != Repeat::kNoRepeat) loop.parent = base + repeat.parent;
@@ -314,10 +397,15 @@ std::uint32_t CallTree::loop_node(std::uint32_t index, std::uint32_t parent) {
   node.rounds += loop.rounds;
   ++node.loops;
   node.cell_size = loop.cell.size();
+  if (loop.backward != Repeat::kNoRepeat) add_backward(loop, node);
   if (node.sizes.op.empty()) node.sizes = loop.sizes;
   node.has_large_products =
       node.has_large_products || std::any_of(loop.cell.begin(), loop.cell.end(), [&](SliceId unit) {
         return is_large_product(trace_, unit);
+      });
+  node.has_layers =
+      node.has_layers || std::any_of(loop.cell.begin(), loop.cell.end(), [&](SliceId unit) {
+        return is_backward(unit) || is_product(trace_.name(unit));
       });
   if (node.cell.empty()) node.cell = std::move(cell);
   return loop.node;
@@ -326,11 +414,17 @@ std::uint32_t CallTree::loop_node(std::uint32_t index, std::uint32_t parent) {
 void CallTree::make_leaf(Sequence& sequence, std::size_t unit) {
   const SliceId slice = sequence.units[unit];
   std::vector<std::uint32_t> loops;  // from the inside
-  for (std::uint32_t l = sequence.loop_of[unit]; l != Repeat::kNoRepeat; l = loops_[l].parent)
-    if (loops_[l].rounds >= kFewestLoopRounds) loops.push_back(l);
-  const auto containers = containers_of(slice);
   std::uint32_t node = 0;
-  std::size_t depth = containers.size();
+  for (std::uint32_t l = sequence.loop_of[unit]; l != Repeat::kNoRepeat; l = loops_[l].parent) {
+    if (loops_[l].started_by != Repeat::kNoRepeat) {
+      node = loops_[l].node = loops_[loops_[l].started_by].node;
+      break;
+    }
+    if (loops_[l].rounds >= kFewestLoopRounds) loops.push_back(l);
+  }
+  const bool is_inside = node != 0;  // of a loop of another thread
+  const auto containers = containers_of(slice);
+  std::size_t depth = is_inside ? 0 : containers.size();
   while (depth > 0) {
     const auto known = node_of_container_.find(raw(containers[depth - 1]));
     if (known != node_of_container_.end()) {

@@ -38,6 +38,9 @@ struct CallNode {
   std::vector<std::string> cell;
   SizeChange sizes;
   bool has_large_products = false;
+  bool has_layers = false;     // a product, norm or convolution, or a node of autograd
+  bool has_backward = false;   // as Owner
+  bool repeats_graph = false;  // as Owner
 };
 
 class CallTree {
@@ -65,17 +68,26 @@ class CallTree {
   };
   struct Loop {
     std::uint32_t parent = analysis::Repeat::kNoRepeat;
-    SliceId first{}, last{};  // units
+    std::uint32_t thread = 0, first_unit = 0;  // of its sequence
+    SliceId first{}, last{};                   // units
     std::uint64_t rounds = 0;
     std::vector<SliceId> cell;  // units of the first round
     std::uint32_t node = 0;     // 0: not made yet
     std::size_t depth = 0;      // containers outside of it
     SizeChange sizes;
+    // A loop of autograd's thread: the loop of which each round starts one of its rounds. And back.
+    std::uint32_t started_by = analysis::Repeat::kNoRepeat;
+    std::uint32_t backward = analysis::Repeat::kNoRepeat;
   };
 
   void find_outermost();
   void find_units();
-  void fold(Sequence& sequence, std::size_t first, std::size_t end);
+  void fold(std::uint32_t thread, Sequence& sequence, std::size_t first, std::size_t end);
+  bool is_of_autograd(const Sequence& sequence) const;
+  std::vector<std::int64_t> round_starts(const Loop& loop) const;
+  bool starts_rounds_of(const Loop& loop, const Loop& backward) const;
+  void find_backward_rounds();
+  void add_backward(const Loop& loop, CallNode& node);
   void make_leaf(Sequence& sequence, std::size_t unit);
   std::uint32_t loop_node(std::uint32_t loop, std::uint32_t parent);
   OwnerKind container_kind(SliceId slice);

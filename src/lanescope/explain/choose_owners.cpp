@@ -12,6 +12,8 @@ using simulate::PathKind;
 constexpr double kReplacesParent = 0.8;
 // A range of the CPU whose largest child has less than this is named as a whole.
 constexpr double kScattered = 0.4;
+// A loop of which loops inside it have so much is not named as a whole.
+constexpr double kOfInnerLoops = 0.33;
 
 bool is_mostly_cpu(const CallNode& node) {
   const auto of = [&](PathKind kind) { return node.time_ns[static_cast<std::size_t>(kind)]; };
@@ -46,7 +48,7 @@ class Chooser {
       case OwnerKind::kCall:
         return true;
       case OwnerKind::kLoop:
-        return is_mostly_cpu(node) || node.waits >= node.rounds;
+        return (is_mostly_cpu(node) || node.waits >= node.rounds) && !is_of_inner_loops(index);
       case OwnerKind::kStep:
         return false;
       case OwnerKind::kRange:
@@ -55,6 +57,16 @@ class Chooser {
       default:
         return is_mostly_cpu(node) && share(largest.total_ns, node.total_ns) < kScattered;
     }
+  }
+
+  // Does much of a loop belong to loops inside it that are no layers? They say more exactly what it is.
+  bool is_of_inner_loops(std::uint32_t index) const {
+    std::int64_t inner_ns = 0;
+    for (const std::uint32_t child : children_[index])
+      if (nodes_[child].kind == OwnerKind::kLoop && !nodes_[child].has_layers &&
+          nodes_[child].total_ns >= least_ns_)
+        inner_ns += nodes_[child].total_ns;
+    return share(inner_ns, nodes_[index].total_ns) >= kOfInnerLoops;
   }
 
   void choose(std::uint32_t index) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"
@@ -40,8 +41,45 @@ bool is_cost(const Explanation& explanation, const Finding& finding) {
          kLeastGain * static_cast<double>(explanation.gains->base().step_ns);
 }
 
+// Launches in general: a CUDA graph would spare them all, whatever makes them.
+bool is_of_all_launches(const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  return rule && (rule->fix == Fix::kCudaGraph || rule->same_time_as == Fix::kCudaGraph);
+}
+
+// A cost that names its cause comes before launches in general, unless it gains less than a third as much.
+void put_causes_before_launches(const Explanation& explanation, std::vector<std::size_t>& found) {
+  const std::vector<Finding>& findings = explanation.findings;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Finding& launches = findings[found[i]];
+    if (!is_of_all_launches(launches)) continue;
+    std::stable_partition(
+        found.begin() + static_cast<std::ptrdiff_t>(i), found.end(), [&](std::size_t other) {
+          const Finding& cause = findings[other];
+          return cause.kind == FindingKind::kCost && !is_general(cause) &&
+                 !is_of_all_launches(cause) &&
+                 gain_ns(explanation, cause) * 3 >= gain_ns(explanation, launches);
+        });
+    return;
+  }
+}
+
+// Do owners that launch work hold three tenths of the step? Where they do not, as where the CPU communicates or reads
+// files, launching faster is no cure. Unknown owners may be launching.
+bool is_of_launching(const Facts& facts) {
+  const Owners* owners = step_owners(facts);
+  if (!owners) return true;
+  std::int64_t launching_ns = 0, known_ns = 0;
+  for (const Owner& owner : owners->owners) {
+    known_ns += owner.total_ns;
+    if (mechanism_of(owner) == Mechanism::kLaunching) launching_ns += owner.total_ns;
+  }
+  return (launching_ns + owners->total_ns - known_ns) * 10 >= owners->total_ns * 3;
+}
+
 // Findings that may be acted on, in their order, the bound at the place that its stake gives it.
-std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_start_of_program) {
+std::vector<std::size_t> candidates_of(const Facts& facts, const Explanation& explanation,
+                                       bool has_start_of_program) {
   const std::vector<Finding>& findings = explanation.findings;
   std::vector<std::size_t> found;
   std::int64_t largest_cost_ns = 0;
@@ -72,6 +110,10 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
         return findings[i].kind == FindingKind::kCost && !is_general(findings[i]) &&
                findings[i].at_stake_ratio >= kLeastShare;
       });
+  const auto is_host_bound = [&](std::size_t i) { return findings[i].rule == "host-bound"; };
+  if (found.size() > 1 && std::any_of(found.begin(), found.end(), is_host_bound) &&
+      !is_of_launching(facts))
+    std::erase_if(found, is_host_bound);
   const auto comes_before = [&](std::size_t a, std::size_t b) {
     const auto rank = [&](const Finding& each) {
       if (each.kind == FindingKind::kEnds) return 0;
@@ -84,6 +126,7 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
                : rank(left) == 2 && gain_ns(explanation, left) > gain_ns(explanation, right);
   };
   std::stable_sort(found.begin(), found.end(), comes_before);
+  put_causes_before_launches(explanation, found);
   return found;
 }
 
@@ -152,7 +195,9 @@ Sentence place_of_most_work(const Facts& facts) {
   const auto most = std::max_element(
       places.begin(), places.end(),
       [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
-  return most == places.end() ? Sentence{} : most->second.second;
+  // A few of nine pieces are no place of a whole step.
+  return most == places.end() || most->second.first * 2 < kPieces ? Sentence{}
+                                                                  : most->second.second;
 }
 
 // Does the sentence name this place already, as "aten::item makes the CPU wait" does?
@@ -164,6 +209,9 @@ bool names(const Sentence& sentence, const Sentence& place) {
 }
 
 Sentence place_of(const Facts& facts, const Finding& finding) {
+  // Its evidence is where a step begins, or what prevents a graph.
+  if (is_of_all_launches(finding))
+    return facts.main_device ? place_of_most_work(facts) : Sentence{};
   // What the CPU did meanwhile is no cause: an operator of it would mislead.
   const bool is_bound = finding.kind == FindingKind::kBound;
   const PlaceDetail detail = is_bound ? PlaceDetail::kNoOperators : PlaceDetail::kOperators;
@@ -228,7 +276,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
   std::vector<Suggestion> chosen;
   const std::int64_t wall_ns = facts.per_step(facts.steady_wall_ns());
   const std::vector<std::size_t> candidates = candidates_of(
-      explanation, facts.steps.found && facts.selection.steady.size() >= kEnoughSteps);
+      facts, explanation, facts.steps.found && facts.selection.steady.size() >= kEnoughSteps);
   for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||
@@ -287,7 +335,7 @@ std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
         takers.push_back(
             {owner_sentence(facts, owner), facts.per_step(owner.total_ns),
              static_cast<double>(owner.total_ns) / static_cast<double>(owners->total_ns),
-             owner.example});
+             owner.example, owner.kind == OwnerKind::kStep, owner_name(facts, owner)});
     return takers;
   }
   if (facts.main_device) return largest_kernels(facts);

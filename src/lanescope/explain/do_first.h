@@ -52,6 +52,8 @@ struct TimeTaker {
   std::int64_t per_step_ns = 0;
   double ratio = 0;                  // of a step's wall
   SliceId example = kNone<SliceId>;  // an event of it; kNone: none
+  bool is_whole_step = false;        // the step, or what is left of it: nothing that has a name
+  Sentence name = {};                // of an owner: the beginning of `what`
 };
 std::vector<TimeTaker> largest_time_takers(const Facts& facts);
 // Kernels by readable name with where they come from, as above. Empty: no GPU.

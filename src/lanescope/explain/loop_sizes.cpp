@@ -38,14 +38,6 @@ std::vector<std::int64_t> changing_sizes(const std::vector<Sizes>& shapes) {
   return sizes;
 }
 
-bool is_product(std::string_view op) {
-  static constexpr std::array<std::string_view, 11> kProducts = {
-      "aten::linear",     "aten::matmul",     "aten::mm",        "aten::addmm",
-      "aten::bmm",        "aten::conv1d",     "aten::conv2d",    "aten::conv3d",
-      "aten::layer_norm", "aten::batch_norm", "aten::group_norm"};
-  return std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end();
-}
-
 bool is_even_growth(const std::vector<std::int64_t>& sizes) {
   const std::int64_t by = sizes[1] - sizes[0];
   for (std::size_t i = 1; i < sizes.size(); ++i)
@@ -54,6 +46,14 @@ bool is_even_growth(const std::vector<std::int64_t>& sizes) {
 }
 
 }  // namespace
+
+bool is_product(std::string_view op) {
+  static constexpr std::array<std::string_view, 11> kProducts = {
+      "aten::linear",     "aten::matmul",     "aten::mm",        "aten::addmm",
+      "aten::bmm",        "aten::conv1d",     "aten::conv2d",    "aten::conv3d",
+      "aten::layer_norm", "aten::batch_norm", "aten::group_norm"};
+  return std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end();
+}
 
 SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::uint32_t rounds,
                        std::uint32_t round_size) {
@@ -102,7 +102,8 @@ bool is_large_product(const Trace& trace, SliceId call) {
   if (!is_product(op)) return false;
   if (op.starts_with("aten::conv")) return true;
   const auto shape = first_shape(trace, call);
-  if (!shape || shape->size() < 2) return false;
+  if (!shape) return true;  // without recorded shapes: more likely a layer than one sample
+  if (shape->size() < 2) return false;
   double rows = 1;
   for (std::size_t k = 0; k + 1 < shape->size(); ++k) rows *= static_cast<double>((*shape)[k]);
   return rows >= kManyRows;

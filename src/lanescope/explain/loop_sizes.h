@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "lanescope/explain/owners.h"
 #include "lanescope/model/trace.h"
@@ -15,7 +16,11 @@ namespace lanescope::explain {
 SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::uint32_t rounds,
                        std::uint32_t round_size);
 
-// A product, norm or convolution of eight rows or more: a layer of a model rather than one sample.
+// An operator of a model's layers: a product, a norm or a convolution.
+bool is_product(std::string_view op);
+
+// A product, norm or convolution of eight rows or more, or of unknown size: a layer of a model rather than one
+// sample.
 bool is_large_product(const Trace& trace, SliceId call);
 
 }  // namespace lanescope::explain

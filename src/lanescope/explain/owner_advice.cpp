@@ -6,10 +6,9 @@
 
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/loop_remedies.h"
 #include "lanescope/explain/owner_counts.h"
-#include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_mechanism.h"
-#include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/sentences.h"
 
@@ -52,11 +51,6 @@ const rules::OperatorAdvice* known_inside_part(const Facts& facts, const Owner& 
   return nullptr;
 }
 
-// Calls that take longer have work of their own: one call for all would not be shorter.
-constexpr std::int64_t kLongestBatchedNs = 500'000;
-// More Python between two calls than this is work of its own, which fewer calls would not spare.
-constexpr std::int64_t kLongestCodeBetweenNs = 50'000;
-
 bool has_category(const Trace& trace, CategoryKind kind) {
   return std::any_of(trace.categories().begin(), trace.categories().end(),
                      [&](const Category& each) { return each.kind == kind; });
@@ -72,46 +66,10 @@ bool has_stacks(const Trace& trace) {
   return false;
 }
 
-// May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
-bool could_be_batched(const Facts& facts, const Owner& owner) {
-  if (owner.kind != OwnerKind::kLoop || owner.loops == 0 || owner.cell_size > 24 ||
-      owner.has_large_products || !facts.steps.marked)
-    return false;
-  // Compiled code and other regions of their own do not join.
-  if (!std::all_of(owner.cell.begin(), owner.cell.end(),
-                   [](const std::string& each) { return each.starts_with("aten::"); }))
-    return false;
-  if (std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& each) {
-        return each.find("Backward") != std::string::npos;
-      }))
-    return false;
-  const Mechanism mechanism = mechanism_of(owner);
-  if (mechanism != Mechanism::kLaunching && mechanism != Mechanism::kCpuWork &&
-      mechanism != Mechanism::kCode)
-    return false;
-  if (mechanism == Mechanism::kCode &&
-      (!owner.frame.empty() || mean(owner.code_ns, owner.work.calls) > kLongestCodeBetweenNs))
-    return false;
-  const std::uint64_t rounds = owner.rounds / owner.loops;
-  // Few and long rounds are more likely the layers of a model.
-  return rounds >= 8 && a_step(facts, owner.work.calls) >= rounds &&
-         mean(owner.cpu_ns(), owner.work.calls) <= kLongestBatchedNs;
-}
-
 // Of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
 Sentence remedy_text(const Facts& facts, const Owner& owner) {
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
-  if (Sentence remedy = remedy_of_rounds(facts, owner); !remedy.pattern.empty()) return remedy;
-  if (mechanism_of(owner) == Mechanism::kCode)
-    if (Sentence remedy = remedy_of_frame(owner); !remedy.pattern.empty()) return remedy;
-  if (could_be_batched(facts, owner)) {
-    const std::uint64_t calls = a_step(facts, owner.work.calls);
-    return say(
-        facts,
-        "If no round needs the one before it: batch all rounds, {} [call|calls] instead of {}",
-        {count(calls / (owner.rounds / owner.loops)), count(calls)});
-  }
-  return {};
+  return remedy_of_loop(facts, owner);
 }
 
 }  // namespace

@@ -21,8 +21,9 @@ bool differentiates_twice(const Owner& owner) { return has_in_round(owner, "Back
 
 // Rounds with a forward and a backward pass each.
 bool is_micro_batches(const Owner& owner) {
-  return owner.kind == OwnerKind::kLoop && has_in_round(owner, "AccumulateGrad") &&
-         has_in_round(owner, "aten::");
+  return owner.kind == OwnerKind::kLoop &&
+         (owner.has_backward ||
+          (has_in_round(owner, "AccumulateGrad") && has_in_round(owner, "aten::")));
 }
 
 // Of the loop, or of an operator that is reported apart from the loop around it.
@@ -82,6 +83,10 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
     return say(
         "If no round needs the one before it: pad to one size, or group equal sizes, and make one "
         "call");
+  if (owner.has_backward && owner.repeats_graph)
+    return say(
+        "The rounds go back over one graph: make one call of them, with "
+        "autograd.grad(is_grads_batched=True), torch.func.jacrev or vmap");
   if (is_micro_batches(owner))
     return say("Each round has a backward pass: take larger micro batches where memory allows");
   if (!facts.main_device && copies_layouts(owner))

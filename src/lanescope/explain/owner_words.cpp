@@ -47,6 +47,9 @@ Sentence loop_text(const Facts& facts, const Owner& owner) {
   for (std::size_t i = 0; named == 0 && i < owner.cell.size() && i < kNamesOfARound; ++i)
     append(text, say(i == 0 ? "{}" : ", {}", {name(owner.cell[i])}));
   append(text, say(owner.cell_size > kNamesOfARound ? ", ...)" : ")"));
+  if (owner.has_backward)
+    append(text, say(owner.repeats_graph ? ", each with a backward pass over the same graph"
+                                         : ", each with a backward pass"));
   return text;
 }
 
@@ -130,10 +133,15 @@ Sentence place_text(const Facts& facts, const Owner& owner) {
 
 }  // namespace
 
-Sentence owner_text(const Facts& facts, const Owner& owner) {
+Sentence owner_name(const Facts& facts, const Owner& owner) {
   Sentence text = plain_text(facts, owner);
   if (owner.is_rest && owner.kind != OwnerKind::kStep)
     text.pattern = "other parts of " + text.pattern;
+  return text;
+}
+
+Sentence owner_text(const Facts& facts, const Owner& owner) {
+  Sentence text = owner_name(facts, owner);
   const bool says_line = owner.kind == OwnerKind::kLine ||
                          (owner.kind == OwnerKind::kCode && owner.around_kind == OwnerKind::kLine);
   if (!owner.around.empty() && !says_line) append(text, place_text(facts, owner));

@@ -6,7 +6,9 @@
 
 namespace lanescope::explain {
 
-// "64 x aten::mm, in range forward"
+// "64 x aten::mm", "a loop of 64 x aten::mm"
+Sentence owner_name(const Facts& facts, const Owner& owner);
+// With its place: "64 x aten::mm, in range forward"
 Sentence owner_text(const Facts& facts, const Owner& owner);
 // With its mechanism: "64 x aten::mm, in range forward: launching: ..."
 Sentence owner_sentence(const Facts& facts, const Owner& owner);

@@ -74,6 +74,9 @@ class OwnerFinder {
         owner.cell_size = each.cell_size;
         owner.sizes = each.sizes;
         owner.has_large_products = each.has_large_products;
+        owner.has_layers = each.has_layers;
+        owner.has_backward = each.has_backward;
+        owner.repeats_graph = each.repeats_graph;
       }
       if (up == index || each.kind == OwnerKind::kLoop) continue;
       if (owner.around.empty()) owner.around_kind = each.kind;
@@ -133,7 +136,8 @@ class OwnerFinder {
         if (owner.kind == OwnerKind::kCode) code_.add(index, piece);
         if (owner.kind == OwnerKind::kLoop) code_.add_frames(index, piece);
       }
-      if (piece.slice != kNone<SliceId> && time > longest[index]) {
+      if (piece.slice != kNone<SliceId> && time > longest[index] &&
+          !(owner.has_backward && is_of_backward(piece.slice))) {
         longest[index] = time;
         owner.example = piece.slice;
       }
@@ -143,6 +147,14 @@ class OwnerFinder {
       std::int64_t& most = result_.owners[key.first].most_in_a_step_ns;
       most = std::max(most, time);
     }
+  }
+
+  // Of a loop with a backward pass in each round, the program's own calls have a place in it.
+  bool is_of_backward(SliceId slice) const {
+    for (slice = cpu_side(facts_, slice); slice != kNone<SliceId>;
+         slice = facts_.nesting.parent[raw(slice)])
+      if (facts_.trace->name(slice).starts_with("autograd::engine::")) return true;
+    return false;
   }
 
   void add_parts() {

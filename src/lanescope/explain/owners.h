@@ -107,6 +107,9 @@ struct Owner {
   std::uint64_t cell_size = 0;    // calls of one round
   SizeChange sizes;
   bool has_large_products = false;  // rounds with a product of many rows, as a model's layers are
+  bool has_layers = false;          // rounds with a product, norm, convolution or node of autograd
+  bool has_backward = false;        // each round starts a backward pass on autograd's thread,
+  bool repeats_graph = false;       // which goes over the same nodes each time
   std::int64_t of(simulate::PathKind kind_of_time) const {
     return time_ns[static_cast<std::size_t>(kind_of_time)];
   }

@@ -42,14 +42,14 @@ class Screen {
     for (const std::string& line : damage_lines(explanation_)) out_ += wrapped("", line, width_);
     write_wall();
     const std::vector<Suggestion> first = explain::do_first(facts_, explanation_);
-    const std::size_t after_wall = out_.size();
-    if (first.empty())
+    if (first.empty()) {
       write_nothing_to_do();
-    else
-      write_first(first);
-    if (!first.empty()) write_owners();
-    write_rest(first);
-    if (!first.empty()) insert_largest_kernels(after_wall);
+      write_rest(first);
+      return std::move(out_);
+    }
+    const std::size_t after_wall = out_.size();
+    write_rest(write_causes(first));
+    insert_largest_kernels(after_wall);
     return std::move(out_);
   }
 
@@ -86,19 +86,69 @@ class Screen {
                         filled == 0 ? "" : "  " + std::string(filled, '#'));
   }
 
-  void write_first(const std::vector<Suggestion>& first) {
+  std::string suggestion_lines(const Suggestion& suggestion, std::size_t number) const {
+    const std::string gain = gain_text(suggestion);
+    std::string verdict = rounded_sentence(suggestion.verdict);
+    if (verdict.ends_with('.')) verdict.pop_back();
+    const std::string start = fmt::format("{}. ", number);
+    return (gain.empty() ? wrapped(start, verdict, width_) : with_gain(start, verdict, gain)) +
+           wrapped("   ", action_text(suggestion), width_);
+  }
+
+  static bool names_owner(const Suggestion& suggestion, const explain::TimeTaker& taker) {
+    const std::string owner = rounded_sentence(taker.name);
+    return !owner.empty() && rounded_sentence(suggestion.verdict).find(owner) != std::string::npos;
+  }
+
+  // What to do, and who holds the time, whatever the findings say of it. Both have their first entry;
+  // then comes what matters more, as long as there is room. Returns the suggestions that are shown.
+  std::vector<Suggestion> write_causes(const std::vector<Suggestion>& first) {
+    // The rest on up to two lines after a blank one; a blank line and a title above each list.
+    constexpr std::size_t kRest = 3, kTitle = 2;
+    std::vector<std::string> suggestions, owners;
+    for (const Suggestion& each : first)
+      suggestions.push_back(suggestion_lines(each, suggestions.size() + 1));
+    const std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts_);
+    for (const explain::TimeTaker& taker : takers) owners.push_back(taker_line(taker));
+
+    const std::size_t used = line_count(out_) + kRest + kTitle + line_count(suggestions.front());
+    std::size_t room = used < kScreenLines ? kScreenLines - used : 0;
+    std::size_t shown = 1, shown_owners = 0;
+    const auto fits = [&](std::size_t lines) {
+      if (lines > room) return false;
+      room -= lines;
+      return true;
+    };
+    const auto add_suggestions = [&](double least_ratio) {
+      while (shown < first.size() && first[shown].gain_ratio >= least_ratio &&
+             fits(line_count(suggestions[shown])))
+        ++shown;
+    };
+    // "All other parts" names nobody, and what the first suggestion names is told.
+    const bool is_named = !takers.empty() && !takers.front().is_whole_step &&
+                          !names_owner(first.front(), takers.front());
+    if (is_named) add_suggestions(takers.front().ratio);
+    if (is_named && fits(kTitle + line_count(owners.front()))) ++shown_owners;
+    add_suggestions(0);
+    const std::vector<Suggestion> chosen(first.begin(),
+                                         first.begin() + static_cast<std::ptrdiff_t>(shown));
+    std::string together = together_text(explanation_, chosen);
+    if (!together.empty()) together = wrapped("", together, width_);
+    if (!fits(line_count(together))) together.clear();
+    while (shown_owners < owners.size() &&
+           fits((shown_owners == 0 ? kTitle : 0) + line_count(owners[shown_owners])))
+      ++shown_owners;
+
     out_ += fmt::format("\n{}\n", bold("Do first"));
-    std::size_t number = 0;
-    for (const Suggestion& each : first) {
-      const std::string gain = gain_text(each);
-      std::string verdict = rounded_sentence(each.verdict);
-      if (verdict.ends_with('.')) verdict.pop_back();
-      const std::string start = fmt::format("{}. ", ++number);
-      out_ += gain.empty() ? wrapped(start, verdict, width_) : with_gain(start, verdict, gain);
-      out_ += wrapped("   ", action_text(each), width_);
+    for (std::size_t i = 0; i < shown; ++i) out_ += suggestions[i];
+    out_ += together;
+    if (shown_owners > 0) {
+      out_ += fmt::format("\n{}\n",
+                          bold(facts_.steps.marked ? "Who holds the step" : "Who holds the time"));
+      for (std::size_t i = 0; i < shown_owners; ++i) out_ += owners[i];
+      write_owner_advice(shown_owners, room);
     }
-    if (const std::string together = together_text(explanation_, first); !together.empty())
-      out_ += wrapped("", together, width_);
+    return chosen;
   }
 
   // With the gain right-aligned on the first line; the lines below have the whole width.
@@ -120,26 +170,7 @@ class Screen {
     if (line_count(out_) + line_count(lines) <= kScreenLines) out_.insert(place, lines);
   }
 
-  // Who holds the time, whatever the findings say of it.
-  void write_owners() {
-    std::string lines;
-    std::size_t shown_owners = 0;
-    // A title, the rest on up to two lines, and blank lines.
-    constexpr std::size_t kKept = 5;
-    const auto shown = line_count(out_);
-    std::size_t room = shown + kKept < kScreenLines ? kScreenLines - shown - kKept : 0;
-    for (const explain::TimeTaker& taker : explain::largest_time_takers(facts_)) {
-      const std::string line = taker_line(taker);
-      const auto height = line_count(line);
-      if (height > room) break;
-      room -= height;
-      lines += line;
-      ++shown_owners;
-    }
-    if (lines.empty()) return;
-    out_ += fmt::format("\n{}\n",
-                        bold(facts_.steps.marked ? "Who holds the step" : "Who holds the time"));
-    out_ += lines;
+  void write_owner_advice(std::size_t shown_owners, std::size_t room) {
     const explain::Owner* owner = owner_with_remedy(facts_, shown_owners);
     if (!owner) return;
     const std::string advice = rounded_sentence(explain::advice_text(facts_, *owner));

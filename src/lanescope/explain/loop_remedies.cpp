@@ -1,0 +1,147 @@
+#include "lanescope/explain/loop_remedies.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/owner_frames.h"
+#include "lanescope/explain/owner_mechanism.h"
+#include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/sentences.h"
+
+namespace lanescope::explain {
+namespace {
+
+constexpr std::string_view kAccumulate =
+    "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+
+// Calls that take longer have work of their own: one call for all would not be shorter.
+constexpr std::int64_t kLongestBatchedNs = 500'000;
+// More Python between two calls than this is work of its own, which fewer calls would not spare.
+constexpr std::int64_t kLongestCodeBetweenNs = 50'000;
+constexpr std::uint64_t kMostCallsOfARound = 24, kFewestRounds = 8;
+// A loop of fewer rounds that runs again and again, such as over the samples of a batch in each layer.
+constexpr std::uint64_t kFewestRoundsOfMany = 4, kManyRounds = 24;
+
+bool all_of_cell(const Owner& owner, bool (*holds)(std::string_view)) {
+  return std::all_of(owner.cell.begin(), owner.cell.end(),
+                     [&](const std::string& each) { return holds(each); });
+}
+
+bool is_node(std::string_view op) { return op.find("Backward") != std::string_view::npos; }
+bool is_aten(std::string_view op) { return op.starts_with("aten::") && !is_node(op); }
+
+bool is_mostly_cpu(const Owner& owner) {
+  const Mechanism mechanism = mechanism_of(owner);
+  return mechanism == Mechanism::kLaunching || mechanism == Mechanism::kCpuWork ||
+         mechanism == Mechanism::kCode;
+}
+
+std::uint64_t rounds_of(const Owner& owner) {
+  return owner.rounds / std::max<std::uint64_t>(1, owner.loops);
+}
+
+bool has_many_rounds(const Facts& facts, const Owner& owner) {
+  const std::uint64_t rounds = rounds_of(owner);
+  return rounds >= kFewestRounds || (!owner.has_layers && rounds >= kFewestRoundsOfMany &&
+                                     a_step(facts, owner.rounds) >= kManyRounds);
+}
+
+// Compiled code and other regions of their own do not join.
+bool is_short_loop(const Facts& facts, const Owner& owner) {
+  return owner.kind == OwnerKind::kLoop && owner.loops > 0 && facts.steps.marked &&
+         owner.cell_size <= kMostCallsOfARound && has_many_rounds(facts, owner) &&
+         is_mostly_cpu(owner) && all_of_cell(owner, is_aten);
+}
+
+// May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
+bool could_be_batched(const Facts& facts, const Owner& owner) {
+  if (!is_short_loop(facts, owner) || owner.has_large_products || owner.has_backward) return false;
+  if (mechanism_of(owner) == Mechanism::kCode &&
+      (!owner.frame.empty() || mean(owner.code_ns, owner.work.calls) > kLongestCodeBetweenNs))
+    return false;
+  // Few and long rounds are more likely the layers of a model.
+  return a_step(facts, owner.work.calls) >= rounds_of(owner) &&
+         mean(owner.cpu_ns(), owner.work.calls) <= kLongestBatchedNs;
+}
+
+Sentence batch_text(const Facts& facts, const Owner& owner) {
+  const std::uint64_t calls = a_step(facts, owner.work.calls);
+  Sentence text = say(
+      facts, "If no round needs the one before it: batch all rounds, {} [call|calls] instead of {}",
+      {count(calls / rounds_of(owner)), count(calls)});
+  // Without a GPU there is nothing to launch at once.
+  if (facts.main_device) append(text, say("; else torch.compile its body, or use a CUDA graph"));
+  return text;
+}
+
+// "aten::add_" and "AddBackward0": one begins with the other.
+bool is_node_of(std::string_view node, std::string_view op) {
+  if (op.starts_with("aten::")) op.remove_prefix(6);
+  std::string letters;
+  for (const char c : op)
+    if (c != '_') letters += c;
+  return node.size() > letters.size() &&
+         std::equal(letters.begin(), letters.end(), node.begin(), [](char a, char b) {
+           return std::tolower(static_cast<unsigned char>(a)) ==
+                  std::tolower(static_cast<unsigned char>(b));
+         });
+}
+
+}  // namespace
+
+std::uint64_t gradients_of_a_step(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::uint64_t found = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && trace.name(SliceId{i}) == kAccumulate &&
+        inside(windows, trace.start_ns(SliceId{i})))
+      ++found;
+  return (found + step_count(facts) / 2) / step_count(facts);
+}
+
+bool is_over_parameters(const Facts& facts, const Owner& owner, std::uint64_t gradients) {
+  if (!is_short_loop(facts, owner) || owner.has_layers || owner.has_backward) return false;
+  const std::uint64_t rounds = rounds_of(owner), loops = a_step(facts, owner.loops);
+  const auto fits = [&](std::uint64_t parameters) {
+    return rounds == parameters || rounds + 1 == parameters;
+  };
+  return fits(gradients) || (loops > 1 && gradients % loops == 0 && fits(gradients / loops));
+}
+
+const Owner* backward_of_loop(const Owners& owners, const Owner& owner) {
+  if (owner.kind != OwnerKind::kLoop) return nullptr;
+  for (const Owner& other : owners.owners) {
+    const std::uint64_t more = std::max(rounds_of(other), rounds_of(owner));
+    if (other.kind != OwnerKind::kLoop || more - std::min(rounds_of(other), rounds_of(owner)) > 1)
+      continue;
+    const bool is_its_backward =
+        std::all_of(other.cell.begin(), other.cell.end(), [&](const std::string& node) {
+          return is_node(node) && std::any_of(owner.cell.begin(), owner.cell.end(),
+                                              [&](const auto& op) { return is_node_of(node, op); });
+        });
+    if (is_its_backward && !other.cell.empty()) return &other;
+  }
+  return nullptr;
+}
+
+Sentence remedy_of_loop(const Facts& facts, const Owner& owner) {
+  if (Sentence remedy = remedy_of_rounds(facts, owner); !remedy.pattern.empty()) return remedy;
+  if (facts.main_device && is_over_parameters(facts, owner, gradients_of_a_step(facts))) {
+    const Owners* owners = step_owners(facts);
+    return owners && backward_of_loop(*owners, owner)
+               ? say("As many rounds as parameters: for a penalty on weights use the optimizer's "
+                     "weight_decay, else torch._foreach_* on the list of all")
+               : say("As many rounds as parameters: call torch._foreach_* once on the list of all "
+                     "of "
+                     "them");
+  }
+  if (mechanism_of(owner) == Mechanism::kCode)
+    if (Sentence remedy = remedy_of_frame(owner); !remedy.pattern.empty()) return remedy;
+  return could_be_batched(facts, owner) ? batch_text(facts, owner) : Sentence{};
+}
+
+}  // namespace lanescope::explain

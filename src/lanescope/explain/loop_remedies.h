@@ -1,0 +1,26 @@
+// What to change about a loop of calls: the advice that its rounds suggest, whatever the operators are.
+#pragma once
+#include <cstdint>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+#include "lanescope/explain/owners.h"
+
+namespace lanescope::explain {
+
+// Gradients that a step accumulates: as many as the parameters that it trains, once for each backward pass.
+// 0: no backward pass was recorded. O(slices).
+std::uint64_t gradients_of_a_step(const Facts& facts);
+
+// Has the loop a round for each parameter? Then it has as many rounds as there are gradients, or one less where
+// its first round differs, and no products. `gradients`: gradients_of_a_step().
+bool is_over_parameters(const Facts& facts, const Owner& owner, std::uint64_t gradients);
+
+// The nodes of autograd that the calls of a loop left behind run as a loop of as many rounds: aten::pow and
+// PowBackward0. Null: none, or not among the largest owners.
+const Owner* backward_of_loop(const Owners& owners, const Owner& owner);
+
+// Of a loop whose time is the CPU's. Empty: nothing that its rounds tell.
+Sentence remedy_of_loop(const Facts& facts, const Owner& owner);
+
+}  // namespace lanescope::explain

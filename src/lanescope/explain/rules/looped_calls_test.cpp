@@ -1,0 +1,128 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/owners.h"
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+constexpr char kAccumulate[] =
+    "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+
+struct Drawn {
+  int rounds = 20;
+  const char* first = "aten::mul";
+  const char* second = "aten::add";
+  int gradients = 0;      // that the step accumulates
+  bool waits = false;     // for the GPU, in each round
+  const char* dims = "";  // of both
+};
+
+// Four steps. A round is two operators of 10 us with a kernel of 1 us each.
+Trace drawn(const Drawn& loop) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int i = 0; i < loop.rounds; ++i) {
+      p.launch({.us = 1, .op = loop.first, .dims = loop.dims});
+      p.launch({.us = 1, .op = loop.second, .dims = loop.dims});
+      if (loop.waits) p.wait();
+    }
+    for (int i = 0; i < loop.gradients; ++i) p.cpu_op(kAccumulate, 1);
+    p.launch({.us = 5, .op = "aten::relu"});
+  });
+  return program.trace();
+}
+
+// 20 rounds of 20 us are 400 of about 410 us; one round has to stay, 380 can go. The edges of the
+// step move the path by a launch or two.
+TEST(LoopedCallsTest, AllRoundsButOneAreAtStake) {
+  const auto finding = find_by_rule(drawn({}), "looped-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), 380'000, 12'000);
+  EXPECT_NEAR(finding->at_stake_ratio, 380.0 / 411, 0.04);
+  EXPECT_THAT(finding->action.pattern, ::testing::StartsWith("If no round needs the one before"));
+  EXPECT_EQ(finding->action.values.at(0).integer, 2);   // calls for all rounds
+  EXPECT_EQ(finding->action.values.at(1).integer, 40);  // instead of
+  EXPECT_EQ(finding->arithmetic.at(1).values.at(0).integer, 40);
+  EXPECT_EQ(finding->arithmetic.at(1).values.at(1).integer, 41);
+}
+
+TEST(LoopedCallsTest, IsQuietForFewRoundsAndForWaits) {
+  EXPECT_FALSE(find_by_rule(drawn({.rounds = 6}), "looped-calls"));
+  EXPECT_FALSE(find_by_rule(drawn({.waits = true}), "looped-calls"));
+}
+
+// Loops that only take tensors apart, and the layers of a model, are not its business.
+TEST(LoopedCallsTest, IsQuietForIndexingAndForLayers) {
+  EXPECT_FALSE(
+      find_by_rule(drawn({.first = "aten::select", .second = "aten::copy_"}), "looped-calls"));
+  EXPECT_FALSE(find_by_rule(
+      drawn({.first = "aten::linear", .second = "aten::gelu", .dims = "[[64, 256], [256, 256]]"}),
+      "looped-calls"));
+}
+
+// A round for each parameter, or for each but the first, which differs.
+TEST(LoopedCallsTest, AsManyRoundsAsParameters) {
+  for (const int gradients : {20, 21}) {
+    const auto finding = find_by_rule(drawn({.gradients = gradients}), "looped-calls");
+    ASSERT_TRUE(finding);
+    EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("As many rounds as parameters"));
+  }
+  for (const int gradients : {19, 23}) {
+    const auto finding = find_by_rule(drawn({.gradients = gradients}), "looped-calls");
+    ASSERT_TRUE(finding);
+    EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("batch all rounds"));
+  }
+}
+
+// Each round calls autograd, whose thread launches one kernel while the program's waits: 10 us and
+// 20 us. `same_graph`: the nodes keep their number.
+Trace backward_in_each_round(bool same_graph) {
+  testing::Sketch sketch;
+  std::int64_t at = 1'000'000, correlation = 0;
+  const auto launched = [&](const char* op, std::int64_t tid, std::int64_t dur_ns,
+                            std::optional<std::int64_t> sequence) {
+    sketch.op(op, at, dur_ns, {.tid = tid, .sequence = sequence});
+    sketch.runtime("cudaLaunchKernel", at + 2'000, 5'000,
+                   {.tid = tid, .correlation = ++correlation});
+    sketch.kernel("k", at + 8'000, 1'000, {.correlation = correlation});
+    at += dur_ns;
+  };
+  for (int step = 0; step < 4; ++step) {
+    const std::int64_t begin = at;
+    for (int round = 0; round < 10; ++round) {
+      launched("aten::sum", 100, us(10), {});
+      launched("autograd::engine::evaluate_function: MulBackward0", 200, us(20),
+               same_graph ? step : 10 * step + round);
+    }
+    sketch.annotation("ProfilerStep#" + std::to_string(step + 1), begin, at - begin);
+  }
+  return sketch.trace();
+}
+
+TEST(LoopedCallsTest, ABackwardPassOnAutogradsThreadIsPartOfItsRound) {
+  const Trace trace = backward_in_each_round(true);
+  const auto facts = gather_facts(trace);
+  const Owner& loop = step_owners(*facts)->owners.at(0);
+  EXPECT_EQ(loop.kind, OwnerKind::kLoop);
+  EXPECT_TRUE(loop.has_backward);
+  EXPECT_TRUE(loop.repeats_graph);
+  EXPECT_EQ(loop.rounds, 10 * loop.loops);
+  EXPECT_EQ(loop.cell_size, 2u);
+  EXPECT_GT(loop.total_ns * 10, step_owners(*facts)->total_ns * 9);
+  const auto finding = find_by_rule(trace, "looped-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("is_grads_batched=True"));
+  const auto micro = find_by_rule(backward_in_each_round(false), "looped-calls");
+  ASSERT_TRUE(micro);
+  EXPECT_THAT(micro->action.pattern, ::testing::HasSubstr("larger micro batches"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
