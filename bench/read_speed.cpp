@@ -112,122 +112,149 @@ std::size_t on_demand(simdjson::ondemand::parser& parser, std::span<char> window
   return size;
 }
 
+// The trace as JSON text. A packed file is unpacked into a temporary file, which goes at the end.
+class Input {
+ public:
+  explicit Input(std::string given) : given_(std::move(given)), path_(given_) {
+    auto packed = codec::open_file(given_);
+    if (!packed) fail(packed.error().message);
+    auto unpacked = codec::open_unpacked(*std::move(packed));
+    if (!unpacked) fail(unpacked.error().message);
+    is_packed_ = (*unpacked)->packing() != codec::Packing::kPlain;
+    if (is_packed_) unpack(**unpacked);
+  }
+  ~Input() {
+    if (is_packed_) std::filesystem::remove(path_);
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  const std::string& given() const { return given_; }
+  const std::string& path() const { return path_; }
+  bool is_packed() const { return is_packed_; }
+  double megabytes() const { return static_cast<double>(std::filesystem::file_size(path_)) / 1e6; }
+
+ private:
+  void unpack(codec::ByteSource& source) {
+    path_ = (std::filesystem::temp_directory_path() /
+             ("lanescope_read_speed_" + std::to_string(getpid()) + ".json"))
+                .string();
+    std::FILE* file = std::fopen(path_.c_str(), "wb");
+    if (!file) fail("cannot write " + path_);
+    std::vector<char> buffer(1 << 20);
+    for (;;) {
+      const auto count = source.read(buffer);
+      if (!count) fail(count.error().message);
+      if (*count == 0) break;
+      if (std::fwrite(buffer.data(), 1, *count, file) != *count) fail("cannot write " + path_);
+    }
+    std::fclose(file);
+  }
+
+  std::string given_, path_;
+  bool is_packed_ = false;
+};
+
+// One line of the result, with the seconds of each round.
+struct Line {
+  Line(const char* title, std::function<void()> measured)
+      : name(title), work(std::move(measured)) {}
+  void measure() {
+    const Seconds seconds = timed(work);
+    wall.push_back(seconds.wall);
+    cpu.push_back(seconds.cpu);
+  }
+  void print(double megabytes) const {
+    std::printf("%-52s %9.1f %9.1f %9.1f %9.0f %10.0f\n", name, median(wall) * 1e3,
+                median(cpu) * 1e3, *std::min_element(wall.begin(), wall.end()) * 1e3,
+                megabytes / median(wall), megabytes / median(cpu));
+  }
+
+  const char* name;
+  std::function<void()> work;
+  std::vector<double> wall, cpu;
+};
+
+Trace read(const std::string& path, unsigned threads) {
+  format::ReadOptions options;
+  options.threads = threads;
+  auto result = format::read_trace(path, options);
+  if (!result) fail(result.error().message);
+  return *std::move(result);
+}
+
+// What lanescope does, on one thread and on all cores; each leaves its Trace in `trace`.
+std::vector<Line> lanescope_lines(const Input& input, Trace& trace) {
+  const unsigned all = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<Line> lines;
+  lines.emplace_back("lanescope: file to Trace, 1 thread", [&] { trace = read(input.path(), 1); });
+  lines.emplace_back("lanescope: file to Trace, all cores",
+                     [&, all] { trace = read(input.path(), all); });
+  if (!input.is_packed()) return lines;
+  lines.emplace_back("lanescope: packed file to Trace, 1 thread",
+                     [&] { trace = read(input.given(), 1); });
+  lines.emplace_back("lanescope: packed file to Trace, all cores",
+                     [&, all] { trace = read(input.given(), all); });
+  return lines;
+}
+
+// What the lines of the floors and the peer need; it must live longer than they do.
+struct PeerState {
+  std::vector<char> copied = std::vector<char>(1 << 20);
+  codec::JsonIndex index;
+  simdjson::ondemand::parser parser;
+};
+
+void add_peers(std::vector<Line>& lines, const std::string& path, PeerState& state) {
+  lines.emplace_back("floor: read() and memcpy() of the bytes", [&] {
+    for_each_window(path, [&](std::span<char> window) {
+      std::memcpy(state.copied.data(), window.data(), window.size());
+      sink += static_cast<unsigned char>(state.copied[window.size() / 2]);
+      return window.size();
+    });
+  });
+  lines.emplace_back("floor: read() of the bytes", [&] {
+    for_each_window(path, [](std::span<char> window) { return window.size(); });
+  });
+  lines.emplace_back("floor: read() and token positions", [&] {
+    for_each_window(path, [&](auto window) { return tokens_of(state.index, window); });
+  });
+  lines.emplace_back("peer: simdjson on-demand, ts and dur, keeps nothing", [&] {
+    sink = 0;
+    for_each_window(path, [&](auto window) { return on_demand(state.parser, window); });
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2 || argc > 3) fail("usage: read_speed TRACE [ROUNDS]");
-  const std::string given = argv[1];
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 11;
-  auto packed = codec::open_file(given);
-  if (!packed) fail(packed.error().message);
-  auto unpacked = codec::open_unpacked(*std::move(packed));
-  if (!unpacked) fail(unpacked.error().message);
-  std::string path = given;
-  const bool is_packed = (*unpacked)->packing() != codec::Packing::kPlain;
-  if (is_packed) {
-    path = (std::filesystem::temp_directory_path() /
-            ("lanescope_read_speed_" + std::to_string(getpid()) + ".json"))
-               .string();
-    std::FILE* file = std::fopen(path.c_str(), "wb");
-    if (!file) fail("cannot write " + path);
-    std::vector<char> buffer(1 << 20);
-    for (;;) {
-      const auto count = (*unpacked)->read(buffer);
-      if (!count) fail(count.error().message);
-      if (*count == 0) break;
-      if (std::fwrite(buffer.data(), 1, *count, file) != *count) fail("cannot write " + path);
-    }
-    std::fclose(file);
-  }
-  const double megabytes = static_cast<double>(std::filesystem::file_size(path)) / 1e6;
-
-  struct Line {
-    const char* name;
-    std::function<void()> work;
-    std::vector<double> wall, cpu;
-  };
-  Trace trace;
-  const unsigned all = std::max(1u, std::thread::hardware_concurrency());
-  const auto read = [&](const std::string& from, unsigned threads) {
-    format::ReadOptions options;
-    options.threads = threads;
-    auto result = format::read_trace(from, options);
-    if (!result) fail(result.error().message);
-    trace = *std::move(result);
-  };
-  codec::JsonIndex index;
-  simdjson::ondemand::parser parser;
-  std::vector<Line> lines;
-  lines.push_back({"lanescope: file to Trace, 1 thread", [&] { read(path, 1); }, {}, {}});
-  lines.push_back({"lanescope: file to Trace, all cores", [&] { read(path, all); }, {}, {}});
-  if (is_packed) {
-    lines.push_back({"lanescope: packed file to Trace, 1 thread", [&] { read(given, 1); }, {}, {}});
-    lines.push_back(
-        {"lanescope: packed file to Trace, all cores", [&] { read(given, all); }, {}, {}});
-  }
-  std::vector<char> copied(1 << 20);
-  lines.push_back({"floor: read() and memcpy() of the bytes",
-                   [&] {
-                     for_each_window(path, [&](std::span<char> window) {
-                       std::memcpy(copied.data(), window.data(), window.size());
-                       sink += static_cast<unsigned char>(copied[window.size() / 2]);
-                       return window.size();
-                     });
-                   },
-                   {},
-                   {}});
-  lines.push_back(
-      {"floor: read() of the bytes",
-       [&] { for_each_window(path, [](std::span<char> window) { return window.size(); }); },
-       {},
-       {}});
-  lines.push_back(
-      {"floor: read() and token positions",
-       [&] { for_each_window(path, [&](auto window) { return tokens_of(index, window); }); },
-       {},
-       {}});
-  lines.push_back({"peer: simdjson on-demand, ts and dur, keeps nothing",
-                   [&] {
-                     sink = 0;
-                     for_each_window(path, [&](auto window) { return on_demand(parser, window); });
-                   },
-                   {},
-                   {}});
-  read(path, 1);  // page cache, and the peak before the peers run
+  const Input input(argv[1]);
+  Trace trace = read(input.path(), 1);  // page cache, and the peak before the peers run
   const double peak = peak_megabytes();
-  for (int round = 0; round < rounds; ++round) {
-    for (Line& line : lines) {
-      const Seconds seconds = timed(line.work);
-      line.wall.push_back(seconds.wall);
-      line.cpu.push_back(seconds.cpu);
-    }
-  }
-  std::vector<double> write_cpu, write_wall;
+
+  PeerState state;
+  std::vector<Line> lines = lanescope_lines(input, trace);
+  add_peers(lines, input.path(), state);
+  for (int round = 0; round < rounds; ++round)
+    for (Line& line : lines) line.measure();
+
   double text_megabytes = 0;
-  for (int round = 0; round < rounds; ++round) {
-    const Seconds seconds = timed([&] {
-      const auto stats = format::write_kineto_json(trace, "/dev/null");
-      if (!stats) fail(stats.error().message);
-      text_megabytes = static_cast<double>(stats->text_bytes) / 1e6;
-    });
-    write_wall.push_back(seconds.wall);
-    write_cpu.push_back(seconds.cpu);
-  }
-  if (is_packed) std::filesystem::remove(path);
+  Line write("lanescope: Trace to JSON text (/dev/null)", [&] {
+    const auto stats = format::write_kineto_json(trace, "/dev/null");
+    if (!stats) fail(stats.error().message);
+    text_megabytes = static_cast<double>(stats->text_bytes) / 1e6;
+  });
+  for (int round = 0; round < rounds; ++round) write.measure();
 
   const auto events = static_cast<double>(std::max<std::uint64_t>(trace.import_stats().events, 1));
   std::printf("%.1f MB of JSON, %.0f events, %zu slices; medians of %d interleaved rounds\n",
-              megabytes, events, trace.slices().size(), rounds);
+              input.megabytes(), events, trace.slices().size(), rounds);
   std::printf("%-52s %9s %9s %9s %9s %10s\n", "", "wall ms", "cpu ms", "best ms", "MB/s",
               "MB/s cpu");
-  for (const Line& line : lines)
-    std::printf("%-52s %9.1f %9.1f %9.1f %9.0f %10.0f\n", line.name, median(line.wall) * 1e3,
-                median(line.cpu) * 1e3, *std::min_element(line.wall.begin(), line.wall.end()) * 1e3,
-                megabytes / median(line.wall), megabytes / median(line.cpu));
-  std::printf("%-52s %9.1f %9.1f %9.1f %9.0f %10.0f\n", "lanescope: Trace to JSON text (/dev/null)",
-              median(write_wall) * 1e3, median(write_cpu) * 1e3,
-              *std::min_element(write_wall.begin(), write_wall.end()) * 1e3,
-              text_megabytes / median(write_wall), text_megabytes / median(write_cpu));
+  for (const Line& line : lines) line.print(input.megabytes());
+  write.print(text_megabytes);
   std::printf(
       "Trace: %.1f bytes an event (%.1f MB); peak memory of the process after one read: %.1f MB\n",
       static_cast<double>(trace.memory_bytes()) / events,

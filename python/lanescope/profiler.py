@@ -139,21 +139,9 @@ class profile(Driving, Results):
         self.schedule: Callable[[int], Any] = schedule if schedule is not None else always
         self.record_steps = schedule is not None
         self._output_dir = "" if output_dir is None else os.fspath(output_dir)
-        if last is None and (slow_step is not None or dump_signal is not None):
-            raise ValueError("slow_step and dump_signal make dumps of a flight recorder: say with last= how much it keeps")
-        if last is not None and schedule is not None:
-            raise ValueError(
-                "a schedule chooses its steps beforehand, and last= keeps what was just before something odd; give one of the two"
-            )
-        self._last_ns = 0 if last is None else parse_last(last)
-        self._slow_step = 0.0 if slow_step is None else parse_slow_step(slow_step)
-        self._max_dumps = max_dumps
-        self._dump_signal = 0 if dump_signal is None else int(dump_signal)
-        self._quiet_dumps = False
+        self._set_flight_recorder(last, slow_step, max_dumps, dump_signal)
+        self._set_limits(max_size, disk_reserve, budget)
         self._frames_of_imports = True  # `lanescope record`: an import is one frame
-        self._max_bytes = None if max_size is None else parse_size(max_size, LEAST_SIZE)
-        self._disk_reserve_bytes = None if disk_reserve is None else parse_size(disk_reserve)
-        self._budget_ratio = 0.0 if budget is None else parse_budget(budget)
         self._hardware = HardwareLanes(parse_interval(hardware) if hardware else 0)
         if self._hardware.interval_ns and last is not None:
             raise ValueError("hardware= and last= exclude each other: the file of hardware counters keeps all samples")
@@ -165,6 +153,32 @@ class profile(Driving, Results):
         self._action = action_number(self.schedule(0))
         self._last_events: Optional[EventList] = None
         self._last_kineto_results: Optional[KinetoResults] = None
+
+    def _set_flight_recorder(
+        self,
+        last: Optional[Union[str, float]],
+        slow_step: Optional[Union[str, float]],
+        max_dumps: int,
+        dump_signal: Optional[int],
+    ) -> None:
+        if last is None and (slow_step is not None or dump_signal is not None):
+            raise ValueError("slow_step and dump_signal make dumps of a flight recorder: say with last= how much it keeps")
+        if last is not None and self.record_steps:
+            raise ValueError(
+                "a schedule chooses its steps beforehand, and last= keeps what was just before something odd; give one of the two"
+            )
+        self._last_ns = 0 if last is None else parse_last(last)
+        self._slow_step = 0.0 if slow_step is None else parse_slow_step(slow_step)
+        self._max_dumps = max_dumps
+        self._dump_signal = 0 if dump_signal is None else int(dump_signal)
+        self._quiet_dumps = False
+
+    def _set_limits(
+        self, max_size: Optional[Union[str, int]], disk_reserve: Optional[Union[str, int]], budget: Optional[str]
+    ) -> None:
+        self._max_bytes = None if max_size is None else parse_size(max_size, LEAST_SIZE)
+        self._disk_reserve_bytes = None if disk_reserve is None else parse_size(disk_reserve)
+        self._budget_ratio = 0.0 if budget is None else parse_budget(budget)
 
     @property
     def current_action(self) -> ProfilerAction:

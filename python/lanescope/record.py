@@ -10,7 +10,7 @@ import argparse
 import os
 import shutil
 import sys
-from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
+from typing import Callable, Dict, List, Mapping, NoReturn, Optional, Sequence
 
 from ._autorecord import run_stamp
 from ._budget import parse_budget
@@ -96,38 +96,8 @@ def environment(
         parse_schedule(schedule)
         env["LANESCOPE_RECORD_SCHEDULE"] = schedule
     env.update(flight_environment(last, slow_step, max_dumps, schedule))
-    for flag, name, size, least in (
-        ("--max-size", "MAX_SIZE", max_size, LEAST_SIZE),
-        ("--disk-reserve", "DISK_RESERVE", disk_reserve, 0),
-    ):
-        if size is None:
-            continue
-        try:
-            parse_size(size, least)
-        except ValueError as error:
-            raise ValueError(f"{flag}: {error}") from None
-        env["LANESCOPE_RECORD_" + name] = size
-    if budget is not None:
-        try:
-            parse_budget(budget)
-        except ValueError as error:
-            raise ValueError(f"--budget: {error}") from None
-        env["LANESCOPE_RECORD_BUDGET"] = budget
-    if hardware is not None:
-        try:
-            parse_interval(hardware)
-        except ValueError as error:
-            raise ValueError(f"--hardware: {error}") from None
-        if last is not None:
-            raise ValueError(
-                "--hardware and --last exclude each other: the file of hardware counters keeps all samples; leave out one"
-            )
-        env["LANESCOPE_RECORD_HARDWARE"] = hardware
-    if sample_python is not None:
-        try:
-            env["LANESCOPE_RECORD_SAMPLE_PYTHON"] = str(parse_rate(sample_python))
-        except ValueError as error:
-            raise ValueError(f"--sample-python: {error}") from None
+    env.update(limit_environment(max_size, disk_reserve, budget))
+    env.update(sampling_environment(hardware, sample_python, last))
     if activities is not None:
         env["LANESCOPE_RECORD_ACTIVITIES"] = check_activities(activities)
     flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "JSON": json, "GZIP": gzip, "ALL_API": all_api}
@@ -140,6 +110,45 @@ def environment(
     env["LANESCOPE_RECORD_PYTHONPATH"] = before
     env["PYTHONPATH"] = inject_dir() + (os.pathsep + before if before else "")
     return env
+
+
+def limit_environment(max_size: Optional[str], disk_reserve: Optional[str], budget: Optional[str]) -> Dict[str, str]:
+    """The variables of the limits of size and cost; ValueError names the flag and what it expects."""
+    env: Dict[str, str] = {}
+    if max_size is not None:
+        _check("--max-size", lambda: parse_size(max_size, LEAST_SIZE))
+        env["LANESCOPE_RECORD_MAX_SIZE"] = max_size
+    if disk_reserve is not None:
+        _check("--disk-reserve", lambda: parse_size(disk_reserve, 0))
+        env["LANESCOPE_RECORD_DISK_RESERVE"] = disk_reserve
+    if budget is not None:
+        _check("--budget", lambda: parse_budget(budget))
+        env["LANESCOPE_RECORD_BUDGET"] = budget
+    return env
+
+
+def sampling_environment(hardware: Optional[str], sample_python: Optional[int], last: Optional[str]) -> Dict[str, str]:
+    """The variables of samples, of the GPU and of Python; ValueError names the flag and what it expects."""
+    env: Dict[str, str] = {}
+    if hardware is not None:
+        _check("--hardware", lambda: parse_interval(hardware))
+        if last is not None:
+            raise ValueError(
+                "--hardware and --last exclude each other: the file of hardware counters keeps all samples; leave out one"
+            )
+        env["LANESCOPE_RECORD_HARDWARE"] = hardware
+    if sample_python is not None:
+        rate = _check("--sample-python", lambda: parse_rate(sample_python))
+        env["LANESCOPE_RECORD_SAMPLE_PYTHON"] = str(rate)
+    return env
+
+
+def _check(flag: str, parse: Callable[[], object]) -> object:
+    """What ``parse`` returns. Its ValueError gets the name of the flag."""
+    try:
+        return parse()
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
 
 
 def flight_environment(

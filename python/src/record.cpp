@@ -199,9 +199,8 @@ bool native_settings(const std::string& library, const std::optional<std::string
   return set != nullptr && set(lines ? lines->c_str() : nullptr) == 1;
 }
 
-}  // namespace
-
-void bind_record(py::module_& m) {
+// What `lanescope record` and the end of a recorded process need, without a profile.
+void bind_recordings(py::module_& m) {
   m.def(
       "write_results",
       [](const std::string& command,
@@ -229,17 +228,12 @@ void bind_record(py::module_& m) {
   m.def("end_if_handler_is_stuck", &end_if_handler_is_stuck, py::arg("signal"), py::arg("seconds"));
   m.def("handler_has_begun", &handler_has_begun);
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
-  py::class_<PyProfiler>(m, "Profiler")
-      .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
-           py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"), py::arg("detach"),
-           py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_stack"),
-           py::arg("with_flops"), py::arg("with_modules"), py::arg("capture_overload_names"),
-           py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"),
-           py::arg("free_name") = false, py::arg("last_ns") = 0, py::arg("slow_step") = 0.0,
-           py::arg("max_dumps") = 8, py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false,
-           py::arg("max_bytes") = py::none(), py::arg("disk_reserve_bytes") = py::none(),
-           py::arg("budget_ratio") = 0.0, py::arg("first_step") = 0)
-      .def("start", &PyProfiler::start)
+}
+
+using ProfilerClass = py::class_<PyProfiler>;
+
+void bind_windows(ProfilerClass& profiler) {
+  profiler.def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"), py::arg("number"))
       .def("stop", &PyProfiler::stop)
       .def("rest", &PyProfiler::rest)
@@ -254,8 +248,11 @@ void bind_record(py::module_& m) {
       .def("pause", [](PyProfiler& self) { without_gil([&] { self.profiler().pause(); }); })
       .def("resume", [](PyProfiler& self) { without_gil([&] { self.profiler().resume(); }); })
       .def("cycle_count", [](PyProfiler& self) { return self.profiler().cycle_count(); })
-      .def("is_window_open", [](PyProfiler& self) { return self.profiler().is_window_open(); })
-      .def("trace", &PyProfiler::trace)
+      .def("is_window_open", [](PyProfiler& self) { return self.profiler().is_window_open(); });
+}
+
+void bind_what_was_recorded(ProfilerClass& profiler) {
+  profiler.def("trace", &PyProfiler::trace)
       .def("export_chrome_trace", &PyProfiler::export_chrome_trace, py::arg("path"))
       .def(
           "add_metadata_json",
@@ -284,6 +281,25 @@ void bind_record(py::module_& m) {
            })
       .def("take_warnings", &PyProfiler::take_warnings)
       .def("stats", &PyProfiler::stats);
+}
+
+}  // namespace
+
+void bind_record(py::module_& m) {
+  bind_recordings(m);
+  ProfilerClass profiler(m, "Profiler");
+  profiler.def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"),
+               py::arg("first_action"), py::arg("on_trace_ready"), py::arg("activities"),
+               py::arg("all_api"), py::arg("detach"), py::arg("record_shapes"),
+               py::arg("profile_memory"), py::arg("with_stack"), py::arg("with_flops"),
+               py::arg("with_modules"), py::arg("capture_overload_names"), py::arg("accumulate"),
+               py::arg("output_dir"), py::arg("spool_path"), py::arg("free_name") = false,
+               py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8,
+               py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false,
+               py::arg("max_bytes") = py::none(), py::arg("disk_reserve_bytes") = py::none(),
+               py::arg("budget_ratio") = 0.0, py::arg("first_step") = 0);
+  bind_windows(profiler);
+  bind_what_was_recorded(profiler);
 }
 
 }  // namespace lanescope::python

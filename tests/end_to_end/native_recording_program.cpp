@@ -13,6 +13,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,54 +56,27 @@ std::ptrdiff_t threads_there() {
 // Registered before the recording starts, so it runs after the recording's own end.
 void late() { fputs("late handler\n", stderr); }
 
-int do_word(const std::string& word, char** rest) {
-  const auto number = [&] { return atoi(word.c_str() + word.find('=') + 1); };
-  if (word == "start") {
-    atexit(late);
-    printf("started %d\n", lanescope::record_cupti::start_native_recording());
-  } else if (word.starts_with("settings=")) {
-    std::string lines = word.substr(strlen("settings="));
-    for (char& c : lines)
-      if (c == ';') c = '\n';
-    lanescope_native_settings(lines.c_str());
-  } else if (word.starts_with("work=")) {
-    work(number());
-  } else if (word == "threads") {
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 4; ++i) threads.emplace_back(work, 100);
-    for (std::thread& thread : threads) thread.join();
-  } else if (word == "busy-thread") {
-    std::thread([] {
-      for (;;) work(1);
-    }).detach();
-  } else if (word.starts_with("pause=")) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(number()));
-  } else if (word == "dump") {  // and waits until it is there and the thread that made it is gone
-    const int before = dumps_there();
-    const auto threads = threads_there();
-    kill(getpid(), SIGUSR2);
-    for (int tries = 0; tries < 240'000 && (dumps_there() == before || threads_there() != threads);
-         ++tries)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  } else if (word == "begin-dump") {  // and waits until a thread is at it
-    const auto threads = threads_there();
-    kill(getpid(), SIGUSR2);
-    for (int tries = 0; tries < 240'000 && dumps_there() == 0 && threads_there() == threads;
-         ++tries)
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-  } else if (word == "environment") {
-    const char* owner = getenv("LANESCOPE_RECORD_OWNER");
-    printf("owner %s, process %d\n", owner ? owner : "none", getpid());
-  } else if (word == "ignore-children") {
-    signal(SIGCHLD, SIG_IGN);
-  } else if (word == "reap-children") {
-    signal(SIGCHLD, [](int) {
-      while (waitpid(-1, nullptr, WNOHANG) > 0) {
-      }
-    });
-  } else if (word == "close-stderr") {
-    close(2);
-  } else if (word == "fork") {  // the child does the words that follow, too
+int number_of(const std::string& word) { return atoi(word.c_str() + word.find('=') + 1); }
+
+void dump() {  // and waits until it is there and the thread that made it is gone
+  const int before = dumps_there();
+  const auto threads = threads_there();
+  kill(getpid(), SIGUSR2);
+  for (int tries = 0; tries < 240'000 && (dumps_there() == before || threads_there() != threads);
+       ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void begin_dump() {  // and waits until a thread is at it
+  const auto threads = threads_there();
+  kill(getpid(), SIGUSR2);
+  for (int tries = 0; tries < 240'000 && dumps_there() == 0 && threads_there() == threads; ++tries)
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
+// Words after which this process is another one, or ends. No value: not such a word.
+std::optional<int> do_process_word(const std::string& word, char** rest) {
+  if (word == "fork") {  // the child does the words that follow, too
     fflush(nullptr);
     if (const pid_t child = fork(); child != 0) wait_for(child);
   } else if (word == "spawn") {  // another process of this program does the rest, this one nothing
@@ -123,14 +97,58 @@ int do_word(const std::string& word, char** rest) {
     execv("/proc/self/exe", argv.data());
     return 99;
   } else if (word.starts_with("exit=")) {
-    exit(number());
+    exit(number_of(word));
   } else if (word.starts_with("_exit=")) {
     fflush(nullptr);
-    _exit(number());
+    _exit(number_of(word));
   } else if (word.starts_with("signal=")) {
     fflush(nullptr);
-    kill(getpid(), number());
+    kill(getpid(), number_of(word));
     std::this_thread::sleep_for(std::chrono::seconds(60));
+  } else {
+    return std::nullopt;
+  }
+  return 0;
+}
+
+int do_word(const std::string& word, char** rest) {
+  if (const auto done = do_process_word(word, rest)) return *done;
+  if (word == "start") {
+    atexit(late);
+    printf("started %d\n", lanescope::record_cupti::start_native_recording());
+  } else if (word.starts_with("settings=")) {
+    std::string lines = word.substr(strlen("settings="));
+    for (char& c : lines)
+      if (c == ';') c = '\n';
+    lanescope_native_settings(lines.c_str());
+  } else if (word.starts_with("work=")) {
+    work(number_of(word));
+  } else if (word == "threads") {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back(work, 100);
+    for (std::thread& thread : threads) thread.join();
+  } else if (word == "busy-thread") {
+    std::thread([] {
+      for (;;) work(1);
+    }).detach();
+  } else if (word.starts_with("pause=")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(number_of(word)));
+  } else if (word == "dump") {
+    dump();
+  } else if (word == "begin-dump") {
+    begin_dump();
+  } else if (word == "environment") {
+    const char* owner = getenv("LANESCOPE_RECORD_OWNER");
+    printf("owner %s, process %d\n", owner ? owner : "none", getpid());
+  } else if (word == "ignore-children") {
+    signal(SIGCHLD, SIG_IGN);
+  } else if (word == "reap-children") {
+    signal(SIGCHLD, [](int) {
+      while (waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+    });
+  } else if (word == "close-stderr") {
+    close(2);
   } else {
     fprintf(stderr, "no such word: %s\n", word.c_str());
     return 99;

@@ -100,30 +100,23 @@ void compare_with_perfetto_facts(dom::object facts, const Result<Trace>& result)
   EXPECT_EQ(trace.instants().size(), of_type("TYPE_INSTANT"));
 }
 
-void compare_with_facts(const std::string& name, dom::object facts, const Result<Trace>& result) {
-  SCOPED_TRACE(name);
+bool is_no_trace(dom::object facts) {
   const std::string_view kind = facts["kind"];
-  if (kind == "sqlite" && name.starts_with("nsys")) {
-    compare_with_nsys_facts(facts, result);
-    return;
-  }
-  if (kind == "perfetto") {
-    compare_with_perfetto_facts(facts, result);
-    return;
-  }
-  bool not_a_trace = kind != "json" || !facts["not_a_trace"].error();
-  if (std::uint64_t bytes = 1; !facts["bytes"].get(bytes) && bytes == 0) not_a_trace = true;
-  if (not_a_trace) {
-    ASSERT_FALSE(result);
-    const std::string& message = result.error().message;
-    EXPECT_TRUE(message.find("expected a PyTorch or Chrome trace") != std::string::npos) << message;
-    const char* word = kind == "sqlite" ? "SQLite" : kind == "json" ? "found" : "protobuf";
-    EXPECT_NE(message.find(word), std::string::npos) << message;
-    return;
-  }
-  ASSERT_TRUE(result) << result.error().message;
-  const Trace& trace = *result;
-  const ImportStats& stats = trace.import_stats();
+  std::uint64_t bytes = 1;
+  return kind != "json" || !facts["not_a_trace"].error() ||
+         (!facts["bytes"].get(bytes) && bytes == 0);
+}
+
+void expect_refusal(std::string_view kind, const Result<Trace>& result) {
+  ASSERT_FALSE(result);
+  const std::string& message = result.error().message;
+  EXPECT_NE(message.find("expected a PyTorch or Chrome trace"), std::string::npos) << message;
+  const char* word = kind == "sqlite" ? "SQLite" : kind == "json" ? "found" : "protobuf";
+  EXPECT_NE(message.find(word), std::string::npos) << message;
+}
+
+// Bytes and events. True if the facts also count what is in the whole file.
+bool compare_sizes(dom::object facts, const ImportStats& stats) {
   std::uint64_t number = 0;
   if (!facts["text_bytes"].get(number)) {
     EXPECT_EQ(stats.unpacked_bytes, number);
@@ -136,59 +129,80 @@ void compare_with_facts(const std::string& name, dom::object facts, const Result
   }
   if (!facts["complete_events_before_error"].get(number)) {
     EXPECT_GE(stats.events, number);
-    return;
+    return false;
   }
-  if (facts["events"].get(number)) return;
+  if (facts["events"].get(number)) return false;
   EXPECT_EQ(stats.events, number);
   EXPECT_EQ(stats[ImportIssue::kEventLost].count, 0u);
+  return true;
+}
+
+// Slices, instants, counters and arrows. True if each slice is one event of the file: pairs of
+// begins and ends are sums that the facts do not have.
+bool compare_kinds(dom::object facts, const Trace& trace) {
   const auto of_phase = [&](const char* phase) {
     std::uint64_t count = 0;
     return facts["ph"][phase].get(count) ? 0 : count;
   };
-  const bool paired = of_phase("B") + of_phase("E") + of_phase("b") + of_phase("e") > 0;
-  if (paired) {
+  if (of_phase("B") + of_phase("E") + of_phase("b") + of_phase("e") > 0) {
     EXPECT_GE(trace.slices().size(), of_phase("X"));
-    return;
+    return false;
   }
   EXPECT_EQ(trace.slices().size(), of_phase("X"));
   EXPECT_EQ(trace.instants().size(), of_phase("i") + of_phase("I") + of_phase("R"));
   EXPECT_GE(trace.counters().size(), of_phase("C"));
   EXPECT_LE(trace.flows().size(), of_phase("f") + of_phase("t"));
-  EXPECT_GE(trace.flows().size() + stats[ImportIssue::kOrphanFlow].count, of_phase("f"));
+  const std::uint64_t orphans = trace.import_stats()[ImportIssue::kOrphanFlow].count;
+  EXPECT_GE(trace.flows().size() + orphans, of_phase("f"));
+  return true;
+}
 
+void compare_places(dom::object facts, const Trace& trace) {
   std::uint64_t lanes = 0;
+  if (facts["x_lanes"].get(lanes)) return;
   std::set<std::pair<std::uint32_t, std::string>> places;
   for (const Track& track : trace.tracks())
     if (track.slice_count > 0)
       places.insert({raw(track.process), track.tid.is_text
                                              ? fmt::format("'{}'", trace.text(track.tid.text))
                                              : fmt::format("{}", track.tid.number)});
-  if (!facts["x_lanes"].get(lanes)) {
-    EXPECT_EQ(places.size(), lanes);
-  }
+  EXPECT_EQ(places.size(), lanes);
+}
 
+void compare_times(dom::object facts, const Trace& trace) {
   std::int64_t first = INT64_MAX, last = INT64_MIN;
   for (std::size_t i = 0; i < trace.slices().size(); ++i) {
     first = std::min(first, trace.slices().start_ns[i]);
     last = std::max(last, trace.slices().start_ns[i] + trace.slices().dur_ns[i]);
   }
-  const bool cut = stats[ImportIssue::kSubNanosecond].count > 0;
+  const std::uint64_t cut_times = trace.import_stats()[ImportIssue::kSubNanosecond].count;
   std::string_view text;
   if (!facts["x_first_ts"].get(text)) {
     EXPECT_EQ(first, codec::parse_decimal(text, 3).value);
   }
   if (!facts["x_last_end"].get(text)) {
     EXPECT_NEAR(static_cast<double>(last - codec::parse_decimal(text, 3).value), 0.0,
-                cut ? 2.0 : 0.0);
+                cut_times > 0 ? 2.0 : 0.0);
   }
   auto sums = dur_by_category(trace);
   for (const auto& [category, sum] : dom::object(facts["x_dur_sum_us_by_cat"])) {
     const codec::Decimal expected = codec::parse_decimal(std::string_view(sum), 3);
     const std::int64_t lost = expected.value - sums[std::string(category)];
     EXPECT_GE(lost, 0) << category;
-    EXPECT_LE(lost, cut ? static_cast<std::int64_t>(stats[ImportIssue::kSubNanosecond].count) : 0)
-        << category;
+    EXPECT_LE(lost, static_cast<std::int64_t>(cut_times)) << category;
   }
+}
+
+void compare_with_facts(const std::string& name, dom::object facts, const Result<Trace>& result) {
+  SCOPED_TRACE(name);
+  const std::string_view kind = facts["kind"];
+  if (kind == "sqlite" && name.starts_with("nsys")) return compare_with_nsys_facts(facts, result);
+  if (kind == "perfetto") return compare_with_perfetto_facts(facts, result);
+  if (is_no_trace(facts)) return expect_refusal(kind, result);
+  ASSERT_TRUE(result) << result.error().message;
+  if (!compare_sizes(facts, result->import_stats()) || !compare_kinds(facts, *result)) return;
+  compare_places(facts, *result);
+  compare_times(facts, *result);
 }
 
 // How many files of the folder were compared.
