@@ -82,10 +82,11 @@ std::string markdown(const Facts& facts, const BudgetReport& report, const Check
   for (const BudgetLine* line : ranked(report)) {
     std::string found = markdown_escaped(details(*line));
     for (const Evidence& each : line->evidence)
-      found += "<br>" + markdown_escaped(evidence_text(facts, each));
+      found.append("<br>").append(markdown_escaped(evidence_text(facts, each)));
     out += fmt::format("| {} | {} | {} |\n", budget_label(line->state), line->key, found);
   }
-  for (const std::string& each : causes_text(report)) out += "\n" + markdown_escaped(each) + "\n";
+  for (const std::string& each : causes_text(report))
+    out += fmt::format("\n{}\n", markdown_escaped(each));
   return out;
 }
 

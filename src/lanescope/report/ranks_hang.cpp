@@ -217,10 +217,13 @@ std::string ranks_hang_csv(const HangReport& report) {
       out += ",,,,,,,,,,,";
     }
     std::string found;
-    for (const HangFinding& finding : report.findings)
-      if (std::find(finding.ranks.begin(), finding.ranks.end(), rank.rank) != finding.ranks.end())
-        found += (found.empty() ? "" : " ") + std::string(ranks::hang_name(finding.kind));
-    out += "," + found + "\n";
+    for (const HangFinding& finding : report.findings) {
+      if (std::find(finding.ranks.begin(), finding.ranks.end(), rank.rank) == finding.ranks.end())
+        continue;
+      if (!found.empty()) found += ' ';
+      found += ranks::hang_name(finding.kind);
+    }
+    out += fmt::format(",{}\n", found);
   }
   return out;
 }

@@ -22,7 +22,7 @@ Result<bool> serve_to_perfetto(const std::string& json,
                                const std::function<void(const std::string& link)>& ready,
                                const std::function<bool()>& is_ending) {
   httplib::Server server;
-  const std::string path = "/" + make_token() + ".json";
+  const std::string path = fmt::format("/{}.json", make_token());
   std::atomic<bool> fetched{false};
   server.set_tcp_nodelay(true);
   server.set_socket_options([](socket_t socket) {

@@ -195,12 +195,18 @@ class CsvWriter final : public Writer {
   }
   void start(const std::vector<std::string>& columns) override {
     std::string line = is_first() ? "" : "\r\n";
-    for (std::size_t i = 0; i < columns.size(); ++i) line += (i ? "," : "") + quoted(columns[i]);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (i > 0) line += ',';
+      line += quoted(columns[i]);
+    }
     write(line + "\r\n");
   }
   void add(std::span<const Cell> cells) override {
     std::string line;
-    for (std::size_t i = 0; i < cells.size(); ++i) line += (i ? "," : "") + text_of(cells[i]);
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (i > 0) line += ',';
+      line += text_of(cells[i]);
+    }
     write(line + "\r\n");
   }
 };
