@@ -145,8 +145,8 @@ def slope(points: List[Tuple[float, float]]) -> float:
 
 
 def find_command() -> str:
-    beside = os.path.join(os.path.dirname(sys.executable), "lanescope")
-    found = os.environ.get("LANESCOPE_COMMAND") or (beside if os.path.exists(beside) else shutil.which("lanescope"))
+    next_to_python = os.path.join(os.path.dirname(sys.executable), "lanescope")
+    found = os.environ.get("LANESCOPE_COMMAND") or (next_to_python if os.path.exists(next_to_python) else shutil.which("lanescope"))
     if not found:
         raise SystemExit("no lanescope command on PATH (pip install, or name it in LANESCOPE_COMMAND)")
     return found

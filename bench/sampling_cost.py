@@ -11,7 +11,7 @@ blocks without. Each --what is measured in a process of its own:
 
   nothing        both are without: the noise
   python         lanescope's samples of Python stacks, --rate a second
-  py-spy         py-spy beside it with --nonblocking, as often
+  py-spy         py-spy next to it with --nonblocking, as often
   py-spy-stops   py-spy as it is by default: it stops the program for each sample
   1ms, 100us     the process that samples the GPU's counters, at this interval (needs a GPU)
 
@@ -45,7 +45,7 @@ COUNTER_BYTES = 48  # of a sample of one GPU with eight counters: docs/measureme
 Block = Tuple[float, float]  # of one step: seconds of the clock, CPU seconds of the thread
 
 
-# -- what runs beside the loop ------------------------------------------------------------------------------------------
+# -- what runs next to the loop -----------------------------------------------------------------------------------------
 
 
 class Nothing:
@@ -122,7 +122,7 @@ class HardwareCounters(Nothing):
         return taken
 
 
-def beside(what: str, rate: int) -> Nothing:
+def next_to_loop(what: str, rate: int) -> Nothing:
     if what == "nothing":
         return Nothing()
     if what == "python":
@@ -166,7 +166,7 @@ def measure(what: str, args: argparse.Namespace) -> Dict[str, Any]:
         prof = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU])
         prof.start()
     block = make_block(args.device, args.block)
-    with_it = beside(what, args.rate)
+    with_it = next_to_loop(what, args.rate)
     clock: List[float] = []
     cpu: List[float] = []
     taken, ran = 0, 0.0

@@ -165,7 +165,7 @@ void capture_graphs(cudaStreamCaptureMode mode) {
 }
 
 // `act` again and again on a thread in relaxed capture mode, while another thread captures.
-void beside_captures(const char* name, const std::function<void()>& act) {
+void during_captures(const char* name, const std::function<void()>& act) {
   for (const bool global : {true, false}) {
     in_a_process(name, [&] {
       cudaFree(nullptr);
@@ -282,16 +282,16 @@ int main(int count, char** arguments) {
     disable();
     flush();
   };
-  beside_captures("nothing", [] {});
-  beside_captures("cuCtxSynchronize", [] { cuCtxSynchronize(); });
-  beside_captures("kinds switched on, flush, switched off", record);
-  beside_captures("kinds on and CUPTI asked every 5 ms", [] {
+  during_captures("nothing", [] {});
+  during_captures("cuCtxSynchronize", [] { cuCtxSynchronize(); });
+  during_captures("kinds switched on, flush, switched off", record);
+  during_captures("kinds on and CUPTI asked every 5 ms", [] {
     enable();
     cupti.cuptiActivityFlushPeriod(5);
     sleep_us(20'000);
     cupti.cuptiActivityFlushPeriod(0);
   });
-  beside_captures("attached, on, off, cuptiFinalize at cuCtxGetCurrent", [&] {
+  during_captures("attached, on, off, cuptiFinalize at cuCtxGetCurrent", [&] {
     record();
     leave();
     attach();
@@ -313,7 +313,7 @@ int main(int count, char** arguments) {
         },
         off_first);
     recorded(
-        "20 copies and 20 memsets behind a kernel",
+        "20 copies and 20 memsets after a kernel",
         [](cudaStream_t one, cudaStream_t) {
           constexpr std::size_t kBytes = std::size_t{256} << 20;
           void *device = nullptr, *host = nullptr;

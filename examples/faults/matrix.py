@@ -34,9 +34,9 @@ NOT_ADVICE = ("normal", "trust")  # kinds of findings that ask for no change of 
 
 
 def find_command() -> str:
-    beside = os.path.join(os.path.dirname(sys.executable), "lanescope")
+    next_to_python = os.path.join(os.path.dirname(sys.executable), "lanescope")
     named = os.environ.get("LANESCOPE_COMMAND")
-    found = named or (beside if os.path.exists(beside) else shutil.which("lanescope"))
+    found = named or (next_to_python if os.path.exists(next_to_python) else shutil.which("lanescope"))
     if not found:
         raise SystemExit("no lanescope command on PATH (pip install, or name it in LANESCOPE_COMMAND)")
     return found

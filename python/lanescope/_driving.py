@@ -8,7 +8,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Iterable, Optional, Set, Type, TypeVar
 
-from . import _activities, _beside_torch, _core, _job, _samples, _stacks, _torch
+from . import _activities, _core, _job, _samples, _stacks, _torch, _torch_tools
 from ._activities import ProfilerActivity, offer_nvtx
 from ._schedule import NONE, RECORD_AND_SAVE, RECORDING, action_number
 from ._warnings import warn_about
@@ -124,7 +124,7 @@ class Driving(Windows):
             with_stack=self.with_stack,
             with_flops=self.with_flops,
             with_modules=self.with_modules,
-            capture_overload_names=_beside_torch.experimental_flag(self.experimental_config, "capture_overload_names"),
+            capture_overload_names=_torch_tools.experimental_flag(self.experimental_config, "capture_overload_names"),
             accumulate=self.acc_events,
             output_dir=self._output_dir,
             spool_path=self._spool_path,
@@ -142,7 +142,7 @@ class Driving(Windows):
         self._at_rest = False
         self._last_events = None
         self._last_kineto_results = None
-        _beside_torch.begin_counting_steps()
+        _torch_tools.begin_counting_steps()
         self._by_hand = by_hand
         directory = os.path.dirname(self._spool_path) or self._output_dir
         counters = self._hardware.start(directory, self._max_bytes or _HARDWARE_BYTES)
@@ -211,7 +211,7 @@ class Driving(Windows):
             self._end(core)
         finally:
             self._after(NONE)
-            _beside_torch.end_counting_steps()
+            _torch_tools.end_counting_steps()
             self._pass_on(core.take_warnings())
 
     # What start(), step() and stop() are made of in torch.profiler: frameworks call these to open and close windows
@@ -275,7 +275,7 @@ class Driving(Windows):
             core.step(action, self.step_num)  # programs that go on after a checkpoint set step_num
         finally:
             self._after(action)
-            _beside_torch.count_step()
+            _torch_tools.count_step()
             self._frames_of(action)
             if next_cycle:
                 self._name_cycle()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Union
 
-from . import _activities, _beside_torch, _samples
+from . import _activities, _samples, _torch_tools
 from ._activities import ProfilerActivity, activity_bits, parse_activities
 from ._budget import parse_budget
 from ._driving import Driving
@@ -131,7 +131,7 @@ class profile(Driving, Results):
         self.with_modules = bool(with_modules)
         self.experimental_config = experimental_config
         if execution_trace_observer is None:
-            execution_trace_observer = _beside_torch.execution_trace_from_environment()
+            execution_trace_observer = _torch_tools.execution_trace_from_environment()
         self.execution_trace_observer = execution_trace_observer
         self.acc_events = bool(acc_events)
         self.post_processing_timeout_s = post_processing_timeout_s
@@ -195,7 +195,7 @@ class profile(Driving, Results):
         unseen = sorted(a.name for a in self.activities if a not in (ProfilerActivity.CPU, ProfilerActivity.CUDA))
         if unseen:
             warn_about(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True)
-        if _beside_torch.experimental_flag(self.experimental_config, "adjust_profiler_step"):
+        if _torch_tools.experimental_flag(self.experimental_config, "adjust_profiler_step"):
             warn_about(
                 "adjust_profiler_step is ignored: ProfilerStep ranges begin and end with their steps. torch.profiler moves "
                 "their starts into step() where the loop calls it; leave the option out",

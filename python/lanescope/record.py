@@ -57,8 +57,8 @@ def inject_dir() -> str:
 
 def results_command() -> str:
     """The ``lanescope`` command, which makes trace and table at the end: next to this Python, else in PATH; else ""."""
-    beside = os.path.join(os.path.dirname(sys.executable), "lanescope")
-    return beside if os.access(beside, os.X_OK) else shutil.which("lanescope") or ""
+    own = os.path.join(os.path.dirname(sys.executable), "lanescope")
+    return own if os.access(own, os.X_OK) else shutil.which("lanescope") or ""
 
 
 def environment(

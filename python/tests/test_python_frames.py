@@ -347,7 +347,7 @@ def test_a_hook_that_comes_later_works_and_stays(tmp_path, monkeypatch):
         assert [line for line in map(str, (w.message for w in caught)) if "frames end early" in line]
 
 
-def test_beside_torch_profiler_nothing_breaks(torch, tmp_path):
+def test_nothing_breaks_next_to_torch_profiler(torch, tmp_path):
     x = torch.ones(2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

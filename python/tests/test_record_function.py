@@ -178,7 +178,7 @@ print([n["name"] for n in json.load(open({str(tmp_path / "et.json")!r}))["nodes"
     assert run_python(code=code).stdout.split() == ["1"]
 
 
-def test_an_execution_trace_beside_a_profile_has_it_and_both_have_it_once(torch, tmp_path):
+def test_an_execution_trace_and_a_profile_both_have_it_once(torch, tmp_path):
     observer = execution_trace(torch, tmp_path / "et.json")
     with profile() as prof:
         with record_function("ours only"):
@@ -227,7 +227,7 @@ def test_text_given_with_a_name_is_shown_as_its_input(torch):
     assert shapes == {"with": [[]], "without": []}
 
 
-def test_a_backward_node_keeps_its_numbers_beside_an_execution_trace(torch, tmp_path):
+def test_a_backward_node_keeps_its_numbers_with_an_execution_trace(torch, tmp_path):
     """The engine's wrapper gets the sequence number of the node inside it, whatever else is recorded in between."""
     x = torch.ones(2, requires_grad=True)
     observer = execution_trace(torch, tmp_path / "et.json")

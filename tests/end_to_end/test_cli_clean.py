@@ -165,7 +165,7 @@ def test_clean_needs_a_folder(run, tmp_path):
 # --- recover ----------------------------------------------------------------------------------------------------------
 
 
-def test_recover_writes_beside_recordings_in_folders_below_only_when_told(run, tmp_path, killed):
+def test_recover_writes_next_to_recordings_in_subfolders_only_when_asked(run, tmp_path, killed):
     top = tmp_path / "top"
     for folder in ("a", "b", "b/deeper"):
         (top / folder).mkdir(parents=True)

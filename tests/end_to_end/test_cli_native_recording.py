@@ -219,12 +219,12 @@ def fake_gpu(tmp_path):
     """(command, environment): the built command, with a library of a GPU that does not exist."""
     folder = built("fake_gpu")
     build = folder.parents[2]
-    beside = tmp_path / "lib"
-    beside.mkdir()
+    together = tmp_path / "lib"
+    together.mkdir()
     for path in [folder / "libcuda.so.1", folder / "liblanescope_record_cupti.so",
                  build / "src" / "lanescope" / "record" / "liblanescope_record.so.0"]:
-        shutil.copy(path, beside)  # no links: the recorder searches next to the real file
-    return str(build / "src" / "lanescope" / "cli" / "lanescope"), {"LD_LIBRARY_PATH": str(beside)}
+        shutil.copy(path, together)  # no links: the recorder searches next to the real file
+    return str(build / "src" / "lanescope" / "cli" / "lanescope"), {"LD_LIBRARY_PATH": str(together)}
 
 
 def run_with(fake_gpu, tmp_path, *arguments, **env) -> subprocess.CompletedProcess:

@@ -162,7 +162,7 @@ def test_the_verdict_and_the_tour_are_about_this_trace(small: View) -> None:
     assert "Activity Buffer Request" not in words and "memory" not in words  # the trace has none
 
 
-def test_notes_are_kept_beside_the_trace(binary: str, tmp_path: pathlib.Path) -> None:
+def test_notes_are_kept_next_to_the_trace(binary: str, tmp_path: pathlib.Path) -> None:
     path = small_trace(tmp_path)
     with viewing(binary, path) as view:
         assert view.json("/api/notes")["notes"] == []

@@ -22,8 +22,8 @@ DDP4 = DATA / "ddp4" / "straggler"
 
 def find_mpi_binary() -> "pathlib.Path | None":
     named = os.environ.get("LANESCOPE_MPI_BINARY")
-    beside = find_binary().with_name("lanescope-mpi")
-    built = [*([pathlib.Path(named)] if named else []), beside, SOURCE / "build/release/src/lanescope/cli/lanescope-mpi"]
+    next_to_it = find_binary().with_name("lanescope-mpi")
+    built = [*([pathlib.Path(named)] if named else []), next_to_it, SOURCE / "build/release/src/lanescope/cli/lanescope-mpi"]
     return next((path for path in built if path.exists()), None)
 
 

@@ -43,11 +43,11 @@ def promise(holds, text):
 def find_lanescope():
     """The command and, for the build tree, the folder of its Python package."""
     named = os.environ.get("LANESCOPE_COMMAND")
-    beside = pathlib.Path(sys.executable).parent / "lanescope"
+    next_to_python = pathlib.Path(sys.executable).parent / "lanescope"
     if named:
         return pathlib.Path(named), None
-    if beside.exists():
-        return beside, None
+    if next_to_python.exists():
+        return next_to_python, None
     built = ROOT / "build" / "release"
     if (built / "src/lanescope/cli/lanescope").exists():
         return built / "src/lanescope/cli/lanescope", built / "python"

@@ -99,7 +99,7 @@ std::string ask_package(const std::string& python, const std::string& python_pat
   return "";
 }
 
-std::vector<std::string> folders_beside_executable() {
+std::vector<std::string> folders_next_to_executable() {
   std::error_code failed;
   const fs::path bin = fs::read_symlink("/proc/self/exe", failed).parent_path();
   if (failed) return {};
@@ -196,7 +196,7 @@ Result<std::string> find_inject_folder(const std::string& python) {
   std::string why;
   std::string package = ask_package(python, "", &why);
   if (package.empty()) {
-    for (const std::string& root : folders_beside_executable()) {
+    for (const std::string& root : folders_next_to_executable()) {
       const char* before = std::getenv("PYTHONPATH");
       const std::string path = before != nullptr && *before != '\0' ? root + ":" + before : root;
       package = ask_package(python, path, &why);

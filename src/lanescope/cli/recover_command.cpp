@@ -202,9 +202,9 @@ int run_recover(const RecoverFlags& flags, Output& output) {
   }
   int worst = kOk;
   for (const fs::path& recording : recordings) {
-    const fs::path beside = fs::path(recording).replace_extension(".json");
-    const fs::path target = flags.out.empty() ? beside
-                            : into_folder     ? flags.out / beside.filename()
+    const fs::path next_to_it = fs::path(recording).replace_extension(".json");
+    const fs::path target = flags.out.empty() ? next_to_it
+                            : into_folder     ? flags.out / next_to_it.filename()
                                               : fs::path(flags.out);
     worst = std::max(worst, recover_one(recording, target.string(), flags, output));
   }

@@ -77,9 +77,9 @@ void gather_kernels(const Facts& facts, KernelFacts& result) {
       kernel.work = &result.roofline.works[kernel.call->work];
     }
     const std::int64_t slack = kernel.dur_ns() / 10;
-    const bool beside_before = had_before && before > work.start_ns + slack;
-    const bool beside_next = i + 1 < works.size() && works[i + 1].start_ns < work.end_ns - slack;
-    kernel.is_alone = !beside_before && !beside_next;
+    const bool overlaps_before = had_before && before > work.start_ns + slack;
+    const bool overlaps_next = i + 1 < works.size() && works[i + 1].start_ns < work.end_ns - slack;
+    kernel.is_alone = !overlaps_before && !overlaps_next;
     result.kernels.push_back(kernel);
   }
 }

@@ -239,7 +239,7 @@ class EvidenceSvg {
 
   // To the right of x if there is room, else to the left; if neither has room, it is only the
   // arrow's tooltip.
-  void beside(double x, double y, std::string_view text) {
+  void label_near(double x, double y, std::string_view text) {
     const double width = SvgWriter::width_of(text);
     const bool fits = x + width < layout_.right;
     if (!fits && layout_.is_narrow && x - 20 - width < 0) return;
@@ -257,7 +257,7 @@ class EvidenceSvg {
     svg_.arrow(x_of(from_ns), call_y, x_of(arrow.work_start_ns), work_y, delay_text(arrow));
     const double y = call_y + kArrowRoom - 2;
     if (arrow.launch_end_ns < scene_.window.start_ns)
-      beside(x_of(arrow.work_start_ns) + 10, y, delay_text(arrow));
+      label_near(x_of(arrow.work_start_ns) + 10, y, delay_text(arrow));
     else if (arrow.work_start_ns > scene_.window.end_ns && !began_within)
       svg_.text(layout_.right - 10, y, "small", delay_text(arrow), Anchor::kEnd);
   }

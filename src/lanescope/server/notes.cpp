@@ -62,14 +62,14 @@ Answer write_notes(const std::string& trace_path, const std::vector<Note>& notes
   if (notes.empty()) {
     fs::remove(path, failed);
   } else {
-    const std::string beside = path + ".new";
-    std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+    const std::string fresh = path + ".new";
+    std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
     file << notes_json(notes);
     file.close();
-    if (file) fs::rename(beside, path, failed);
+    if (file) fs::rename(fresh, path, failed);
     if (!file || failed) {
       std::error_code ignored;
-      fs::remove(beside, ignored);
+      fs::remove(fresh, ignored);
       return Error{Errc::kIo, fmt::format("the notes could not be written to {}", path)};
     }
   }

@@ -99,7 +99,7 @@ Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
            ratio(found.time_ns, wall_ns), ratio(found.waiting_ns, found.time_ns)});
   finding.arithmetic.push_back(
       say(facts,
-          "{} collectives without an operator beside them = {} collectives - {} operators "
+          "{} collectives with no operator at the same time = {} collectives - {} operators "
           "meanwhile [per step]",
           {ns(facts.per_step(found.waiting_ns)), ns(facts.per_step(found.time_ns)),
            ns(facts.per_step(found.time_ns - found.waiting_ns))}));

@@ -11,7 +11,7 @@ namespace {
 using testing::Sketch;
 
 // Gemms of one shape: three of 100 us alone, then four of `us` inside an all-reduce, in each step.
-Trace beside(std::int64_t us, bool shapes = true) {
+Trace at_the_same_time(std::int64_t us, bool shapes = true) {
   Sketch sketch;
   std::int64_t id = 0;
   for (int i = 0; i < 4; ++i) {
@@ -38,7 +38,7 @@ Trace beside(std::int64_t us, bool shapes = true) {
 
 // Four calls a step take 150 us instead of 100: 200 us more.
 TEST(SlowedComputeTest, SpeaksWhenKernelsAreSlowerBesideCommunication) {
-  const auto finding = find_by_rule(beside(150), "slowed-compute");
+  const auto finding = find_by_rule(at_the_same_time(150), "slowed-compute");
   ASSERT_TRUE(finding);
   EXPECT_NEAR(finding->verdict.values[0].real, 1.5, 1e-9);
   EXPECT_EQ(finding->at_stake_ns, 200'000);
@@ -46,8 +46,9 @@ TEST(SlowedComputeTest, SpeaksWhenKernelsAreSlowerBesideCommunication) {
 }
 
 TEST(SlowedComputeTest, IsQuietWhenTheyAreNotAndNotCheckedWithoutShapes) {
-  EXPECT_FALSE(find_by_rule(beside(110), "slowed-compute"));
-  EXPECT_EQ(state_of_rule(beside(150, false), "slowed-compute"), RuleRun::State::kNotChecked);
+  EXPECT_FALSE(find_by_rule(at_the_same_time(110), "slowed-compute"));
+  EXPECT_EQ(state_of_rule(at_the_same_time(150, false), "slowed-compute"),
+            RuleRun::State::kNotChecked);
 }
 
 }  // namespace

@@ -75,10 +75,11 @@ bool write_one(const Trace& trace, const IndexSource& source, const fs::path& pa
 }
 
 bool write_automatic(const fs::path& path, const Trace& trace, const IndexSource& source,
-                     const IndexOptions& options, bool is_beside,
+                     const IndexOptions& options, bool is_next_to_trace,
                      const KeptSections* kept = nullptr) {
   if (!is_unchanged(path, source)) return false;
-  if (is_beside && write_one(trace, source, index_path_of(path), options.cache, kept)) return true;
+  if (is_next_to_trace && write_one(trace, source, index_path_of(path), options.cache, kept))
+    return true;
   std::uint64_t about = trace.memory_bytes();
   for (const KeptSection& section : sections_of(kept)) about += section.rows.size();
   if (!options.cache || trace.import_stats().unpacked_bytes < options.write_from_bytes ||
@@ -97,9 +98,9 @@ bool has_usual_limits(const ReadOptions& options) {
 }
 
 std::optional<Trace> open_any(const fs::path& path, const IndexSource& source,
-                              const IndexOptions& options, bool* is_beside,
+                              const IndexOptions& options, bool* is_next_to_trace,
                               KeptSections* kept = nullptr) {
-  if (auto trace = open_one(index_path_of(path), source, options.cache, is_beside, kept))
+  if (auto trace = open_one(index_path_of(path), source, options.cache, is_next_to_trace, kept))
     return trace;
   if (!options.cache) return std::nullopt;
   return open_one(options.cache->index_of(path), source, options.cache, nullptr, kept);
@@ -140,10 +141,12 @@ Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options,
   const auto source = describe_source(path);
   if (!source || !*source) return read_trace(path, options);
   if (kept) kept->source = **source;
-  bool is_beside = false;
-  if (auto trace = open_any(path, **source, index, &is_beside, kept)) return std::move(*trace);
+  bool is_next_to_trace = false;
+  if (auto trace = open_any(path, **source, index, &is_next_to_trace, kept))
+    return std::move(*trace);
   LANESCOPE_TRY(Trace trace, read_trace(path, options));
-  if (index.use == IndexUse::kAutomatic) write_automatic(path, trace, **source, index, is_beside);
+  if (index.use == IndexUse::kAutomatic)
+    write_automatic(path, trace, **source, index, is_next_to_trace);
   return trace;
 }
 
