@@ -79,7 +79,7 @@ def name_of(program: str) -> str:
 
 
 def folder_of(program: str) -> str:
-    """What Python puts in front of sys.path for it, later: the script's folder, or the current one."""
+    """The folder that Python will put first in sys.path for the program: the script's, or the current one."""
     return os.path.dirname(os.path.realpath(program)) if program.endswith(".py") else os.getcwd()
 
 
@@ -215,9 +215,9 @@ class AutoRecording:
         _native("\n".join(f"{key}={value}" for key, value in values.items()))
 
     def sample_the_start(self, folder: str) -> None:
-        """With --sample-python, samples from now on: what the program imports, and what it does before it imports torch.
+        """With --sample-python: samples from now on, so that imports, and all that runs before the import of torch, are there.
 
-        Not with a schedule or --last, which say what is wanted. ``folder``: of the program.
+        Does nothing with a schedule or --last, which choose what is recorded. ``folder``: that of the program.
         """
         rate = int(self._settings.get("LANESCOPE_RECORD_SAMPLE_PYTHON") or 0)
         if not rate or self._settings.get("LANESCOPE_RECORD_SCHEDULE") or self._settings.get("LANESCOPE_RECORD_LAST"):

@@ -1,4 +1,4 @@
-"""Starting, stepping and stopping a profile, by its schedule or by hand, and what becomes of one that nobody stops."""
+"""Starts, steps and stops a profile, by its schedule or by hand, and ends one that nobody stops."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Driving(Windows):
             self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
-        """Starts with the step at hand of the schedule. The first time with a new torch this compiles the observer
+        """Starts with the schedule's current step. The first time with a new torch this compiles the observer
         (seconds)."""
         if self._running:
             raise RuntimeError("this profile is already running; stop() it first, or make another one")
@@ -196,7 +196,7 @@ class Driving(Windows):
     def stop(self) -> None:
         """Ends the profile. A window that is open is kept, and ``on_trace_ready`` is called for it.
 
-        Raises NotStartedError when there is a step to record and nobody started; a second stop() does nothing.
+        Raises NotStartedError when there is a step to record and start() was never called; a second stop() does nothing.
         """
         core = self._core
         if core is None and self._action != NONE:

@@ -135,7 +135,7 @@ def _forget() -> None:
 
 
 def _end() -> None:
-    """Python is about to free what the hooks look at."""
+    """Python is about to free the objects that the hooks read."""
     global _ended
     _ended = True
     _forget()

@@ -1,4 +1,4 @@
-"""Hardware lanes: a process of its own samples the GPU's counters, clocks and power for a recording.
+"""Hardware lanes: a separate process samples the GPU's counters, clocks and power for a recording.
 
 It writes ``<recording>.counters``, which readers add to the trace (docs/formats/counters.md).
 """

@@ -1,4 +1,4 @@
-"""What a profile writes into the top level of its trace: ids, options, the job, the program's own entries."""
+"""The top-level entries that a profile writes into its trace: ids, options, the job, the program's own entries."""
 
 from __future__ import annotations
 

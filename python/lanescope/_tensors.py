@@ -1,8 +1,8 @@
 """Parameters, gradients and optimizer state of the open window, for :mod:`lanescope.tensor_identities`.
 
-The observer records which tensors operators take. That a tensor is a parameter or an optimizer's state is known to
-Python only. So each module is looked at when it is called first in a window, and each optimizer after its first step,
-as torch.profiler does it.
+The observer records which tensors operators take. Only Python knows whether a tensor is a
+parameter or an optimizer's state. So each module is examined at its first call in a window, and each optimizer after
+its first step, as in torch.profiler.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What comes and goes with the recorded windows of a profile: torch's flag, Python frames, samples, an execution trace."""
+"""Switches on and off with the windows of a profile: torch's flag, Python frames, samples, an execution trace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Windows(TraceMetadata):
                 self.execution_trace_observer.start()
 
     def _frames_of(self, action: int) -> None:
-        """Python frames come and go with the recorded windows; a window must be open when they come."""
+        """Switches Python frames on and off with the recorded windows; a window must be open when they are switched on."""
         if (self.with_stack or self.with_modules) and action in RECORDING and not self._holds_frames:
             self._holds_frames = True
             if self.record_shapes and self.profile_memory and self.with_stack:

@@ -188,8 +188,8 @@ class FunctionEventAvg(TimeTexts, Row):
 class KeyAverages(EventList):
     """Rows in order of first appearance, and torch's table of them: a list, as in torch.
 
-    ``style="torch"`` (default here, so that numbers equal torch.profiler's) or ``"lanescope"``, which mends what
-    docs/definitions/key_averages.md lists. ``cycles`` says which cycles of a profile the rows hold, when they are of one.
+    ``style="torch"`` (default here, so that numbers equal torch.profiler's) or ``"lanescope"``, which corrects what
+    docs/definitions/key_averages.md lists. ``cycles`` says which cycles the rows cover, if they come from a profile.
     """
 
     cycles: Optional[range] = None
@@ -232,7 +232,7 @@ class KeyAverages(EventList):
         return super()._rows(sort_by) if self._averages is None or self._is_own else self._averages
 
     def _rows(self, sort_by: Optional[str] = None) -> _core.KeyAverages:
-        # Rows that the program has in its hands may have been given other attributes. "lanescope" shows what they lack.
+        # The program may have changed attributes of its rows. "lanescope" shows more than they have.
         if self._load is None and self._averages is not None and self._style == "torch":
             return super()._rows(sort_by)
         return self._recorded(sort_by)

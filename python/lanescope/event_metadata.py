@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 
 class EventMetadata(NamedTuple):
-    """What the trace knows of device work and collectives, in torch.profiler's words; None where it says nothing."""
+    """What the trace knows of device work and collectives, in torch.profiler's words; None: the trace does not say."""
 
     registers_per_thread: Optional[int] = None
     shared_memory: Optional[int] = None

@@ -39,8 +39,8 @@ def say_python_functions_are_no_rows() -> None:
 class EventList(LazyList[Any]):
     """Events in order of (start, longer first), without the rows that torch.profiler leaves out: a list, as in torch.
 
-    ``EventList(trace)`` has those of a trace, made when they are first looked at; ``trace`` has the same and more as numpy
-    columns in nanoseconds, :meth:`column` this list's. ``EventList(events)`` holds a choice of them, for its
+    ``EventList(trace)`` has the events of a trace, made when they are first read. ``trace`` has the same and more as numpy
+    columns in nanoseconds, :meth:`column` the columns of this list. ``EventList(events)`` holds a choice of them, for its
     :meth:`table`, :meth:`key_averages` and so on; its arguments are torch's.
     """
 
@@ -82,7 +82,7 @@ class EventList(LazyList[Any]):
 
     @property
     def trace(self) -> _core.Trace:
-        """The trace that this is the list of. Raises ValueError for a list that a program made."""
+        """The trace of this list. Raises ValueError for a list that a program made."""
         return self._whole().trace
 
     def _whole(self) -> Source:

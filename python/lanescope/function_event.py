@@ -156,7 +156,7 @@ class FunctionEvent(EventSums):
 
     @field
     def id(self) -> int:
-        """The number that joins a runtime call to its device work; of an operator its own."""
+        """The number that joins a runtime call to its device work; for operators its own."""
         return int(self.args.get("correlation", self.args.get("External id", self._at)))
 
     @field
@@ -165,7 +165,7 @@ class FunctionEvent(EventSums):
 
     @field
     def linked_correlation_id(self) -> int:
-        """Of runtime calls and device work: the ``id`` of the operator that they belong to; 0 of the rest."""
+        """For runtime calls and device work: the ``id`` of their operator; 0 for all others."""
         return int(self.args.get("External id", 0)) if "correlation" in self.args else 0
 
     @field
@@ -179,7 +179,7 @@ class FunctionEvent(EventSums):
 
     @field
     def fwd_thread(self) -> int:
-        """Of a backward operator: torch's number of the thread that ran its forward one; 0 of the rest."""
+        """For a backward operator: torch's number of the thread that ran its forward one; 0 for all others."""
         return int(self.args.get("Fwd thread id", 0))
 
     @field
@@ -225,7 +225,7 @@ class FunctionEvent(EventSums):
 
     @field
     def kwinputs(self) -> Dict[str, Any]:
-        """Keyword arguments, of the ranges and operators that torch passes any for."""
+        """Keyword arguments, for ranges and operators to which torch passes some."""
         if self._row.category not in _CALLS:
             return {}
         fields = METADATA_KEYS if "Collective name" in self.args else ()
@@ -292,7 +292,7 @@ class FunctionEvent(EventSums):
 
     @field
     def flow_id(self) -> int:
-        """Of the arrow from a forward operator to its backward one: the same number at both ends; 0 without."""
+        """Number of the arrow from a forward operator to its backward one, equal at both ends; 0: no arrow."""
         return self._flow[0]
 
     @field
@@ -319,12 +319,12 @@ class FunctionEvent(EventSums):
 
     @field
     def device_index(self) -> int:
-        """Of device work the device's number; of the rest the process id, as torch.profiler has it."""
+        """For device work the device's number; for all others the process id, as in torch.profiler."""
         return int(self.args.get("device", 0)) if self._row.on_device else self._row.process or 0
 
     @field
     def device_resource_id(self) -> int:
-        """The stream of device work, the operating system's number of the thread of the rest."""
+        """For device work its stream; for all others the operating system's number of the thread."""
         if self._row.on_device:
             return int(self.args.get("stream", self._row.thread))
         return self._row.thread if self._row.os_thread is None else self._row.os_thread

@@ -54,7 +54,7 @@ class KinetoEvent:
         return int(self._event.thread)
 
     def end_thread_id(self) -> int:
-        """The thread that it began on: of an event that ends on another one (:meth:`is_async`) a trace knows no more."""
+        """The thread on which it began: a trace does not say where an asynchronous event (:meth:`is_async`) ended."""
         return int(self._event.thread)
 
     def is_async(self) -> bool:
@@ -103,7 +103,7 @@ class KinetoEvent:
         return int(self._event.flops or 0)
 
     def nbytes(self) -> int:
-        """Of "[memory]": bytes allocated, negative when freed. 0 of the rest."""
+        """For "[memory]": bytes allocated, negative when freed; 0 for all others."""
         return 0 if self._memory is None else int(self._memory.get("Bytes", 0))
 
     def activity_type(self) -> str:
@@ -137,7 +137,7 @@ class KinetoEvent:
         return int(self._event.python_module_id)
 
     def flow_id(self) -> int:
-        """Of the arrow from a forward operator to its backward one; 0 without."""
+        """Number of the arrow from a forward operator to its backward one; 0: no arrow."""
         return int(self._event.flow_id or 0)
 
     def flow_type(self) -> int:

@@ -65,9 +65,9 @@ class profile(Driving, Results):
         dump_signal: with ``last``: this signal makes a dump, even while the program hangs in C code.
         output_dir: where the recorder's own file goes and stays (lanescope only). None: temporary, gone with this object.
         all_api: every call of the CUDA runtime and driver, not only those that start or wait for work (lanescope only).
-        detach: whether CUPTI leaves the process at the end of each window, so that nothing of its cost stays (while it is
-            in, a launch takes about 1 us more), and comes back with the next one (8 ms). None: with CUDA 13 and newer,
-            unless ``last`` is given, and never in spite of another profiler (lanescope only).
+        detach: whether CUPTI leaves the process at the end of each window and comes back with the next one (8 ms). While
+            it is in the process, a launch takes about 1 us more. None: it leaves with CUDA 13 and newer, unless ``last``
+            is given or another profiler uses CUPTI (lanescope only).
         max_size: the recording's file grows no further, ``"500M"``, ``"4GiB"`` (default) or bytes; later records are dropped
             and counted, with ``last`` the oldest go (lanescope only, like the next one).
         disk_reserve: what the recording leaves free on its disk, ``"10G"`` or bytes. None: 5 % of the disk, 1 GB at least,
@@ -76,10 +76,10 @@ class profile(Driving, Results):
             (shapes, then stacks, then short operators, then all for a while; allocations for good), and the trace and a warning say
             what and when. None: no limit, and the cost is not measured (lanescope only).
         hardware: sample the GPU's hardware counters (SMs and tensor cores active, memory, PCIe, NVLink), clocks, power and
-            temperature in a process of its own; True, or the interval: ``"100us"`` (default), ``"1ms"``. What cannot be
+            temperature in a separate process; True, or the interval: ``"100us"`` (default), ``"1ms"``. What cannot be
             sampled gives a warning. Not with ``last`` (lanescope only).
         sample_python: take the Python stack of every thread about so many times a second, ``True`` for 1000, without the
-            GIL and without stopping anything (lanescope only). The samples are lanes of their own; ``lanescope flame``
+            GIL and without stopping anything (lanescope only). The samples get separate lanes; ``lanescope flame``
             draws them.
     """
 
@@ -182,7 +182,7 @@ class profile(Driving, Results):
 
     @property
     def current_action(self) -> ProfilerAction:
-        """What the schedule says of the step at hand."""
+        """The schedule's action for the current step."""
         found: ProfilerAction = ProfilerAction(self._action)
         return found
 
@@ -259,7 +259,7 @@ class profile(Driving, Results):
         return view_of(self, port=port, open_browser=open_browser, frame=frame)
 
     def dump(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes what was recorded up to now (with ``last``: the last seconds) as a recording of its own, ``.lspool``.
+        """Writes what was recorded up to now (with ``last``: the last seconds) as a separate recording, ``.lspool``.
 
         Threads go on recording. Every lanescope command and :func:`read_trace` read it. Raises IoError when ``path`` exists
         or cannot be written, UnavailableError when nothing runs.

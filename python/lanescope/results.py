@@ -180,7 +180,7 @@ class Results:
         tell parameters, gradients, optimizer state, inputs, activations and temporary memory apart.
 
         Raises ValueError without ``record_shapes=True``, ``profile_memory=True`` and ``with_stack=True``, as torch does. One
-        warning when there were too many tensors to tell all of them apart.
+        warning if there were too many tensors to identify all of them.
         """
         wanted = ("record_shapes", "profile_memory", "with_stack")
         missing = [f"{name}=True" for name in wanted if not getattr(self, name)]

@@ -1,4 +1,4 @@
-"""Which tensor is which: what torch.profiler's memory categories are made from.
+"""Which tensor is which, for torch.profiler's memory categories.
 
 torch.profiler._memory_profiler.MemoryProfile finds parameters, gradients, activations and so on in a tree of operators,
 allocations and calls of modules and optimizers. Here is that tree, made from a trace that was recorded with
@@ -82,7 +82,7 @@ class Call:
 
 
 class Event:
-    """A node of the tree. ``typed`` is its kind and what it is of that kind."""
+    """A node of the tree. ``typed`` is its kind and the fields of that kind."""
 
     def __init__(self, kind: Any, fields: Any, name: str, thread: int, start_ns: int, end_ns: int) -> None:
         self.typed = (kind, fields)
@@ -253,7 +253,7 @@ def _nest(events: List[Event]) -> List[Event]:
 
 
 def _identified(events: List[Event]) -> Iterator[Tuple[Any, Optional[int], bool]]:
-    """What has an address, in order: (it, its TensorImpl or None, is it a free)."""
+    """Everything that has an address, in order: (object, its TensorImpl or None, whether it is a free)."""
     for event in events:
         fields = event.typed[1]
         if isinstance(fields, Allocation):
@@ -277,7 +277,7 @@ def _identified(events: List[Event]) -> Iterator[Tuple[Any, Optional[int], bool]
 def identify(events: List[Event]) -> None:
     """Sets ``allocation_id`` and ``id`` of tensors and allocations, in order of time.
 
-    An allocation id is a storage from its allocation to its free, for addresses come again. An id is a tensor: all
+    An allocation id means a storage from its allocation to its free, because addresses are used again. An id is a tensor: all
     storages that one TensorImpl had, and all that share a storage with those. Allocations that no operator took as a
     tensor's storage have no id.
     """

@@ -27,7 +27,7 @@ def read_trace(
 
     ``window="10ms..12.5ms"`` reads only that part, in times since the start of the trace, and ``step=7`` only the part of
     that ProfilerStep, as the commands do with ``--window`` and ``--step``: slices that reach beyond an end are cut there
-    (docs/definitions/reading.md). Raises InvalidArgumentError for a window that is none, or a step that the trace lacks.
+    (docs/definitions/reading.md). Raises InvalidArgumentError for a window that cannot be read, or a step that the trace lacks.
 
     An index of the trace is used where there is one, and one of a large trace is written into the user's cache folder;
     ``LANESCOPE_INDEX=off`` in the environment prevents both (docs/decisions/index_file.md).

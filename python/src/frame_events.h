@@ -1,9 +1,9 @@
-// What a hook does when a function is called or returns: notes it in the thread's frames and in the
-// recording.
+// What a hook does when a function is called or returns: it notes that in the thread's frames and
+// in the recording.
 //
-// Nearly every event is about the frame that was expected, with a name that is known, in a thread
-// that is known. These functions note it and say so; else they change nothing and return false, and
-// the event goes to the functions below.
+// Nearly every event is about the expected frame, with a known name, in a known thread. The inline
+// functions note such an event and return true. For any other event they change nothing and return
+// false, and the caller uses the functions at the end.
 #pragma once
 #include <optional>
 

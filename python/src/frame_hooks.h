@@ -1,5 +1,5 @@
-// How Python tells of calls and returns: up to 3.11 the profile hook of each thread
-// (profile_hook.cpp), from 3.12 on callbacks of sys.monitoring, which lanescope/_frames.py sets
+// How Python reports calls and returns: up to 3.11 by the profile hook of each thread
+// (profile_hook.cpp), from 3.12 on by callbacks of sys.monitoring, which lanescope/_frames.py sets
 // (monitoring_hook.cpp). All of it with the GIL.
 #pragma once
 #include "bindings.h"
@@ -8,7 +8,7 @@ namespace lanescope::python::frames {
 
 // Threads that have another hook keep it; `foreign`, if not null, counts them. From 3.12 on nothing.
 void hook_all_threads(int* foreign);
-// How many threads had our hook taken away by somebody else.
+// Returns in how many threads somebody else had removed our hook.
 int unhook_all_threads();
 // By the names of sys.monitoring.events; empty up to 3.11.
 py::dict frame_callbacks();

@@ -11,7 +11,7 @@ struct NamedModule {
   std::uint32_t name = 0;  // text id
   std::int64_t number = 0;
 };
-// Also tells the listener of the module, once in each window, and may so run any Python code.
+// Also reports the module to the listener, once in each window, which may run any Python code.
 NamedModule module_of(PyObject* self);
 
 // Modules are numbered from 0 again.

@@ -74,7 +74,7 @@ inline bool is_known(const KnownFunction& known, const PyMethodDef* definition) 
 std::uint32_t name_of(const void* frame);
 // The same of a C function; `self` is what it is called on, or null.
 std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self);
-// C functions are named anew: the next object that a method is called on names it.
+// Forgets the names of C functions: the next object on which a method is called names it again.
 void forget_c_functions();
 // Makes the tables. Once; later calls do nothing.
 void make_name_tables();

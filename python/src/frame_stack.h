@@ -1,9 +1,9 @@
 // The open Python frames of a thread: a stack of (frame, range).
 //
-// Frames come and go out of order where greenlets switch, and events may be missing where another
-// profiler takes the hook away; so each event says which frame it is about, and what lies above it
-// ends with it. The first event of a thread in a window writes the frames that were open already,
-// as having begun with the window. All of it with the GIL, and only for the calling thread.
+// Frames come and go out of order if greenlets switch, and events are missing if another profiler
+// removes the hook. So each event says which frame it is about, and frames above that one end with
+// it. At a thread's first event in a window, the frames that are already open are written as if
+// they had begun with the window. All of it with the GIL, and only for the calling thread.
 #pragma once
 #include <Python.h>
 
@@ -50,18 +50,18 @@ std::optional<std::uint32_t> find_open(const ThreadFrames& thread, const Is& is)
   return std::nullopt;
 }
 
-// Begins a frame that is called now, or that was open already (`began`, in ticks). Too deep: counted.
+// Begins a frame that is called now, or was already open (`began`, in ticks). Counts too deep ones.
 void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t began = 0);
 void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
                 std::uint64_t began = 0);
 // Ends what lies above `count` frames.
 void pop_to(ThreadFrames& thread, std::uint32_t count);
-// Ends the frame or C call with that key, and what lies above it. Not there: nothing.
+// Ends the frame or C call with that key, and what lies above it. Does nothing if it is not there.
 void leave(ThreadFrames& thread, Key key);
-// Ends what lies above `caller`. Not there: nothing, it is another greenlet's.
+// Ends what lies above `caller`. Does nothing if it is not there: it is another greenlet's.
 void match_caller(ThreadFrames& thread, const void* caller);
-// This thread's frames when an event about one of them is to be noted, else null. `known`: what is
-// open already, should this be the thread's first event of the window.
+// This thread's frames if an event about one of them is to be noted, else null. `known`: the frame
+// that is already open, if this is the thread's first event of the window.
 ThreadFrames* ready(std::uint32_t options, const void* known);
 // Since which tick this thread has frames, for its first event of the window.
 void set_frames_began(std::uint64_t ticks);

@@ -32,9 +32,9 @@ const void* lanescope_innermost_frame(const void** instruction);
 // The instruction that frame is at.
 const void* lanescope_frame_instruction(const void* frame);
 
-// For recorded frames, with the GIL: as lanescope_innermost_frame(), of a thread that is known to
-// be one of the home interpreter's; the frame that a profile hook is called with (a PyFrameObject);
-// the frame around one; the code object; the first argument, borrowed, or null.
+// For recorded frames, with the GIL. In this order: as lanescope_innermost_frame(), for a thread
+// that is known to belong to the home interpreter; the frame that a profile hook is called with (a
+// PyFrameObject); the frame around a frame; its code object; its first argument, borrowed, or null.
 const void* lanescope_current_frame(void);
 const void* lanescope_frame_of(const void* frame_object);
 const void* lanescope_outer_frame(const void* frame);

@@ -14,9 +14,9 @@ namespace lanescope::python {
 std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t known) noexcept;
 
 // The text id of "file.py(line): function" of a frame on this thread's stack; 0: it has not begun,
-// or stacks were never started. Takes a lock and looks into two tables, so callers keep what they
-// were reported, as long as code_generation() stays the same: it changes when a code object that was
-// asked for is destroyed, whose address then may become another one's.
+// or stacks were never started. Takes a lock and looks into two tables, so callers keep the ids as
+// long as code_generation() stays the same. It changes when a code object that was asked for is
+// destroyed, because another one may then get its address.
 std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept;
 extern std::atomic<std::uint32_t> code_generations;
 inline std::uint32_t code_generation() noexcept {

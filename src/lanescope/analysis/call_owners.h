@@ -20,13 +20,13 @@ struct CorrelatedCall {
   }
 };
 
-// Do calls of two processes have one id? `calls` are in order. O(n).
+// True: calls of two processes have the same id. `calls` are in order. O(n).
 bool ids_repeat_across_processes(const Trace& trace, std::span<const CorrelatedCall> calls);
 
-// docs/definitions/launches.md#launch-links, "several processes": joins each device slice that has
-// a correlation id to a call of its process, or to none, and writes that to `launch_of`. A device
-// that no process matches keeps its entries. `calls` are in order. O(n log n): ids of more than 256
-// calls are left as they are.
+// Joins each device slice that has a correlation id to a call of its own process, or to none, and
+// writes that to `launch_of`: docs/definitions/launches.md#launch-links, "several processes". The
+// entries of a device that fits no process stay. `calls` are in order. O(n log n): ids that more
+// than 256 calls have are left as they are.
 void join_by_process(const Trace& trace, std::span<const CorrelatedCall> calls,
                      std::span<const SliceId> device_slices, std::vector<SliceId>& launch_of);
 

@@ -17,7 +17,7 @@ struct CallStacks {
 // From "Call stack" arguments; the stack of a python_function row is its chain of Python parents.
 // As in torch, a backward operator and all below it have the stack of its forward operator. Traces
 // without stacks give empty ones. In lanescope's own traces the argument has the lines of the
-// calls; with kTorch recorded Python frames replace them, as torch has them. O(events + text of
+// calls; with kTorch, recorded Python frames replace these lines, as in torch. O(events + text of
 // distinct stacks). Any thread.
 CallStacks build_call_stacks(const Trace& trace, const TorchEvents& events);
 

@@ -6,8 +6,8 @@
 
 namespace lanescope::analysis {
 
-// Up to `most` of `names`, best first: names that contain the text (upper and lower case alike),
-// then those within few edits. Names over 200 characters are skipped. O(names * length^2) for short
+// Up to `most` of `names`, best first: names that contain the text (whatever the case), then names
+// within a few edits of it. Names over 200 characters are skipped. O(names * length^2) for short
 // names; meant for one error message.
 std::vector<std::string> find_close_names(std::string_view text,
                                           const std::vector<std::string_view>& names,

@@ -9,7 +9,7 @@
 
 namespace lanescope::analysis {
 
-// When several classes run, the first one counts: while anything computes, the wall is compute.
+// If several run at once, the first one counts: while anything computes, the time is compute.
 enum class WorkClass : std::uint8_t { kCompute, kCommunication, kCopy };
 inline constexpr std::size_t kWorkClassCount = 3;
 

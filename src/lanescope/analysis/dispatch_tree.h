@@ -20,9 +20,9 @@ struct DispatchTreeOptions {
   bool fold = true;            // equal siblings in a row become one node
 };
 
-// One slice, or `count` slices whose subtrees have the same names: neighbours, or at the same place
-// in folded parents. Nanoseconds; sums over the slices unless the name says otherwise.
-// docs/definitions/dispatch_tree.md.
+// One slice, or `count` slices whose subtrees have the same names: neighbours, or slices at the
+// same place in folded parents. Nanoseconds; each number is a sum over the slices unless its name
+// says otherwise. docs/definitions/dispatch_tree.md.
 struct DispatchNode {
   std::string name;  // "ProfilerStep*" for folded steps
   CategoryKind kind = CategoryKind::kOther;

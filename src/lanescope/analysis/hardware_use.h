@@ -3,8 +3,8 @@
 //
 // Problem: a sample covers a fixed time, often longer than a kernel. Idea: a sample counts for a
 // group of equal pieces of work if nothing else ran in it and the group ran for at least half of
-// it. Then all that was counted belongs to the group, and its rate is the count over the time that
-// the group ran in the sample. So short kernels are pooled over their calls. Cost: O(n log n).
+// it. Then the whole count belongs to the group, and its rate is the count over the time that the
+// group ran in the sample. So the calls of a short kernel are pooled. Cost: O(n log n).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace lanescope::analysis {
 
-// Of fewer samples nothing is said.
+// With fewer samples, no rate is given.
 inline constexpr std::uint64_t kFewestHardwareSamples = 5;
 
 // Samples of one device, as they are in the trace. A series that it lacks is empty.

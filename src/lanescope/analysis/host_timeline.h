@@ -42,7 +42,7 @@ class HostTimeline {
     return std::span(segments_).subspan(first_[raw(track)],
                                         first_[raw(track) + 1] - first_[raw(track)]);
   }
-  // all.size(): it is before every segment.
+  // The last segment that begins at or before the time; all.size(): none does.
   static std::size_t last_at_or_before(std::span<const HostSegment> all, std::int64_t time_ns);
 
   std::vector<HostSegment> segments_;

@@ -1,5 +1,5 @@
-// The least bytes of operators that gather, scatter or resample: how far they are above them shows
-// scattered reads, and additions that wait for each other.
+// The least bytes that operators which gather, scatter or resample must move. An operator that is
+// far slower than these bytes need has scattered reads, or additions that wait for each other.
 #pragma once
 #include <optional>
 #include <string_view>

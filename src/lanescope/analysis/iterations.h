@@ -29,8 +29,8 @@ struct Iterations {
   std::vector<Range> ranges;  // three or more, in order, each begins where the one before ends
 };
 
-// Only ranges and waits of `process`, if there is one. None: nothing repeats, or it is unknown
-// which work belongs to which time. O((slices + launches) log n) a name that repeats. Any thread.
+// Only ranges and waits of `process`, if given. Nothing: nothing repeats, or it is unknown which
+// work belongs to which time. O((slices + launches) log n) a name that repeats. Any thread.
 std::optional<Iterations> find_iterations(const Trace& trace, const LaunchLinks& links,
                                           ProcessId process = kNone<ProcessId>);
 

@@ -9,8 +9,8 @@
 
 namespace lanescope::analysis {
 
-// Both in order of time. The depth of the queue at a time is the number of launches until then minus
-// the number of beginnings until then.
+// Both in order of time. The depth of the queue at some time: how much work was launched until
+// then, less how much of it had begun.
 struct LaunchQueue {
   // The launch returned; or the work began, if that is earlier.
   std::vector<std::int64_t> launched_ns;

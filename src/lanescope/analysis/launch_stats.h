@@ -25,7 +25,7 @@ struct LaunchStats {
   std::int64_t median_launch_ns = 0;
   std::int64_t median_latency_ns = 0;  // from the launch's end to the work's start, 0 at least
   std::uint64_t shorter_than_launch_count = 0;  // kernels that ran shorter than their own call
-  // Work that began as the only launched and not begun work: the queue after it was empty.
+  // Work that left the queue empty: when it began, no other launched work was waiting.
   std::uint64_t empty_queue_count = 0;
   std::uint64_t deepest_queue = 0;  // most work that was launched and not begun when
                                     // some work began

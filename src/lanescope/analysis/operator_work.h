@@ -29,8 +29,8 @@ struct OperatorCall {
 // C[m, n] = A[m, k] B[k, n], `batch` times.
 struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
-  // Elements from one row (or column) of A, B and C to the next; 0: the inner steps are not 1, so
-  // the library must copy. C counts as dense, as torch allocates it.
+  // How many elements apart neighbouring rows (or columns) of A, B and C are; 0: the elements of a
+  // row are not neighbours, so the library must copy. C counts as dense, as torch allocates it.
   std::array<std::int64_t, 3> leading{};
   bool operator==(const GemmShape&) const = default;
 };

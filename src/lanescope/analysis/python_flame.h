@@ -36,8 +36,8 @@ struct FlameNode {
 
 struct PythonFlame {
   FlameSource source = FlameSource::kSamples;
-  // Callers before callees; equal stacks of all threads are one. Those of a child process are below a
-  // node with that process's name, which is no function.
+  // Callers before callees. Equal stacks of all threads are one. The stacks of a child process are
+  // below a node that has the process's name instead of a function's.
   std::vector<FlameNode> nodes;
   std::int64_t total = 0;             // of all roots
   std::int64_t available = 0;         // without thread, step and gpu_idle

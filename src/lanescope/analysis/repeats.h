@@ -1,9 +1,9 @@
 // Folds a sequence of calls into loops.
 //
-// Problem: a loop written in Python leaves thousands of calls, and nobody counts them. Idea: find the
-// shortest stretch that repeats without a pause, replace all its rounds by one new symbol, and look
-// again, so that loops inside loops are found from the inside out. Example: s m a s m a s m a b is
-// 3 x (s m a), b.
+// Problem: a loop in Python leaves thousands of calls, and nobody counts them. Idea: find the
+// shortest stretch that repeats without a break, replace all its rounds by one new symbol, and
+// search again. So loops inside loops are found from the inside out. Example: s m a s m a s m a b
+// is 3 x (s m a), b.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Repeat {
 inline constexpr std::uint32_t kFewestRounds = 3;
 inline constexpr std::size_t kLongestCell = 128;  // parts of a round; a repeat inside is one part
 
-// Inner repeats before the ones around them. O(n x kLongestCell) at most, and never more than
-// kMostComparisons; what is found until then is right. Any thread.
+// Inner repeats come before those around them. At most O(n x kLongestCell) comparisons, and never
+// more than kMostComparisons; repeats found until then are correct. Any thread.
 std::vector<Repeat> find_repeats(std::span<const std::uint32_t> symbols);
 inline constexpr std::size_t kMostComparisons = 200'000'000;
 

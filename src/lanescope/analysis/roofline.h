@@ -51,7 +51,7 @@ struct RooflineCall {
     const double ratio = time_ns > 0 ? floor_ns() / static_cast<double>(time_ns) : 0;
     return ratio < 1 ? ratio : 1;
   }
-  // Faster than the floor allows: bytes came from a cache, or the estimate is wrong.
+  // Faster than the least time of the model: bytes came from a cache, or the model is wrong.
   bool is_above_peak() const { return floor_ns() > static_cast<double>(time_ns); }
 };
 

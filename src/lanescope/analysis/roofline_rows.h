@@ -20,8 +20,8 @@ struct RooflineRow {
   // Floors over times; absent: short calls, an unknown peak, or more than 1.
   std::optional<double> achieved_ratio;
   bool is_above_peak = false;  // it would be more than 1
-  // For GPUs with unknown peaks: its rate over the best row that multiplies in the same type (for
-  // operators that do not multiply, over the best of these). Short calls are left out.
+  // For GPUs with unknown peaks: its rate over that of the best row that multiplies in the same
+  // type. Rows that do not multiply are compared with the best such row. Short calls are left out.
   std::optional<double> of_best_ratio;
 };
 

@@ -1,4 +1,4 @@
-// What hardware counters say of the operators of a roofline, next to the model from their shapes.
+// What hardware counters measured for the operators of a roofline, next to its model.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace lanescope::analysis {
 
-// One entry a row, in their order; a row's work is that of all its calls together. Empty: the trace
-// has no samples of the device. docs/definitions/hardware.md#use-of-an-operator. O(n log n).
+// One entry for each row, in the same order; a row's work is that of all its calls. Empty: the
+// trace has no samples of the device. docs/definitions/hardware.md#use-of-an-operator. O(n log n).
 std::vector<HardwareUse> measure_roofline_rows(const Trace& trace, const DeviceTimeline& timeline,
                                                const Roofline& roofline,
                                                std::span<const RooflineRow> rows);
 
-// Measured bytes over the least bytes of the model: 1 is what the shapes say, less came from a
-// cache, more was moved several times. Nothing: one of them is not known.
+// Measured bytes over the least bytes of the model. 1: as the shapes say; below 1: some came from a
+// cache; above 1: some were moved several times. Nothing: one of the two is not known.
 std::optional<double> moved_ratio(const RooflineRow& row, const HardwareUse& use);
 
 }  // namespace lanescope::analysis

@@ -1,4 +1,4 @@
-// The steps of a trace that numbers per step are made from, and why the others are none of them.
+// The steps of a trace from which numbers per step are made, and why each other step is left out.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace lanescope::analysis {
 struct StepOptions {
   // The number of the only step to measure; none: the steady ones.
   std::optional<std::int64_t> step = std::nullopt;
-  // A step longer than all others together counts like any other: for limits, which hold for every
-  // step after the first, and for differences of means, which it may cause.
+  // A step longer than all others together counts like any other. For limits, which hold for every
+  // step after the first, and for differences of means, which such a step may cause.
   bool count_long_step = false;
 };
 
@@ -57,8 +57,8 @@ struct StepEvidence {
   std::span<const Window> windows;         // of each step: on that device, without one on the CPU
 };
 
-// Steps are left out at the end while they are cut and others are left, then a long one.
-// kInvalidArgument: no step has the number of `options`. O(n). Any thread.
+// Leaves out cut steps at the end, as long as others remain, and then a long one. kInvalidArgument:
+// no step has the number of `options`. O(n). Any thread.
 Result<StepSelection> select_steps(const StepEvidence& evidence, const StepOptions& options = {});
 
 }  // namespace lanescope::analysis

@@ -26,7 +26,7 @@ struct Steps {
   // recording, from the first launch to the end of the last device work.
   bool marked = false;
   std::vector<StepRange> steps;  // in order of time, disjoint; empty if the trace is empty
-  // How many steps at the begin also pay for start-up: 1 if there are at least two steps.
+  // How many steps at the start also pay for start-up: 1 if there are at least two steps.
   std::size_t start_up_count = 0;
   // Steps are marked, but a device works long after them, and without launch calls it is unknown
   // which step the work belongs to: `marked` is false, and the one entry is the whole recording.
@@ -37,7 +37,7 @@ struct Steps {
   std::optional<Iterations> found;
 };
 
-// In a file of several processes, the steps of `process`; without it, or if it marks none, all
+// The steps of `process`, for files of several processes; without it, or if it marks none, all
 // steps. Leaves out steps that overlap an earlier one. O(slices). Any thread.
 Steps find_steps(const Trace& trace, const LaunchLinks& links,
                  ProcessId process = kNone<ProcessId>);
@@ -53,7 +53,7 @@ struct Window {
   std::int64_t start_ns = 0, end_ns = 0;
   std::int64_t length_ns() const { return end_ns - start_ns; }
 };
-// Is the time within one of the windows? They are in order and do not overlap. Cost: a binary search.
+// True: the time is in one of the windows (in order, disjoint). Cost: a binary search.
 bool is_inside(std::span<const Window> windows, std::int64_t time_ns);
 
 // When each step used the device, one entry per step. A step begins on a device when the CPU began
@@ -72,12 +72,12 @@ struct StepStatistics {
 };
 StepStatistics step_statistics(const std::vector<std::int64_t>& lengths_ns);
 
-// The median for numbers of which each step has one: with an even number of steps, the mean of the
-// two in the middle, rounded down. 0: no values.
+// The median of one number per step: with an even number of steps, the mean of the two in the
+// middle, rounded down. 0: no values.
 std::int64_t median_of_steps(std::vector<std::int64_t> values);
 
-// The median for calls, kernels and gaps, always a real value: with an even number, the lower of
-// the two in the middle. 0: no values.
+// The median for calls, kernels and gaps. It is always one of the values: with an even number, the
+// lower of the two in the middle. 0: no values.
 std::int64_t lower_median(std::vector<std::int64_t> values);
 
 }  // namespace lanescope::analysis

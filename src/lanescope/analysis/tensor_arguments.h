@@ -14,11 +14,11 @@ namespace lanescope::analysis {
 
 using Sizes = std::vector<std::int64_t>;
 
-// Of a list of whole numbers from 0 on; nothing: it is none.
+// From a list of whole numbers from 0 on; nothing: the value is no such list.
 std::optional<Sizes> sizes_of(const JsonValue& value);
 // A double: the product of damaged sizes may be larger than any integer.
 double element_count(const Sizes& sizes);
-// What two shapes have together by torch's rules; nothing: they do not fit.
+// The shape that two shapes broadcast to by torch's rules; nothing: they do not fit.
 std::optional<Sizes> broadcast(const Sizes& left, const Sizes& right);
 // "[256, 1]"
 std::string shape_text(const Sizes& sizes);

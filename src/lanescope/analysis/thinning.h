@@ -33,8 +33,8 @@ struct RecordingCost {
 
 // Nothing: the recording is complete, or the entry cannot be understood. O(entry).
 std::optional<Thinning> find_thinning(const Trace& trace);
-// Thinning::memory_end_ns: later levels of memory are unknown. Nothing: the records go to the end, or
-// there are none. O(entry).
+// Thinning::memory_end_ns: how much memory was allocated after it is unknown. Nothing: there are
+// records up to the end, or none at all. O(entry).
 std::optional<std::int64_t> find_memory_end(const Trace& trace);
 // Nothing: recorded without a budget. O(1).
 std::optional<RecordingCost> find_recording_cost(const Trace& trace);

@@ -15,8 +15,8 @@ struct FarTimes {
   std::uint64_t span_ns = 0;  // from that start to that end
 };
 
-// The slices furthest apart, if they span more than kLongestSpanNs: then a time is wrong, and
-// it is unknown which. O(slices). Any thread.
+// The two slices furthest apart, if they span more than kLongestSpanNs. Then one of the times is
+// wrong, and it is unknown which. O(slices). Any thread.
 std::optional<FarTimes> find_far_times(const Trace& trace);
 
 }  // namespace lanescope::analysis

@@ -90,8 +90,8 @@ std::string other_program_of(const Trace& trace);
 
 // O(n log n) for the busy times. Any thread.
 TraceInfo compute_trace_info(const Trace& trace);
-// Only what needs no pass over all events: without the rows of threads, streams, categories and
-// counters, and without device_work_count and launched_count.
+// Only the parts that need no pass over all events. The rows of threads, streams, categories and
+// counters, device_work_count and launched_count are left out.
 TraceInfo describe_trace(const Trace& trace);
 
 }  // namespace lanescope::analysis

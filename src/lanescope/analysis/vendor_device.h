@@ -13,8 +13,8 @@
 
 namespace lanescope::analysis {
 
-// Nanoseconds, as a wall partition: while anything computes the wall is compute, then come
-// communication and copies. The device waits, or has nothing to do, in the rest.
+// Nanoseconds, as a wall partition: while anything computes, the time is compute; else
+// communication, else copies. In the rest the device waits or has nothing to do.
 struct VendorWall {
   std::int64_t wall_ns = 0, compute_ns = 0, exposed_communication_ns = 0, exposed_copy_ns = 0;
   std::int64_t idle_ns() const {

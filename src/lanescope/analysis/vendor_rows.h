@@ -1,5 +1,5 @@
-// Every row that a file has of a device that is no GPU, for those who show them. What counts as its time is
-// vendor_device.h.
+// All rows that a file has of a device that is no GPU, for drawing them. vendor_device.h says which
+// of them count as its time.
 #pragma once
 #include <cstdint>
 #include <string_view>

@@ -10,7 +10,7 @@
 
 namespace lanescope::analysis {
 
-// How kernels of A match kernels of B, in the order in which it is tried.
+// How kernels of A match kernels of B, in the order in which matches are tried.
 enum class MatchKind : std::uint8_t {
   kSame,     // the same name (first the same operator and shapes, too)
   kChanged,  // another name under the same operator and shapes, else under the same operator

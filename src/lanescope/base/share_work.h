@@ -8,10 +8,10 @@ namespace lanescope {
 // How many threads share work when nobody says: usable_cores(), at most 8.
 unsigned usual_threads();
 
-// Calls work(0) to work(count - 1), each once, in this order of beginning, on `threads` threads of
-// which the caller's is one; fewer where the system gives no more. 0: usual_threads(). Returns when
-// all have ended. Throws what the lowest piece that failed threw; pieces that have not begun by then
-// are left out.
+// Calls work(0) to work(count - 1), each once, and starts them in this order. Uses `threads`
+// threads, the caller's among them (0: usual_threads()), or fewer if the system gives no more.
+// Returns when all calls have ended. If calls throw, it throws what the lowest of them threw; calls
+// that have not started by then are left out.
 void share_work(std::size_t count, unsigned threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace lanescope

@@ -30,38 +30,38 @@ class SpillFailed : public std::bad_alloc {
 // Any thread.
 class SpillMemory {
  public:
-  // Of smaller blocks malloc keeps and reuses the pages; from here on it gives them back anyway.
+  // malloc keeps the pages of smaller blocks for reuse. It gives those of larger ones back anyway.
   static constexpr std::size_t kLargeBlock = 32u << 20;
-  // Beyond the budget, these lie on disk, too.
+  // Beyond the budget, blocks of this size and more lie on disk, too.
   static constexpr std::size_t kLeastSpilled = 1u << 20;
 
-  // `budget_bytes`: of blocks of kLeastSpilled and more in memory; several threads at a time may go
-  // beyond it by a block. `folders`: for the files, the first with room; those
-  // that lie in memory themselves (tmpfs) are passed over.
+  // `budget_bytes`: how much of the blocks of kLeastSpilled and more may be in memory. Each thread
+  // may exceed it by one block. `folders`: where the files go; the first folder with room is used.
+  // Folders that are in memory themselves (tmpfs) are skipped.
   SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> folders);
   SpillMemory(const SpillMemory&) = delete;
   SpillMemory& operator=(const SpillMemory&) = delete;
   // Blocks that are not released stay valid.
   ~SpillMemory() = default;
 
-  // Zeros, aligned to a page. nullptr: the block is to come from malloc, and count_malloc() to know
-  // of it if it has kLeastSpilled or more. Throws SpillFailed, and
-  // std::bad_alloc where the system gives no addresses (`ulimit -v`).
+  // Zeros, aligned to a page. nullptr: take the block from malloc, and call count_malloc() if it
+  // has kLeastSpilled or more. Throws SpillFailed, and std::bad_alloc if the system gives no
+  // addresses (`ulimit -v`).
   void* allocate(std::size_t bytes);
   // False: the block is not from here.
   bool release(void* block) noexcept;
-  // A block of malloc came, or is gone: it is a part of the budget, too.
+  // A block of malloc was made, or is gone. It counts towards the budget, too.
   void count_malloc(std::uint64_t bytes) noexcept { in_memory_bytes_ += bytes; }
   void forget_malloc(std::uint64_t bytes) noexcept { in_memory_bytes_ -= bytes; }
 
   std::uint64_t in_memory_bytes() const { return in_memory_bytes_; }
   std::uint64_t on_disk_bytes() const { return on_disk_bytes_; }
 
-  // For the blocks of this process: half of the free memory as it is at the first call, or
-  // LANESCOPE_MEMORY (such as 4GiB); files in $TMPDIR, the user's cache folder or /var/tmp. It is
-  // never destroyed. Never from inside itself: it reads files, so it takes and frees small blocks.
+  // That of this process. Budget: half of the memory free at the first call, or LANESCOPE_MEMORY
+  // (such as 4GiB). Files: in $TMPDIR, the user's cache folder or /var/tmp. Never destroyed. Do not
+  // call it from inside itself: it reads files, so it takes and frees small blocks.
   static SpillMemory& of_process();
-  // nullptr before of_process() returned for the first time. Any moment, so also what frees blocks.
+  // nullptr before of_process() has returned once. Safe at any moment, also while a block is freed.
   static SpillMemory* of_process_if_made() noexcept;
 
  private:

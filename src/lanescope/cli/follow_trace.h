@@ -19,17 +19,17 @@ struct FileMark {
   std::string path;  // the file: of a folder, its newest trace
   std::filesystem::file_time_type changed;
   std::uintmax_t bytes = 0;
-  // Of a recording: a hash of how far each of its chunks is filled. The time of change does not show
-  // that, because its records are written into mapped memory.
+  // For a recording: a hash of how far each of its chunks is filled. The time of change does not
+  // show that, because records are written into mapped memory.
   std::uint64_t filled = 0;
   bool is_recording = false;  // a recording that its program has not finished
   bool operator==(const FileMark&) const = default;
 };
-// `path` as the user named it. A recording that is gone: the trace that its program made of it. Cost:
-// the newest names of a folder; of a recording 128 bytes in 128 KiB.
+// `path`: as the user named it. If a recording is gone, marks the trace that its program made from
+// it. Cost: the newest names of a folder; for a recording, reading 128 bytes of each 128 KiB.
 FileMark mark_of(const std::string& path);
 
-// Can `path` grow? A folder, whose newest trace may change, and an unfinished recording.
+// True: `path` can grow. It is a folder, whose newest trace may change, or an unfinished recording.
 bool may_grow(const std::string& path, const FileMark& mark);
 
 // An unfinished recording, without counting its open chunks as damage.

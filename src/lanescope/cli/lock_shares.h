@@ -1,4 +1,4 @@
-// What samples from outside say of the interpreter's lock (GIL) and of garbage collection.
+// What samples from outside show of the interpreter's lock (GIL) and of garbage collection.
 // docs/definitions/python_samples.md#gil.
 #pragma once
 #include <cstdint>

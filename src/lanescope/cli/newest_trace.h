@@ -16,11 +16,11 @@ struct NewestTrace {
   std::string line;  // for standard error: which trace was chosen, from how many
 };
 
-// From the files with an ending of format/formats.h in the folder, not in subfolders.
-// Files with one name are one trace; JSON is preferred to its .lspool. Newest: by the
-// time of the last change, then by name. If the newest run has several ranks, takes the
-// lowest. Newer files that are no traces by their first bytes (format::may_be_trace) are passed over
-// and named in `line`. kInvalidArgument: none. `others`: how the reader comes to the other ranks.
+// From the files with an ending of format/formats.h in the folder, not in subfolders. Files with
+// one name are one trace; JSON is preferred to its .lspool. Newest: by the time of the last change,
+// then by name. If the newest run has several ranks, takes the lowest. Newer files whose first
+// bytes are not those of a trace (format::may_be_trace) are skipped and named in `line`.
+// kInvalidArgument: there is no trace. `others`: how the user gets to the other ranks.
 enum class OtherRanks : std::uint8_t { kByFile, kInPage };
 Result<NewestTrace> newest_trace_in(const std::string& folder,
                                     OtherRanks others = OtherRanks::kByFile);

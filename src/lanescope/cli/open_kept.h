@@ -1,4 +1,4 @@
-// Opens a trace as open_trace() does, and gives what its index has beside the columns.
+// Opens a trace as open_trace() does, and also returns what its index holds besides the columns.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace lanescope::cli {
 
-// `kept`: its layer is given; all else is filled in where the trace has an index.
+// `kept`: the caller sets its layer; the rest is filled in if the trace has an index.
 std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
                                      format::KeptSections* kept, Damage damage = Damage::kPrinted);
 

@@ -18,7 +18,7 @@ enum class Damage : std::uint8_t { kPrinted, kShownByCaller };
 // error (newest_trace.h); else `path`. Nothing: the folder has no trace, and one line said so.
 std::optional<std::string> file_of(const std::string& path, Output& output, int* code);
 
-// Where no file is: which names in its folder are close.
+// The error for a path without a file; it names similar files in the folder.
 Error missing_file(const std::string& path);
 
 // `path` "-" is standard input; a folder means the newest trace in it, named in a line on standard

@@ -65,7 +65,7 @@ class Output {
 
 // "expected ..., found ...; do ..." plus the place in the input, if known.
 std::string message_of(const Error& error);
-// Of explain::gather_facts(): begins with "--step: " where that flag is wrong and not the trace.
+// For explain::gather_facts(): begins with "--step: " if that flag is wrong, not the trace.
 std::string facts_message_of(const Error& error);
 
 }  // namespace lanescope::cli

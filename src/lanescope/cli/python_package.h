@@ -32,7 +32,7 @@ Result<std::string> ask_python(const std::string& python, const std::string& cod
 // The flag in `arguments` (of a python) that disables PYTHONPATH or start-up files, or "".
 std::string isolating_flag(const std::vector<std::string>& arguments);
 
-// Does `env` with these arguments start its program without our environment (-i)?
+// True: `env` with these arguments starts its program without our environment (-i).
 bool clears_environment(const std::vector<std::string>& arguments);
 
 }  // namespace lanescope::cli

@@ -1,4 +1,4 @@
-// What `lanescope ranks` and `lanescope-mpi ranks` print of a finished job.
+// How `lanescope ranks` and `lanescope-mpi ranks` print a finished job.
 #pragma once
 #include <string>
 
@@ -14,7 +14,7 @@ struct RanksReport {
   bool force = false;              // overwrite output_path
 };
 
-// Where the answer will go can be written; one line and an exit code, if not.
+// Whether the answer can be written where it will go; if not, prints a line and returns a code.
 int check_report_target(const RanksReport& report, Output& output);
 
 // Judges the job and prints it. Returns the exit code.

@@ -20,7 +20,7 @@ struct RanksTaskFlags {
   std::string budget, sort_by;
   std::optional<std::int64_t> row_limit;
 };
-// What does not fit the task in one line; empty: all fits. `paths` are without the word.
+// One line on what does not fit the task; empty: all fits. `paths` are without the task's word.
 std::string ranks_task_mistake(RanksTask task, const std::vector<std::string>& paths,
                                const RanksTaskFlags& flags, const RanksReport& report);
 

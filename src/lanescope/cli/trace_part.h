@@ -21,7 +21,7 @@ void add_window_flag(Command& command, PartFlags* flags, CLI::Option* step);
 // Both; they exclude each other.
 void add_part_flags(Command& command, PartFlags* flags);
 
-// As their namesakes in view/trace_part.h, with the names of the flags in their messages.
+// As the functions of the same names in view/trace_part.h, but their messages name the flags.
 Result<std::optional<view::TraceWindow>> parse_window(const std::string& text);
 Result<view::TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number);
 

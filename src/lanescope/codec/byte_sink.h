@@ -22,10 +22,10 @@ class ByteSink {
 };
 
 // Writes "<path>.partial-<number>" next to `path` and renames it in finish(): a reader never sees
-// half a file, and after a full disk the old file is still there. The number is the thread's, which
-// is the process's for its first thread, so several may write one path, and the last one stays. A
-// path that is not a regular file (a pipe, /dev/stdout) is written directly. `withheld`: permission
-// bits that the file does not get. kIo: the system's reason.
+// half a file, and after a full disk the old file is still there. The number is the thread's id, so
+// several threads and processes may write one path; the last to finish wins. A path that is not a
+// regular file (a pipe, /dev/stdout) is written directly. `withheld`: permission bits that the file
+// does not get. kIo: the system's reason.
 Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path,
                                               unsigned withheld = 0);
 std::unique_ptr<ByteSink> string_sink(std::string& out);

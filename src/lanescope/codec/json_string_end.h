@@ -1,5 +1,5 @@
-// Does a quote end its string? Writers forget to escape quotes, so only what follows tells; for
-// json_mend.cpp.
+// Whether a quote ends its string. Writers forget to escape quotes, so only the text after the
+// quote can tell. For json_mend.cpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,15 +18,15 @@ struct JsonContext {
   bool in_array() const { return !open.empty() && open.back() == '['; }
 };
 
-// Does the quote at `quote` end a string? Yes, where the grammar can go on after it. `is_key`: the
+// Whether the quote at `quote` ends a string. kYes: the grammar can go on after it. `is_key`: the
 // string is a key. Looks ahead up to the end of the next key, at most 256 bytes after blanks.
 QuoteEnds ends_string(const JsonContext& json, std::size_t quote, bool is_key);
 
-// Is `, "key":` at `at`? Strict JSON cannot have that inside a value, so the \" before it was a
-// \ and the end of the value. A key can: "\",":" is one.
+// True: `, "key":` follows at `at`. Strict JSON cannot have that inside a value. So a \" before it
+// was a backslash and the end of the value. In keys it can be: "\",":" is one.
 bool next_key_follows(const JsonContext& json, std::size_t at);
 
-// Does the stray quote at `quote` open the first key of another event?
+// True: the stray quote at `quote` opens the first key of another event.
 bool opens_next_event(std::string_view text, std::size_t quote);
 
 }  // namespace lanescope::codec

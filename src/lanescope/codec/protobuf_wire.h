@@ -18,7 +18,7 @@ class WireReader {
   explicit WireReader(std::string_view message) : rest_(message) {}
 
   // False: no more fields. Then is_damaged() says whether the message ended inside a field, or held
-  // something that is none (a group, a field 0); the fields before that were given.
+  // something that is no field (a group, a field 0). The fields before that were given.
   bool next() {
     if (rest_.empty()) return false;
     std::uint64_t tag = 0;

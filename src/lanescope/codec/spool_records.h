@@ -165,9 +165,9 @@ enum CallNumberFlag : std::uint16_t {
   kHasRecordFunctionId = 4,
 };
 
-// Numbers that change in each call, for this thread's next range, if it has that name. They are
-// not part of the range's detail: so the detail repeats, and the spool keeps it once. Only
-// collectives have `seq` and `comms_id`.
+// Numbers that change in each call. They belong to this thread's next range, if it has that name.
+// They are not part of the range's detail, so equal details are kept once. Only collectives have
+// `seq` and `comms_id`.
 struct CallNumbersRecord {
   std::uint64_t begin_tsc = 0;
   std::uint64_t record_function_id = 0;
@@ -180,7 +180,7 @@ struct CallNumbersRecord {
   std::uint64_t comms_id = 0;
 };
 
-// What a TensorRecord tells about its tensor.
+// What a tensor is to the range or frame of its TensorRecord.
 enum class TensorRole : std::uint8_t {
   kInput = 0,  // an operator takes it; only for the next range, if it has that name
   kParameter = 1,
@@ -192,7 +192,7 @@ enum class TensorRole : std::uint8_t {
 };
 inline constexpr std::uint32_t kMostInput = 0xffffff;
 
-// Which tensor this thread's next range or frame has.
+// A tensor of this thread's next range or frame.
 struct TensorRecord {
   std::uint64_t begin_tsc = 0;
   std::uint64_t implementation = 0;  // address of its TensorImpl
@@ -215,7 +215,7 @@ enum SampleFlag : std::uint8_t {
   kCollected = 16,    // with kHeldLock: garbage was being collected
 };
 
-// Equal samples, one after another, of a thread's Python stack. In chunks of the thread that
+// A run of equal samples of a thread's Python stack. It is in a chunk of the thread that takes the
 // samples.
 struct SampleRecord {
   std::uint64_t begin_tsc = 0;  // the first sample
@@ -231,7 +231,7 @@ struct SampleRecord {
   std::uint32_t reserved1 = 0;
 };
 
-// In front of each record of a kept chunk: that record is of this thread, from this place.
+// Comes before each record of a kept chunk, and says from which thread and place that record came.
 struct KeptFromRecord {
   std::uint64_t reserved0 = 0, reserved1 = 0;
   std::uint32_t reserved2 = 0;

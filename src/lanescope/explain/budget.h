@@ -50,7 +50,7 @@ struct BudgetLine {
   std::string missing;             // kMissing: what the trace lacks, and how to record it
 };
 
-// What explain would do first about the trace.
+// What explain advises first for the trace.
 struct BudgetCause {
   std::string rule;
   Sentence verdict, action;
@@ -60,7 +60,7 @@ struct BudgetCause {
 
 struct BudgetReport {
   std::vector<BudgetLine> lines;  // in the order of the budget
-  // Where a line is broken: explain's headline and first findings, from the same analysis.
+  // If a line is broken: explain's headline and first findings, from the same analysis.
   Sentence headline;
   std::vector<BudgetCause> causes;
   std::size_t broken = 0, missing = 0;
@@ -70,15 +70,15 @@ struct BudgetReport {
 // kInvalidArgument: a rule that does not exist. O(n log n). Any thread.
 Result<BudgetReport> check_budget(const Facts& facts, const Budget& budget);
 
-// The facts that explain has of the same trace, where `facts` count a step that took longer than
-// all others together: explain leaves it out, so that it does not decide what bounds the usual
-// step. Null: they are these.
+// The facts that explain uses for the same trace. They differ if `facts` count a step that took
+// longer than all others together: explain leaves it out, so that it does not decide what bounds
+// the usual step. Null: they are the same.
 Result<std::unique_ptr<Facts>> facts_of_explain(const Facts& facts);
 
 // A budget that this trace keeps, as text of a budget file: times, shares, sizes and counts plus
 // `slack` (0.1: 10 %), and rules that ran and stayed quiet. Measures that the trace lacks are left
-// out. `source` is named in a comment. kInvalidArgument: the trace has no GPU work, or something of
-// it was lost.
+// out. `source` is named in a comment. kInvalidArgument: the trace has no GPU work, or a part of
+// the trace was lost.
 Result<std::string> write_budget(const Facts& facts, double slack, std::string_view source);
 
 }  // namespace lanescope::explain

@@ -1,4 +1,4 @@
-// The tree of chains of events that the critical path runs through; for owners.cpp.
+// The events around each piece of the critical path, as one tree; for owners.cpp.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -51,7 +51,7 @@ class CallTree {
   const std::vector<CallNode>& nodes() const { return nodes_; }  // parents before children
   // Of each piece of the path.
   const std::vector<std::uint32_t>& node_of_piece() const { return node_of_piece_; }
-  // Is the piece time of a thread outside of operators and calls?
+  // True: in this piece the thread is outside of operators and calls.
   bool is_code(std::size_t piece) const { return is_code_[piece]; }
   // Operators and calls outside of operators that the program made in the steady steps.
   const std::vector<SliceId>& units() const { return units_; }

@@ -13,9 +13,9 @@ struct OwnerChoice {
   bool is_rest = false;       // nodes below it were chosen too
 };
 
-// From the root, goes down while one child has most of the time; what is left there is chosen.
-// At most kMostOwners, most time first, each with kLeastOwner of the total or more. `nodes`: parents
-// before children, never empty. O(n log n).
+// Goes down from the root as long as one child has most of the time, and chooses the node where
+// that ends. Repeats this with the rest. At most kMostOwners, most time first, each with at least
+// kLeastOwner of the total. `nodes`: parents before children, never empty. O(n log n).
 std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes);
 
 }  // namespace lanescope::explain

@@ -79,10 +79,10 @@ struct Comparison {
   std::array<std::int64_t, analysis::kCpuClassCount> a_cpu_ns{}, b_cpu_ns{};  // per step
 };
 
-// Is the end of the file, or GPU work of its steps, missing? Then times of a step mean nothing.
+// True: the end of the file, or GPU work of its steps, is missing, so times of a step are wrong.
 bool has_missing_work(const Facts& facts);
 
-// Can a step be compared with a step, or a recording with a recording? Else only calls can.
+// True: steps can be compared with steps, or recordings with recordings. False: only calls can.
 bool can_compare_steps(const Facts& a, const Facts& b);
 
 // Facts of `lanescope diff` are gathered with count_long_step: a slow step is why means differ.

@@ -1,4 +1,4 @@
-// Why a step of B takes another time than one of A, in words, for the headline of a comparison.
+// Why a step of B is longer or shorter than one of A, in words, for the headline.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@ namespace lanescope::explain {
 struct Reason {
   std::int64_t delta_ns = 0;
   Sentence text;
-  // Fewer but longer calls: what the longer calls add and the smaller number takes away again.
+  // Fewer but longer calls: the time that longer calls add and fewer calls remove again.
   std::int64_t hidden_ns = 0;
 };
 

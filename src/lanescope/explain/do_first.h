@@ -27,15 +27,15 @@ struct Suggestion {
 
 // At most kMostSuggestions, in this order: what ends the program; what took longer than all other
 // steps together; what fills its memory; then costs of kLeastGain of a step or more, largest first.
-// The bound itself, and idle time in general, are among the costs only if no cost has half as much
-// at stake (with three costs or more: a quarter). Findings that only say where time is, that
-// something is normal, or what the recording lacks are never suggestions.
-// A cost with a predicted gain counts with that gain, and leaves the list when it is below
-// kLeastGain. docs/definitions/explain.md#do-first
+// What bounds the step, and idle time in general, count as costs only if no other cost has half as
+// much at stake (with three costs or more: a quarter). Findings that only say where time is, that
+// something is normal, or what the recording lacks are never suggestions. A cost with a predicted
+// gain counts with that gain, and leaves the list when it is below kLeastGain.
+// docs/definitions/explain.md#do-first
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;
 
-// What the suggestions with a predicted gain gain together; nothing: fewer than two have one, or
+// The gain of all suggestions with a predicted gain together. Nothing: fewer than two have one, or
 // their sum is unsure. `numbers`: their places in the list, from 1.
 struct Together {
   std::vector<std::size_t> numbers;

@@ -67,8 +67,8 @@ struct Facts {
   // The device that was busy longest, which the rules are about; ties: the lowest number.
   std::optional<std::size_t> main_device;
   std::optional<HostFacts> cpu;  // only without a device
-  // Only without a device: another make, whose rows are not kernels and copies, and its wall in the
-  // steady steps.
+  // Only without a GPU: a device of another kind, whose rows are not kernels and copies, and its
+  // wall in the steady steps.
   std::optional<analysis::VendorDevice> vendor;
   analysis::VendorWall vendor_wall;
   std::optional<analysis::HostTimeline> host;
@@ -86,8 +86,8 @@ struct Facts {
   std::shared_ptr<KernelFactsSlot> kernels = make_kernel_facts_slot();
   std::shared_ptr<OwnersSlot> owners = make_owners_slot();  // the same of step_owners()
 
-  // Idle because the CPU had not launched, or had only just done so; in marked steps also before
-  // the recording's first launch and after its last one, which are inside the step.
+  // Idle because the CPU had not launched, or had only just done so. In marked steps also before
+  // the recording's first launch and after its last one, because these are inside the step.
   std::int64_t waiting_for_cpu_ns() const;
   std::int64_t idle_at_ends_ns() const;  // that last part of it
   const DeviceFacts& device() const { return devices[*main_device]; }
@@ -111,7 +111,7 @@ struct Facts {
 // its times cannot be one recording (analysis/time_span.h). O(n log n).
 Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options = {});
 
-// The number of a step, by its index, for a sentence; 0: it has none.
+// The number of the step with that index, for a sentence; 0: it has none.
 Value step_number(const Facts& facts, std::size_t step);
 
 // Idle time by cause inside a window. O(log n + parts in it).
@@ -120,11 +120,11 @@ IdleTimes idle_within(const analysis::Gaps& gaps, const analysis::Window& window
 // The same for the part of the window that lies in steady steps of the main device.
 IdleTimes idle_within_steady(const Facts& facts, const analysis::Window& window);
 
-// Is the time inside one of these (disjoint, in order)?
+// True: the time is inside one of these windows, which are disjoint and in order.
 bool inside(const std::vector<analysis::Window>& windows, std::int64_t time_ns);
 
-// What a thread did in some stretches: time by name of the innermost event, most first, equal times
-// by name. ProfilerStep#7 counts as ProfilerStep*, time without any event has an empty name.
+// What a thread did in some stretches: time by name of the innermost event, most first, ties by
+// name. ProfilerStep#7 counts as ProfilerStep*, time without any event has an empty name.
 struct HostShare {
   std::string name;
   CategoryKind kind = CategoryKind::kNone;

@@ -46,17 +46,17 @@ enum class FindingKind : std::uint8_t {
   kWhere,   // where the time is, without saying that it is too much
   kMemory,  // what holds or loses memory; no time
   kOnce,    // happened once and is no part of a usual step
-  kNormal,  // looks like a problem and is none
+  kNormal,  // looks like a problem but is not
   kTrust,   // the recording itself: what it lacks, or contains without the program's doing
 };
 const char* finding_kind_name(FindingKind kind);  // "bound", "cost", ...
 
-// Depends on the number of samples (steps, calls) that the verdict is made from.
+// How sure the verdict is, from the number of samples (steps, calls) that it is made from.
 enum class Confidence : std::uint8_t { kLow, kMedium, kHigh };
 const char* confidence_name(Confidence confidence);
 
-// The part of another rule's time at stake that this finding explains more exactly. Example: of the
-// exposed copies, those of pageable memory.
+// The part of another rule's time at stake that this finding explains more exactly. Example: copies
+// of pageable memory explain a part of the exposed copies.
 struct Explained {
   const char* rule = "";
   std::int64_t at_stake_ns = 0;

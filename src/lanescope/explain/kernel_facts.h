@@ -47,12 +47,12 @@ struct KernelFacts {
 // Computed once per Facts, by the first call; any thread. Needs a main device. O(n log n).
 const KernelFacts& kernel_facts(const Facts& facts);
 
-// Is it the longest kernel of a compute-bound call of 1 GFLOP or more, ran alone, and reached less
-// than 40 % of the peak? Needs the GPU's peak rates.
+// True: it is the longest kernel of a compute-bound call of 1 GFLOP or more, ran alone, and reached
+// less than 40 % of the peak. Needs the GPU's peak rates.
 bool is_large_and_slow(const KernelCall& kernel);
 
-// Does half of the matmuls' time or more belong to operators with known shapes? CUDA graphs and
-// compiled code hide them. True without matmuls.
+// True: at least half of the matmuls' time belongs to operators with known shapes, or there are no
+// matmuls. CUDA graphs and compiled code hide shapes.
 bool gemms_are_known(const KernelFacts& kernels);
 
 // GPU work that a change would make shorter.
@@ -76,9 +76,9 @@ class Savings {
   SliceId longest_ = kNone<SliceId>;
 };
 
-// Is compute 30 % of the steady wall or more?
+// True: compute is at least 30 % of the steady wall.
 bool kernels_matter(const Facts& facts);
-// Do shorter kernels also make a shorter step? kernels_matter(), and the step is not host-bound.
+// True: shorter kernels make a shorter step: kernels_matter(), and it is not host-bound.
 bool kernels_decide(const Facts& facts);
 // The share of the steady wall, 0 to 1.
 double wall_share(const Facts& facts, std::int64_t time_ns);

@@ -18,8 +18,8 @@ Sentence long_step_note(const Facts& facts);
 // pattern: steps are marked, or no iterations were found.
 Sentence found_iterations_note(const Facts& facts);
 
-// Of iterations that were found: from the first event of their thread to the first one measured, on
-// the CPU. None: there are none, or --step chose one.
+// If iterations were found: the time from the first event of their thread to the first iteration
+// that is measured, on the CPU. Nothing: there are none, or --step chose one.
 std::optional<analysis::Window> start_up_before_iterations(const Facts& facts);
 
 // "The first 1.1 s, before the iterations that are measured, are start-up: 300 ms inside cuInit."

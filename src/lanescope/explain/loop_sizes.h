@@ -1,4 +1,4 @@
-// What a loop's rounds, equal in names, say by their shapes.
+// How the shapes differ between the rounds of a loop whose rounds have equal names.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace lanescope::explain {
 
-// Of `rounds` rounds of `round_size` calls each, one after the other. Nothing for fewer than eight
-// rounds, without recorded shapes, where shapes differ in more than one dimension or by less than a
-// fifth without growing evenly, and in the backward pass. O(calls), and the texts of one call of
-// each round.
+// `calls`: `rounds` rounds of `round_size` calls each, one after the other. Empty: fewer than eight
+// rounds, no recorded shapes, a backward pass, shapes that differ in more than one dimension, or
+// shapes that differ by less than a fifth and do not grow evenly. O(calls), and the texts of one
+// call of each round.
 SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::uint32_t rounds,
                        std::uint32_t round_size);
 

@@ -42,7 +42,7 @@ Measured compute_measure(const Facts& facts, const Measure& measure);
 // The largest parts of the number, at most four: evidence for a broken limit.
 std::vector<Evidence> measure_evidence(const Facts& facts, const Measure& measure);
 
-// Is this instant an allocation or a free of the main device's memory?
+// True: this instant is an allocation or a free of the main device's memory.
 bool is_device_memory(const Facts& facts, std::uint32_t instant);
 
 // The idle cause with that key; nothing: no idle cause has it.

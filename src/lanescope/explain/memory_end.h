@@ -1,6 +1,6 @@
 // A recording's budget may end the records of allocations before the trace ends
-// (docs/definitions/memory.md). Then no peak and no leak is found after that moment, and none may be
-// called absent.
+// (docs/definitions/memory.md). Peaks and leaks after that moment are unknown, so no rule may say
+// that there are none.
 #pragma once
 #include "lanescope/analysis/thinning.h"
 #include "lanescope/explain/facts.h"

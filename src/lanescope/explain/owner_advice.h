@@ -13,7 +13,7 @@ namespace lanescope::explain {
 bool is_one_operator(const Owner& owner);
 // What is known of the owner's operator, or of one right inside it; null: nothing.
 const rules::OperatorAdvice* known_operator(const Facts& facts, const Owner& owner);
-// Does its evidence suggest a change of the program, not only what to record?
+// True: its evidence suggests a change of the program, not only what to record.
 bool has_remedy(const Facts& facts, const Owner& owner);
 // What its evidence suggests: the table's advice for its operator, one call for the rounds of a
 // loop, or what to record. Empty: nothing.

@@ -27,8 +27,8 @@ class OwnerCode {
   }
   // The same for its Python frames alone.
   void add_frames(std::uint32_t owner, const simulate::PathPiece& piece);
-  // Fills in other_thread, other_event, other_ns, frame and frame_ns: of what holds at least half of
-  // the owner's time.
+  // Fills in other_thread, other_event, other_ns, frame and frame_ns if one thread, or one frame,
+  // holds at least half of the owner's time.
   void finish(std::vector<Owner>& owners) const;
 
  private:

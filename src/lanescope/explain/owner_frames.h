@@ -11,7 +11,7 @@ namespace lanescope::explain {
 // "<built-in method save of X object at 0x7f>" as "built-in save", "a/b.py(3): f" as "a/b.py:3 f".
 std::string short_frame(std::string_view frame);
 
-// Of an owner whose frame is work of the program, not torch's and no waiting; else empty.
+// For an owner whose frame is work of the program itself, not of torch and not waiting; else empty.
 Sentence remedy_of_frame(const Owner& owner);
 
 }  // namespace lanescope::explain

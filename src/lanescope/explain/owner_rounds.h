@@ -1,4 +1,4 @@
-// What equal and unequal rounds of an owner say of it, in words; for owner_words.cpp.
+// What the rounds of an owner show, in words; for owner_words.cpp.
 #pragma once
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
@@ -6,17 +6,17 @@
 
 namespace lanescope::explain {
 
-// Begins with "; ": a size that changes from round to round, a backward pass that is differentiated,
-// copies between layouts, equal calls that took much longer than others. Empty: nothing of this.
+// Begins with "; " and names one of these: a size that changes from round to round, a backward pass
+// that is differentiated, copies between layouts, calls much longer than equal ones. Empty: none.
 Sentence more_of_rounds(const Facts& facts, const Owner& owner);
 
-// What to change about such rounds; empty: nothing that they tell.
+// What to change about such rounds; empty: they suggest nothing.
 Sentence remedy_of_rounds(const Facts& facts, const Owner& owner);
 
-// A loop whose rounds differ in size and that holds most of the step; null: none. With other data its
-// sizes are likely others, so a CUDA graph of this step may not fit the next.
+// A loop whose rounds differ in size and that holds most of the step; null: none. With other data
+// the sizes likely change, so a CUDA graph of this step may not fit the next one.
 const Owner* loop_of_changing_size(const Facts& facts);
-// Where there is one, its remedy comes before that of launches in general.
+// If there is such a loop, puts its remedy before the general one for launches.
 void advise_about_sizes(const Facts& facts, Finding& finding);
 
 }  // namespace lanescope::explain

@@ -1,11 +1,11 @@
-// Who holds the time of a step: ranges, modules, lines, loops, operators and code between them, each
-// with all that it makes the step wait for.
+// Who holds the time of a step: ranges, modules, lines, loops, operators and the code between them,
+// each with all waiting that it causes.
 //
-// Problem: the innermost event of a moment (a launch call, a kernel) is nobody that a user knows.
-// Idea: each piece of the critical path belongs to the chain of events around it or around its
-// launch. The chains form a tree; from its root, go down while one child has most of the time, and
-// name what is left. Example: step > range forward > 64 x aten::mm > cudaLaunchKernel: the owner is
-// the loop "64 x aten::mm in range forward". docs/definitions/explain.md#owners
+// Problem: users do not know the innermost event of a moment (a launch call, a kernel). Idea: each
+// piece of the critical path belongs to the chain of events around it or around its launch. The
+// chains form a tree. From its root, go down as long as one child has most of the time, and name
+// the node where that ends. Example: step > range forward > 64 x aten::mm > cudaLaunchKernel: the
+// owner is the loop "64 x aten::mm in range forward". docs/definitions/explain.md#owners
 #pragma once
 #include <array>
 #include <cstdint>
@@ -63,8 +63,8 @@ struct OwnerWork {
   std::int64_t uneven_ns = 0;
 };
 
-// How the sizes of a loop's rounds differ: in one dimension of one input, of the call of a round with
-// most time among those whose shapes change.
+// How the sizes of a loop's rounds differ, in one dimension of one input: that of the longest call
+// of a round among those whose shapes change.
 struct SizeChange {
   std::string op;  // empty: the same shapes in every round, or no shapes
   std::int64_t least = 0, most = 0;
@@ -91,8 +91,8 @@ struct Owner {
   // kCode: what another thread of the process did for most of that time; empty: no other worked.
   std::string other_thread, other_event;
   std::int64_t other_ns = 0;
-  // With stacks, of code and of the code in a loop: the Python frame that has most of the owner's time,
-  // if it began in that time.
+  // For code, and for the code in a loop, in traces with stacks: the Python frame that has most of
+  // the owner's time, if it began in that time.
   std::string frame;
   std::int64_t frame_ns = 0;
   bool is_rest = false;  // others, named before it, were taken out of it

@@ -25,23 +25,23 @@ struct StepBase {
   std::int64_t recorded_ns = 0, step_ns = 0, error_ns = 0;
 };
 
-// Answers for several findings together. Borrows the facts that it was made from. Any thread.
+// Predicts gains of one or several findings. Borrows the facts that it was made from. Any thread.
 class GainModel {
  public:
   // Null: the trace cannot be replayed, or it explains its own step too poorly.
   static std::shared_ptr<const GainModel> of(const Facts& facts);
   const StepBase& base() const { return base_; }
-  // The mean where base() has the median: a step that is longer than the others counts.
+  // The mean, where base() has the median. So a step that is longer than the others counts.
   std::int64_t mean_step_ns() const {
     const simulate::CriticalPath& path = simulation_.unprofiled.outcome.path;
     return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
   }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
-  // The time at stake in the step without the profiler: at most that step, and without the GPU's work
-  // where the fix is one of the CPU.
+  // The time at stake in the step without the profiler: at most that step, and for a fix of the
+  // CPU's work at most what it is longer than the GPU's work.
   std::int64_t at_most_ns(const Finding& finding) const;
-  // What all of these fixes together gain, per step: at most what is at stake. kNone: no replay
-  // says it.
+  // The gain of all these fixes together, per step: at most what is at stake. kNone: no replay can
+  // tell it.
   Gain gain_of(std::span<const Finding* const> findings) const;
 
  private:
@@ -54,12 +54,12 @@ class GainModel {
   std::optional<std::string> change_for(const Finding& finding) const;
 };
 
-// Fills Explanation::gains and Finding::gain of the costs; says in the headline when only recording makes
-// the step CPU-bound (is_gpu_bound() in step_path.h). Costs are those that are at least kLeastGain of a step,
-// at most eight. Adds up to one second for a million slices and each of them.
+// Fills Explanation::gains, and Finding::gain of the costs that are at least kLeastGain of a step
+// (at most eight). Says in the headline if only recording makes the step CPU-bound (is_gpu_bound()
+// in step_path.h). Takes up to one second for a million slices and each such cost.
 void predict_gains(const Facts& facts, Explanation& explanation);
-// run_rules() and predict_gains(): the same, while several threads look (RuleOptions::threads). The
-// explanation borrows `facts`.
+// As run_rules() and then predict_gains(), but on several threads at once (RuleOptions::threads).
+// The explanation borrows `facts`.
 Result<Explanation> run_rules_and_gains(const Facts& facts, const RuleOptions& options = {});
 
 }  // namespace lanescope::explain

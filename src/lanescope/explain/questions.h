@@ -6,7 +6,7 @@
 
 namespace lanescope::explain {
 
-// Is it a question in words, not a rule's id? True with a space or a question mark.
+// True: a question in words, not a rule's id. It has a space or a question mark.
 bool is_question(std::string_view text);
 
 struct AskedRules {

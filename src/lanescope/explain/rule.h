@@ -28,14 +28,14 @@ struct Need {
   const char* missing;  // as NotChecked::missing
 };
 
-// In the order in which they are checked: a later one may rely on an earlier one.
+// Checked in this order: a later need may rely on an earlier one.
 class Needs {
  public:
   constexpr Needs() = default;
   constexpr Needs(std::initializer_list<Need> needs) {
     for (const Need& need : needs) needs_.at(count_++) = need;
   }
-  // The first that the trace does not meet; null: it meets all.
+  // The first need that the trace does not meet; null: it meets all.
   const Need* first_unmet(const Facts& facts) const {
     for (std::size_t i = 0; i < count_; ++i)
       if (!needs_[i].is_met(facts)) return &needs_[i];
@@ -47,8 +47,8 @@ class Needs {
   std::size_t count_ = 0;
 };
 
-// What a fix changes (predicted_gains.h). Where the kernels, copies or calls of a finding are a part of
-// all of their kind, all become faster by as much as the finding has at stake.
+// What a fix changes in a replay (predicted_gains.h). If a finding is about some kernels, copies or
+// calls, all of that kind become faster, together by what the finding has at stake.
 enum class Fix : std::uint8_t {
   kNone,  // no replay can follow it: memory, one-time work, load between ranks
   kGpu,
@@ -76,34 +76,34 @@ struct Rule {
 
   bool bounds_step = false;      // it may name what bounds a step: the headline asks it
   bool is_cpu_headline = false;  // the headline asks it where there is no GPU work
-  // May be said of a file whose end is missing. Whole threads, streams or steps may be there.
+  // May hold for a file whose end is missing, because whole threads or steps may be there.
   bool survives_cut = true;
   // Says what a row, a call or a kernel is, not what is wrong: it runs only when it is asked, by its
   // id or by a question.
   bool only_when_asked = false;
   // Where the GPU is idle, whatever the reason: as general as what bounds the step.
   bool is_general = false;
-  // Its time holds the gap at the edge of the recording, so its share is one of the whole wall.
+  // Its time includes the gap at the edge of the recording, so its share is of the whole wall.
   bool counts_edge_gap = false;
   bool is_about_long_step = false;     // of Facts::long_step, as all that explain a part of it
   bool is_about_single_steps = false;  // "why is the last step slow?" means it
-  // Fires when a program got worse, not because of what it is: --write-budget forbids it.
+  // Fires when a program got worse, whatever the program is, so --write-budget forbids it.
   bool is_regression = false;
   bool warns_of_loss = false;  // a warning on the first screen: numbers are of a part of what ran
   // What a replay changes to predict what the rule's fix gains.
   Fix fix = Fix::kNone;
   // Its time at stake is the GPU's waiting for the CPU, not the GPU's work.
   bool stake_is_waiting = false;
-  // This fix, where another finding of the first screen advises it, removes the same time: the first
-  // screen shows that finding only.
+  // If another finding on the first screen advises this fix, that fix removes the same time. The
+  // first screen then shows only that finding.
   Fix same_time_as = Fix::kNone;
-  // Another finding that explains this share of its time says all that it says, and replaces it.
+  // Another finding that explains this share of its time, or more, replaces it.
   double covered_from = 0.9;
 };
 
-// `measure` and `tell` of a rule as its `run`. `measure(facts)` looks: it returns the numbers, or
-// nothing when there is no issue; as a Measurement<Numbers> it may also say what the trace lacks
-// beyond the rule's needs. `tell(facts, numbers)` puts them into words and decides nothing.
+// Makes a rule's `run` from its `measure` and `tell`. `measure(facts)` returns the numbers, or
+// nothing if there is no issue; a Measurement<Numbers> can also say what the trace lacks beyond the
+// rule's needs. `tell(facts, numbers)` puts them into words and decides nothing.
 template <class Numbers>
 using Measurement = std::variant<Quiet, Numbers, NotChecked>;
 

@@ -14,14 +14,14 @@ namespace lanescope::explain {
 struct RuleOptions {
   std::vector<std::string> only;  // ids; empty: all. Rules asked by id are never covered
   std::vector<std::string> off;   // ids that do not run
-  // How many threads look, the caller's among them. 0: one for each core, at most 8; one for a small
-  // trace. The findings are the same for any number.
+  // How many threads run rules, the caller's among them. 0: one for each core, at most 8; one for a
+  // small trace. The findings are the same for any number.
   unsigned threads = 0;
 };
 
 struct RuleRun {
   std::string id, question;
-  // kCovered: it found what another finding tells more exactly; its own is left out.
+  // kCovered: another finding says the same more exactly, so this one is left out.
   enum class State : std::uint8_t { kFound, kQuiet, kNotChecked, kCovered } state = State::kQuiet;
   std::string missing;       // kNotChecked
   std::string covered_by;    // kCovered: that rule's id

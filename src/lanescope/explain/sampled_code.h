@@ -11,7 +11,7 @@
 
 namespace lanescope::explain {
 
-// Fewer samples say nothing: with 30, a share of one half has a standard error of 9 %.
+// Fewer samples are not enough: with 30, a share of one half has a standard error of 9 %.
 inline constexpr std::int64_t kLeastSamples = 30;
 
 struct SampledCode {
@@ -20,7 +20,7 @@ struct SampledCode {
   std::int64_t samples = 0, of = 0;  // `samples` of `of` had it as their innermost function
 };
 
-// docs/definitions/python_samples.md#explain. Of one thread. Nothing: the trace has no samples, or
+// docs/definitions/python_samples.md#explain. For one thread. Nothing: the trace has no samples, or
 // fewer than kLeastSamples in these stretches (disjoint, in order of time). O(slices log slices).
 std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
                                              std::span<const analysis::Window> stretches);

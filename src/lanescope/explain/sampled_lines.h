@@ -1,4 +1,4 @@
-// The lines that a sampled function was at.
+// The lines at which a sampled function was.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace lanescope::explain {
 
-// The line at which a function was most often, in slices that begin inside the stretches or last into
-// them: all of them, or those in which it was the innermost one in some sample. O(slices).
+// The line at which a function was most often, in slices that overlap the stretches: in all of
+// them, or only in those in which it was the innermost function of a sample. O(slices).
 enum class Counted : std::uint8_t { kInnermost, kAll };
 std::optional<std::int64_t> main_line(const Trace& trace, StringId function,
                                       std::span<const analysis::Window> stretches, Counted counted);

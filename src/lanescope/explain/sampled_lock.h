@@ -1,5 +1,5 @@
-// What samples of Python stacks say of the interpreter's lock (GIL) in some stretches of time: who held it
-// while others waited, and where garbage was collected.
+// What samples of Python stacks show of the interpreter's lock (GIL) in some stretches of time: who
+// held it while others waited, and where garbage was collected.
 #pragma once
 #include <cstdint>
 #include <optional>

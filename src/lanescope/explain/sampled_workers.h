@@ -14,8 +14,8 @@ namespace lanescope::explain {
 struct WorkerCode {
   std::int64_t samples = 0;  // of all workers' loops in the stretches
   std::int64_t busy = 0;     // of them: the worker made a batch
-  // The deepest function that at least half of the busy samples have on their stacks, with that number
-  // and the line that it was at most often; empty: fewer than kLeastSamples are busy.
+  // The deepest function that is on the stacks of at least half of the busy samples, their number,
+  // and the line at which it was most often. Empty: fewer than kLeastSamples are busy.
   std::string function;
   std::int64_t in_function = 0;
   std::optional<std::int64_t> line;

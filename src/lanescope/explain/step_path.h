@@ -9,16 +9,16 @@
 
 namespace lanescope::explain {
 
-// Does the GPU's work decide a step without the profiler, of which it works `busy_ns`? The step is an
-// estimate, and half of such estimates are 15 % or more off (docs/measurements/whatif.md): one of which
-// the GPU works 85 % or more cannot be distinguished from one that is only GPU work.
+// True: the GPU's work, `busy_ns`, decides a step without the profiler. The step is an estimate,
+// and half of such estimates are off by 15 % or more (docs/measurements/whatif.md). So a step with
+// GPU work for 85 % or more may be nothing but GPU work.
 inline bool is_gpu_bound(std::int64_t busy_ns, std::int64_t step_ns) {
   return static_cast<double>(busy_ns) >= 0.85 * static_cast<double>(step_ns);
 }
 
-// Pieces in order of time. Together they are as long as the steady steps, or a little shorter where
-// the replay of the recording is. Where only recording makes the GPU wait (is_gpu_bound()), they
-// are its work.
+// Pieces in order of time. Together they are as long as the steady steps, or a little shorter if
+// the replay of the recording is. If only recording makes the GPU wait (is_gpu_bound()), they are
+// the GPU's work.
 struct StepPath {
   std::vector<simulate::PathPiece> pieces;
   TrackId thread = kNone<TrackId>;  // of CPU pieces without an event

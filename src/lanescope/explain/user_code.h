@@ -28,9 +28,9 @@ Sentence outer_user_code(const Facts& facts, SliceId slice);
 // line. Other text stays as it is.
 std::string short_line(std::string_view frame);
 
-// Did the program open this range? torch, libraries and profilers open the others.
+// True: the program opened this range. torch, libraries and profilers open the others.
 bool is_own_range(std::string_view range);
-// Is it the frame of a module ("nn.Module: RMSNorm_12")? Its class then is "RMSNorm".
+// True: it is the frame of a module ("nn.Module: RMSNorm_12"). Its class then is "RMSNorm".
 bool is_module_frame(std::string_view frame);
 std::string module_class(std::string_view frame);
 

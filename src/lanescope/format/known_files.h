@@ -1,4 +1,4 @@
-// Names a file that lanescope knows and does not read, for people who picked the wrong file.
+// Names a file that lanescope knows but does not read, for people who picked the wrong file.
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -1,5 +1,5 @@
-// What a recording lacks, as an entry of the files that are made from it: without it they would look
-// whole. docs/formats/kineto_json.md.
+// What a recording lacks, as an entry of the files that are made from it; without the entry they
+// would look whole. docs/formats/kineto_json.md.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,8 +14,8 @@ inline constexpr std::string_view kLostEntry = "lanescope_lost";
 // (model/recording_losses.h). "": the recording lacks nothing.
 std::string lost_entry(const ImportStats& stats);
 
-// False: `key` is not kLostEntry, and the entry is metadata. Else adds its counts to the stats; what is
-// none of lost_entry()'s counts once as kMetadataLost.
+// False: `key` is not kLostEntry, so the entry is metadata. Else adds its counts to the stats. A
+// value that lost_entry() does not write counts once as kMetadataLost.
 bool take_lost_entry(std::string_view key, std::string_view json, ImportStats* stats);
 
 }  // namespace lanescope::format

@@ -23,15 +23,15 @@ struct ReadOptions {
   // An event or metadata entry longer than this is lost and counted. Also limits the
   // text in memory.
   std::uint64_t max_event_bytes = 64ull << 20;
-  // How much text to parse at a time; this much stays in a core's second-level cache, with its
-  // tokens. A smaller value is slower and gives the same Trace.
+  // How much text to parse at a time. The default, with its tokens, fits a core's second-level
+  // cache. A smaller value is slower and gives the same Trace.
   std::uint32_t window_bytes = 256 * 1024;
   // kLimit: a compressed file that expands more than this, after the first 256 MB of text.
   std::uint64_t max_expansion_ratio = 250;
   // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
   // core, at most 8. The Trace is the same for any number, and short files take one anyway.
   unsigned threads = 0;
-  // Counted there while reading, for tests and benches; it outlives the reading.
+  // Gets its counts while the trace is read, for tests and benches. It must live until then.
   ReadShares* shares = nullptr;
 };
 

@@ -13,8 +13,8 @@ inline constexpr ApiEffects kLaunchesKernel = 1u << 0;  // one kernel
 inline constexpr ApiEffects kLaunchesGraph = 1u << 1;   // all that a graph holds
 inline constexpr ApiEffects kCopies = 1u << 2;
 inline constexpr ApiEffects kSets = 1u << 3;  // fills memory with a value
-// The CPU may stay in it until GPU work is done. Not here: launches into a full queue, cudaFree,
-// and asynchronous copies, which wait only if CPU memory is pageable (analysis::is_blocking_call).
+// The CPU may wait in it until GPU work is done. Not set: launches into a full queue, cudaFree, and
+// asynchronous copies, which wait only if CPU memory is pageable (analysis::is_blocking_call).
 inline constexpr ApiEffects kBlocks = 1u << 4;
 inline constexpr ApiEffects kWaitsForDevice = 1u << 5;  // blocks until all streams are done
 inline constexpr ApiEffects kAllocates = 1u << 6;       // GPU memory or page-locked CPU memory

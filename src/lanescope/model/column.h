@@ -11,8 +11,8 @@
 
 namespace lanescope {
 
-// A column while it is filled. Tables take this or Column as their kind of list; a template of one
-// parameter, as clang 16 wants it there.
+// A column while it is filled. Tables are templates over their kind of list: this one, or Column.
+// It has one parameter because clang 16 asks for that there.
 template <typename T>
 using GrowingColumn = std::vector<T>;
 
@@ -69,7 +69,7 @@ class Column {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
-  // What the rows take: a vector's capacity; of a larger memory, the rows' own part.
+  // What the rows take: the capacity of a vector; of rows in other memory, their own bytes.
   std::size_t memory_bytes() const { return memory_bytes_; }
 
  private:

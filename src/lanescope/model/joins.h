@@ -11,9 +11,9 @@
 
 namespace lanescope {
 
-// `entries` have an `id` and a `start_ns` and are in order of both. Returns, among those with that
-// id, the last to start at or before the time; if all start later, the first; nullptr: none has the
-// id. Ids repeat (they wrap, and a call may be recorded twice), so time decides.
+// `entries` have an `id` and a `start_ns`, and are sorted by both. Of the entries with that id it
+// returns the last that starts at or before the time; if all start later, the first one; nullptr:
+// none has the id. Ids repeat (they wrap, and a call may be recorded twice), so time decides.
 template <typename Entry, typename Id>
 const Entry* find_by_id_and_time(std::span<const Entry> entries, Id id, std::int64_t time_ns) {
   const auto after = std::upper_bound(entries.begin(), entries.end(), std::pair(id, time_ns),
@@ -24,21 +24,21 @@ const Entry* find_by_id_and_time(std::span<const Entry> entries, Id id, std::int
   return after != entries.end() && after->id == id ? &*after : nullptr;
 }
 
-// The ranges of one thread, pushed in order of start, that are open at moments in order of time. A
-// range that has ended on top is over for all later moments, too, so each is pushed and popped
-// once. Ranges that overlap without nesting may leave ended ones below the top. `EndOf` gives the
-// end of a range in ns; ends are exclusive.
+// The open ranges of one thread. Push ranges in order of start, and ask for moments in order of
+// time. A range on top that has ended stays ended, so each range is pushed and popped once. Ranges
+// that overlap without nesting may leave ended ones below the top. `EndOf` gives the end of a range
+// in ns; ends are exclusive.
 template <typename Range, typename EndOf>
 class OpenRangeStack {
  public:
   explicit OpenRangeStack(EndOf end_of) : end_of_(std::move(end_of)) {}
   void clear() { open_.clear(); }
-  // First removes those that have ended, or the ranges of a loop would pile up.
+  // First removes those that have ended; else the ranges of a loop would pile up.
   void push(Range range, std::int64_t start_ns) {
     drop_ended(start_ns);
     open_.push_back(range);
   }
-  // The last to start of those that are open; nullptr: none.
+  // The open range that started last; nullptr: none is open.
   const Range* top(std::int64_t time_ns) {
     drop_ended(time_ns);
     return open_.empty() ? nullptr : &open_.back();

@@ -9,8 +9,8 @@
 namespace lanescope {
 
 // Orders [begin, end) like std::stable_sort. Writers leave events close to their place, so one pass
-// is enough: each element that is too late moves up to its place. Cost: O(n) then; with more than
-// four moves per element on average, O(n log n).
+// is enough: it moves each element that comes too late up to its place. Cost: O(n) then; with more
+// than four moves per element on average, O(n log n).
 template <typename Iterator, typename Less>
 void sort_nearly_sorted(Iterator begin, Iterator end, Less less) {
   if (begin == end) return;

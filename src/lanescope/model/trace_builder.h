@@ -79,7 +79,7 @@ class TraceBuilder {
   // With the rough number of slices to come, the columns need not grow step by step.
   void expect_slices(std::size_t count);
   // For an event that adds nothing to the columns, or not yet (metadata, a lost event, half of a
-  // slice): it still counts in the file order. Returns its event_index.
+  // slice). It still has a place in the file order: its event_index, which is returned.
   std::uint32_t skip_event() { return event_index_++; }
 
   void set_process_name(const Scalar& pid, StringId name);

@@ -61,8 +61,8 @@ struct EventName {
 // Any bytes are a name. Reads only the first 64 KiB, in linear time; recursion has a fixed limit.
 // Texts can contain any character of the name: escape them for a terminal. Any thread.
 EventName explain_event_name(std::string_view name);
-// The same for an event of a trace. Its category says more than the name: that the program opened
-// the range, that a row is an API call.
+// The same for an event of a trace. The category can say more than the name: that the program
+// opened the range, or that a row is an API call.
 EventName explain_event_name(std::string_view name, CategoryKind category);
 
 }  // namespace lanescope::names

@@ -1,4 +1,4 @@
-// What a Profiler has and does inside: its options, its recorder, the cycles of its schedule; for
+// The inside of a Profiler: its options, its recorder, the cycles of its schedule; for
 // profiler.cpp.
 #pragma once
 #include <unistd.h>
@@ -49,8 +49,8 @@ struct Profiler::State {
   void open_window();
 
   Result<void> open_recorder();
-  // Only the last cycle of a temporary file is needed, so a long run sometimes gets a new file. Not
-  // for each cycle: a new file costs 15 ms, and reading finds the last cycle among many.
+  // A temporary file needs only the last cycle, so a long run gets a new file from time to time.
+  // Not for each cycle: a new file costs 15 ms, and the reader finds the last of many cycles.
   void renew_recorder();
   // The recorder with the cycle that the results show.
   record::Recorder& shown() const;

@@ -1,5 +1,5 @@
-// Watches the steps of a recording that keeps its last moments, and dumps it when a step is slow.
-// Defined in docs/definitions/recording.md#slow-step.
+// Watches the steps of a flight recorder, and makes a dump when a step is slow. Defined in
+// docs/definitions/recording.md#slow-step.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// Aligns two sequences of calls, of which one may lack some or have others.
+// Aligns two sequences of calls. One of them may lack calls, or have others.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +17,9 @@ struct Alignment {
 
 inline constexpr std::size_t kMostAlignCells = std::size_t{1} << 22;
 
-// Sequences of one length with at most a quarter of the calls different: place by place. Else the longest
-// common subsequence, and of it only what every such subsequence has: where calls are missing among equal
-// ones, it is unknown which. O(n) if equal, else O(n m) up to kMostAlignCells.
+// Equally long sequences with at most a quarter of the calls different: place by place. Others: by
+// the longest common subsequence, and only by pairs that every such subsequence has. If calls are
+// missing among equal ones, it is unknown which. O(n) if equal, else O(n m) up to kMostAlignCells.
 Alignment align_calls(std::span<const std::uint32_t> expected, std::span<const std::uint32_t> own);
 
 }  // namespace lanescope::ranks

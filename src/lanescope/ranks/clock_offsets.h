@@ -1,5 +1,5 @@
-// How far the clocks of the ranks are apart, from collectives that nobody can leave before the last
-// rank has arrived.
+// How far apart the clocks of the ranks are, from collectives that no rank can leave before the
+// last one has arrived.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -27,9 +27,9 @@ struct RankClock {
 };
 
 // Ranks leave a collective one after the other while the last pieces travel. Measured on rings of
-// four GPUs: 5 to 13 % of the time in which all are present (docs/measurements/ranks.md).
-// The offset of two ranks is off by the difference of how late each leaves: if that is anywhere within
-// 12 %, less than 10.8 % in 99 of 100 cases.
+// four GPUs: 5 to 13 % of the time in which all are present (docs/measurements/ranks.md). The
+// offset of two ranks is off by the difference between how late the two leave. If each leaves at
+// any moment within 12 %, the difference is below 10.8 % in 99 of 100 cases.
 inline constexpr std::int64_t kLeavingShare = 9;
 inline constexpr std::int64_t kLeastClockErrorNs = 5'000;
 
@@ -39,9 +39,9 @@ struct JobLayout {
   std::vector<std::int64_t> origin_ns;  // RankSummary::origin_ns
 };
 
-// The reference is the first rank. One entry a rank, on every worker, from the collectives that the
-// workers own. Every worker calls it. Ends of collectives travel from the owner of a collective to the
-// homes of its ranks; what a worker holds is O(its calls + ranks). Results do not depend on the workers.
+// The reference is the first rank. Returns one entry a rank, on every worker, from the collectives
+// that the workers own. Every worker calls it. The owner of a collective sends its ends to the
+// homes of its ranks; memory: O(own calls + ranks). Results do not depend on the workers.
 std::vector<RankClock> compute_clock_offsets(const JobLayout& layout, const Matching& matching,
                                              Communicator& workers);
 

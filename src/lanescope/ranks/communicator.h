@@ -1,5 +1,5 @@
-// How the workers of one analysis talk to each other. The analysis is the same for one worker and for
-// many: this folder knows nothing of MPI, ranks_mpi/ has a Communicator for it.
+// How the workers of one analysis send each other data. The analysis is the same for one worker and
+// for many. This folder knows nothing of MPI; ranks_mpi/ has the Communicator for it.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -27,7 +27,7 @@ class Communicator {
   std::vector<std::string> share(const std::string& own);
 };
 
-// One worker alone: what it sends comes back.
+// The Communicator of one worker alone: what it sends comes back to it.
 class SingleWorker final : public Communicator {
  public:
   std::uint32_t worker() const override { return 0; }

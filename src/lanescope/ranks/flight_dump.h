@@ -40,8 +40,8 @@ struct FlightDump {
   std::vector<FlightGroup> groups;
   std::vector<FlightCall> calls;  // in the order of their making
   bool is_whole = false;          // the first call of the process is in it: nothing was overwritten
-  // Of a recording: which calls have ended is unknown (a killed process loses the last kernels), so the
-  // last one counts as open; and the recording's end, on the rank's clock.
+  // The dump comes from a recording. Which of its calls have ended is unknown (a killed process
+  // loses the last kernels), so the last one counts as open. And the recording's end, on its clock.
   bool is_recording = false;
   std::int64_t end_ns = 0;
   std::uint64_t skipped = 0;  // entries that make no sense
@@ -49,15 +49,16 @@ struct FlightDump {
 
 inline constexpr std::size_t kMostDumpBytes = std::size_t{512} << 20, kMostDumpCalls = 200'000;
 
-// Does this look like a dump? A pickle, or JSON with "entries" or "pg_config" near its beginning.
+// True: this looks like a dump, a pickle or JSON with "entries" or "pg_config" near its start.
 bool looks_like_dump(std::string_view head);
 
 // JSON, or a pickle of plain data. kCorruptInput: neither, or without entries; kUnsupported: a pickle with
 // code; kLimit: larger than the limits above. O(bytes).
 Result<FlightDump> read_flight_dump(std::string_view bytes, std::string file);
 
-// The same from a recording or trace, by the calls of its CPU. Without sequence numbers they are counted,
-// if the recording has the making of the communicator. kUnsupported: neither. O(slices).
+// The same from a recording or trace, from the calls on its CPU. Without sequence numbers, calls
+// are counted if the recording has the creation of the communicator. kUnsupported: neither.
+// O(slices).
 Result<FlightDump> dump_of_trace(const Trace& trace, std::string file);
 
 }  // namespace lanescope::ranks

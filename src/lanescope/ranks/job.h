@@ -1,5 +1,5 @@
-// One distributed job from the summaries of its ranks: who is in it, what does not fit, what each rank
-// did in the steps that all have.
+// One distributed job, from the summaries of its ranks: who is in it, what does not fit, and what
+// each rank did in the steps that all ranks have.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace lanescope::ranks {
 
-// What came of one file: its summary, or why there is none.
+// The result of reading one file: its summary, or why there is none.
 struct RankFile {
   std::string file;
   std::variant<RankSummary, Error> content;
@@ -69,8 +69,8 @@ struct RankTimes {
 struct JobStep {
   std::int64_t number = -1;      // of ProfilerStep#N; -1: counted from the first step of each file
   std::vector<RankTimes> times;  // one a compared rank: Job::compared
-  // How late each compared rank is: the largest of its arrivals at a collective after the median arrival
-  // there, and of its own time over the median own time; at least 0.
+  // How late each compared rank is: the largest of how long after the median it arrived at a
+  // collective, and of how far its own time exceeds the median own time; at least 0.
   std::vector<std::int64_t> late_ns;
   bool steady = false;  // on all compared ranks
 };
@@ -94,9 +94,9 @@ struct Job {
 // The finish step. The order of `files` does not matter: the result is the same for every order.
 // kInvalidArgument: no file has a summary; the message names the first reason. O(calls log calls).
 Result<Job> build_job(std::vector<RankFile> files);
-// The same with the files divided among workers; every worker calls it. The job is on worker 0, without
-// Matching::collectives; elsewhere it is empty. All get the same error. What travels: the summaries
-// without their calls to worker 0, each call to the worker that owns its collective.
+// The same with the files divided among workers; every worker calls it. Worker 0 gets the job,
+// without Matching::collectives; the others get an empty one. All get the same error. Summaries
+// without their calls go to worker 0, and each call goes to the worker that owns its collective.
 Result<Job> build_job(std::vector<PlacedFile> files, Communicator& workers);
 
 // The rank that a file's name says: "rank3", "rank_3", "rank-3"; a recording's name.

@@ -13,7 +13,7 @@
 
 namespace lanescope::ranks {
 
-// Keys that a trace's budget has too mean the same there. docs/definitions/budgets.md#jobs.
+// Keys that a trace's budget also has mean the same there. docs/definitions/budgets.md#jobs.
 std::span<const explain::Measure> job_measures();
 std::vector<std::string> job_verdict_names();  // that a budget can forbid
 

@@ -43,7 +43,7 @@ struct CollectiveChange {
 struct JobComparison {
   std::int64_t a_step_ns = 0, b_step_ns = 0;  // sums of the parts
   JobParts a{}, b{};
-  std::int64_t limit_ns = 0;  // a smaller change of a part that needs no clock is none
+  std::int64_t limit_ns = 0;  // parts that need no clock: a smaller change does not count
   std::int64_t clock_limit_ns =
       0;                          // the same for transfers and waits: at least both clocks' errors
   std::vector<RankChange> ranks;  // that both jobs compare, by number

@@ -1,5 +1,5 @@
-// Who is in a job when several workers have read its files: worker 0 decides, each keeps the calls of
-// the ranks it read.
+// Which ranks are in a job whose files several workers have read. Worker 0 decides; each worker
+// keeps the calls of the ranks that it read.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -9,7 +9,7 @@ void add_job_notes(const Job& job, JobVerdict& verdict);
 
 // The late ranks' CPUs are late, in operators and calls: a profiler slows these.
 bool is_cpu_in_events(const JobVerdict& verdict);
-// Of a step; what a profiler may make CPUs differ by.
+// A share of a step: by this much a profiler may make CPUs differ.
 inline constexpr double kProfilerShare = 0.2;
 
 }  // namespace lanescope::ranks

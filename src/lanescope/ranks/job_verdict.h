@@ -47,7 +47,7 @@ struct JobNote {
   std::string text;  // no text of files
 };
 
-// What the stages of a pipeline wait in sends and receives, means of the ranks that receive.
+// How long the stages of a pipeline wait in sends and receives: means of the ranks that receive.
 struct PipelineWaits {
   StageWaits waits;
   std::uint64_t stages = 0, micro_batches = 0;  // 0: unknown

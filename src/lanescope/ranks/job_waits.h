@@ -11,8 +11,8 @@
 
 namespace lanescope::ranks {
 
-// Exposed waits in sends and receives, which need no clock: both sides leave together, so the side that
-// came first waits for as long as it is in the call longer. docs/definitions/ranks.md#pipelines.
+// Exposed waits in sends and receives. They need no clock: both sides leave together, so the side
+// that came first waits for as long as its call is longer. docs/definitions/ranks.md#pipelines.
 struct StageWaits {
   std::int64_t first_ns = 0;    // up to the end of the rank's first receive of the step
   std::int64_t between_ns = 0;  // then, up to its last receive
@@ -21,7 +21,7 @@ struct StageWaits {
   std::int64_t total_ns() const { return first_ns + between_ns + last_ns; }
 };
 
-// What a rank waited in a step, and how late it was there. docs/definitions/ranks.md#waits.
+// How long a rank waited in a step, and how late it was. docs/definitions/ranks.md#waits.
 struct StepWait {
   std::uint32_t rank = 0;
   std::int32_t step = -1;    // index into RankSummary::steps

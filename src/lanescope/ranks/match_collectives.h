@@ -51,7 +51,7 @@ struct Mismatch {
 struct Matching {
   std::vector<MatchedGroup> groups;   // by name, then ranks; counts on worker 0
   std::vector<CollectiveKind> kinds;  // of the whole job
-  // Those that this worker owns, by group, then order of the calls. One worker alone has all.
+  // Those that this worker owns, by group, then in order of the calls. A single worker has all.
   std::vector<MatchedCollective> collectives;
   // The rest is on worker 0 only.
   std::vector<Mismatch> mismatches;  // at most kMostMismatches
@@ -61,11 +61,11 @@ struct Matching {
 };
 inline constexpr std::size_t kMostMismatches = 16;
 
-// By process group and sequence number where every call of the group has one; else the calls of each
-// step are aligned by (collective, elements, dtype) in launch order. docs/definitions/ranks.md#matching.
-// Every call travels to the worker that owns its key: (group, sequence number), (group, step), or the
-// group of a send. Every worker calls it. Takes the calls out of `own`. O(calls) where ranks agree; else
-// at most kMostAlignCells cells a rank and step.
+// By process group and sequence number where every call of the group has one; else the calls of
+// each step are aligned by (collective, elements, dtype) in launch order.
+// docs/definitions/ranks.md#matching. Each call goes to the worker that owns its key: (group,
+// sequence number), (group, step), or the group of a send. Every worker calls it. Takes the calls
+// out of `own`. O(calls) where ranks agree; else at most kMostAlignCells cells a rank and step.
 Matching match_collectives(std::span<OwnRank> own, std::size_t ranks, Communicator& workers);
 
 // "allreduce of 16,781,312 BFloat16".

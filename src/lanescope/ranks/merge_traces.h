@@ -1,5 +1,5 @@
-// One trace out of a job's traces: clocks aligned, processes named by rank, arrows from the last rank to
-// arrive at a collective to the ranks that wait for it.
+// Merges a job's traces into one: clocks are aligned, processes are named by rank, and arrows lead
+// from the last rank that arrives at a collective to the ranks that wait for it.
 #pragma once
 #include <cstdint>
 #include <functional>

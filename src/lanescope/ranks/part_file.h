@@ -18,7 +18,7 @@ inline constexpr std::size_t kMostPartBytes = std::size_t{8} << 30;
 // One line a file, in the order of `files`, between a first and a last line.
 std::string write_part(std::span<const RankFile> files);
 
-// Is it the beginning of such a file?
+// True: the text begins as such a file does.
 bool is_part(std::string_view head);
 
 // The rows of a part. A row that is damaged becomes a file with an error; a part without its last line

@@ -10,7 +10,7 @@ namespace lanescope::ranks {
 // Nothing: fewer than two ranks receive in their steps. Any thread. O(ranks + groups).
 std::optional<PipelineWaits> measure_pipeline(const Job& job);
 
-// Is it much: 10 % of the mean step, in 3 of 4 steps? docs/definitions/ranks.md#pipelines.
+// True: at least 10 % of the mean step, in 3 of 4 steps. docs/definitions/ranks.md#pipelines.
 bool is_pipeline_bubble(const Job& job, const PipelineWaits& pipeline);
 
 }  // namespace lanescope::ranks

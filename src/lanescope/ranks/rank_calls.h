@@ -29,9 +29,9 @@ struct RankCalls {
   analysis::IntervalUnion compute, communication, compute_or_communication;
 };
 
-// What the CPU called, in order, whether its kernel is in the file or not: torch's
-// record_param_comms. Start and end are those of the call. `from_start`: the making of the
-// communicator is in the recording, so the first collective is, too.
+// The collectives that the CPU called (torch's record_param_comms), in order, whether their kernels
+// are in the file or not. Start and end are those of the call. `from_start`: the recording shows
+// the creation of the communicator, so it also has the first collective.
 struct CalledCollectives {
   std::vector<FoundCall> calls;
   bool from_start = false;

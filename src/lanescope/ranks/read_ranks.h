@@ -12,16 +12,16 @@ namespace lanescope::ranks {
 
 struct ReadRanksOptions {
   std::size_t workers = 1;  // at least 1
-  // How a trace is read: format::read_trace(), which this folder may not use. Any thread.
+  // How a trace is read: format::read_trace(), which this folder may not include. Any thread.
   std::function<Result<Trace>(const std::string& path)> read_trace;
   // Called after each file with how many are done; by one thread at a time.
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
-// One file: its summary, the several of a part, or the reason why there is none. Any thread.
+// One file: its summary, all summaries of a part file, or why there is none. Any thread.
 std::vector<RankFile> read_rank_file(const std::string& path, const ReadRanksOptions& options);
 
-// Indices into `paths`, the largest file first, so that it does not end alone.
+// Indices into `paths`, the largest file first, so that none is read alone at the end.
 std::vector<std::size_t> largest_first(const std::vector<std::string>& paths);
 
 // In the order of `paths`, whatever thread read which: the result is the same for any number of

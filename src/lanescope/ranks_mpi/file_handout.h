@@ -1,5 +1,5 @@
-// Gives the files of a job to the workers one by one: who is ready gets the next one, so that a large
-// file delays nobody but the worker that reads it.
+// Gives the files of a job to the workers one by one. A worker that is ready gets the next file, so
+// a large file delays only the worker that reads it.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,8 +11,9 @@
 
 namespace lanescope::ranks_mpi {
 
-// Worker 0 keeps the list and reads files itself; a thread of it answers the others, and while it lives
-// no other thread of worker 0 may call MPI. Every worker makes one, and calls next() until it is empty.
+// Worker 0 keeps the list and also reads files. Its second thread answers the others; until that
+// ends, no other thread of worker 0 may call MPI. Every worker makes one, and calls next() until it
+// is empty.
 class FileHandout {
  public:
   // `order`: the files in the order of handing out, indices into the list that all workers know.
@@ -34,8 +35,8 @@ class FileHandout {
   std::thread answering_;  // worker 0 only
 };
 
-// While it lives: when MPI ends this process because another one was lost, it says on standard error what
-// each worker was reading. For worker 0, one a process; handles SIGTERM. `paths` must live longer.
+// If MPI ends this process because another one was lost, says on standard error what each worker
+// was reading. For worker 0, one a process; handles SIGTERM. `paths` must outlive it.
 class LostWorkerReport {
  public:
   LostWorkerReport(std::uint32_t workers, const std::vector<std::string>& paths);

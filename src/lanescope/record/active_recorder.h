@@ -119,7 +119,7 @@ class ActiveRecorder {
   std::unique_ptr<Spool> spool_ LANESCOPE_GUARDED_BY(control_);
   std::shared_ptr<SpoolName> name_ LANESCOPE_GUARDED_BY(control_);  // of spool_
   std::vector<std::weak_ptr<SpoolName>> temporary_names_ LANESCOPE_GUARDED_BY(control_);
-  // Exists while windows are open and all their sessions have a budget; one window hands it
+  // Exists while windows are open and all their sessions have a budget. It goes on from one window
   // to the next.
   std::optional<CostBudget> budget_ LANESCOPE_GUARDED_BY(control_);
   bool budget_is_open_ LANESCOPE_GUARDED_BY(control_) = false;

@@ -27,7 +27,7 @@ class BusGuard {
   BusGuard& operator=(const BusGuard&) = delete;
 
   // `handler` calls handle(). Installed once per process and never removed, because later handlers
-  // may call it. One thread at a time.
+  // may call it. Call it from one thread at a time.
   void install(void (*handler)(int, siginfo_t*, void*)) noexcept;
   // Only for the handler; async-signal-safe.
   void handle(int signal, siginfo_t* info, void* context) noexcept;

@@ -15,7 +15,7 @@ class ChunkPool {
   static constexpr std::uint32_t kCapacity = 512;
 
   // Any thread. Null: none is ready. Checks at most kCapacity places, and none while all are empty:
-  // each record then asks again, and a drop must cost no more than a write.
+  // then each record asks again, and dropping one must cost no more than writing it.
   spool::ChunkHeader* take() noexcept {
     if (ready_count() == 0) return nullptr;
     const std::uint32_t start = take_at_.fetch_add(1, std::memory_order_relaxed);

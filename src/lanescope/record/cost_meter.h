@@ -1,6 +1,6 @@
-// Measures the cost of our callbacks inside the callback: one call in 32, and it counts for those
-// between. Chosen at random, so that no rhythm of the program distorts the result. What a callback
-// cannot see of its cost is added from the scale (unseen_cost.h).
+// Measures the cost of our callbacks from inside. One call in 32 is measured and counts for the
+// calls since the one before. It is chosen at random, so that no rhythm of the program distorts the
+// result. The scale adds the cost that a callback cannot see (unseen_cost.h).
 //
 // Only for recordings with a budget (LANESCOPE_RECORD_MEASURE). A call that is not measured costs
 // one decrement of a thread's number; a measured one two reads of the tick counter.
@@ -55,7 +55,7 @@ class MeasuredCall {
   std::uint64_t begin_ = 0, more_ = 0;
 };
 
-// Adds what was spent outside of all calls that could be measured.
+// Adds a cost that no call could measure.
 inline void add_cost(LanescopeCostKind kind, std::uint64_t ticks) noexcept {
   if (LanescopeWriter* writer = thread_writer()) {
     std::atomic<std::uint64_t>& sum = writer->cost.ticks[kind];
@@ -63,7 +63,7 @@ inline void add_cost(LanescopeCostKind kind, std::uint64_t ticks) noexcept {
   }
 }
 
-// A step keeps its range in every pause: times refer to it.
+// A step keeps its range in every pause, because times refer to steps.
 inline bool is_step_name(std::string_view name) noexcept {
   return name.starts_with("ProfilerStep#");
 }

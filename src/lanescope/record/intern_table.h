@@ -31,7 +31,7 @@ class InternTable {
       LANESCOPE_EXCLUDES(mutex_);
   // Writes all texts, also the known ones, to that spool; both must live until detach().
   void attach(SpoolFile* file, ChunkPool* pool) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Tries again to write texts that found no room.
+  // Tries once more to write the texts for which there was no room.
   void flush() noexcept LANESCOPE_EXCLUDES(mutex_);
   void detach() noexcept LANESCOPE_EXCLUDES(mutex_);
 

@@ -1,6 +1,6 @@
-// Records that are still needed from chunks that a ring reused: ranges that were open when their
-// chunk closed, and ends by handle whose range has not come yet. They are in chunks of kind kKept,
-// as pairs: kKeptFrom with the thread and the place, then the record.
+// Records that are still needed after the ring has reused their chunks: ranges that were open when
+// their chunk closed, and ends by handle whose range has not come yet. They are in chunks of kind
+// kKept, as pairs: kKeptFrom with the thread and the place, then the record.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,11 +20,11 @@ class KeptRanges {
   explicit KeptRanges(SpoolFile* file) : file_(file) {}
   // Keeps an open range of a thread's chunk that is reused.
   void add(std::uint32_t thread, spool::RecordPlace place, const spool::RangeRecord& range);
-  // The end of that range goes, too, so the range is not needed any more.
+  // The record with the end of that range is dropped, so the range is not needed any more.
   void remove(std::uint32_t thread, spool::RecordPlace place) noexcept;
-  // An end by handle goes. If its range is here, both go; else keeps the end for its range.
+  // An end by handle is dropped. If its range is kept here, both go; else the end waits for it.
   void end_by_handle(std::uint32_t thread, const spool::EndByHandleRecord& end);
-  // Removes ranges for whose begin `wanted` is false.
+  // Removes the ranges whose begin is not `wanted`.
   void keep_only(const std::function<bool(std::uint64_t begin)>& wanted) noexcept;
   std::uint64_t lost() const noexcept { return lost_; }
   const std::vector<spool::ChunkHeader*>& chunks() const noexcept { return chunks_; }

@@ -2,9 +2,9 @@
 //
 // Problem: a recording with a budget leaves out short operators, but an operator's length is known
 // only at its end. Idea: calls of one operator take about the same time, so the measured calls
-// (cost_meter.h) predict the next ones. One table for all threads; a new name is recorded until it
-// was measured a few times. Cost: one load to ask; one load and one store for a measured call. When
-// two threads measure a name at once, one sample is lost.
+// (cost_meter.h) predict the next ones. One table serves all threads. Calls of a new name are
+// recorded until the name was measured a few times. Cost: one load to ask; one load and one store
+// for a measured call. When two threads measure a name at once, one sample is lost.
 #pragma once
 #include <algorithm>
 #include <array>

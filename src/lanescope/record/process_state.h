@@ -32,8 +32,8 @@ std::uint64_t take_drops_without_writer() noexcept;
 // earlier stores. Microseconds; 10 ms where the kernel cannot do it.
 void fence_all_threads();
 
-// Lets the signal count up dump_signals(), for the life of the process. Returns why it does not:
-// the program has a handler for it. Empty: it does.
+// From now on the signal counts up dump_signals(), for the life of the process. Returns an empty
+// text; if the program has its own handler for the signal, says so and changes nothing.
 std::string take_dump_signal(int signal);
 const std::atomic<std::uint32_t>* dump_signals();
 const char* signal_name(int signal);

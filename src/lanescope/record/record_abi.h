@@ -44,7 +44,7 @@ struct LanescopeTextName {
 inline constexpr std::uint32_t kLanescopePointerCache = 1024,
                                kLanescopeTextCache = 256;  // powers of two
 
-// What is measured; places in LanescopeCost::ticks.
+// What is measured: indexes of LanescopeCost::ticks.
 enum LanescopeCostKind {
   kLanescopeOperators,
   kLanescopeFrames,  // of Python
@@ -110,7 +110,7 @@ LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_recording;
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_record_options;
 // The budget leaves out operators that typically take fewer ticks; 0: none.
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint64_t> lanescope_short_operator_ticks;
-// For what has no scale of its own. Written once, before a session measures.
+// For everything without a scale of its own. Written once, before a session measures.
 LANESCOPE_RECORD_EXPORT extern struct LanescopeCostScale lanescope_cost_scale;
 LANESCOPE_RECORD_EXPORT extern __thread struct LanescopeWriter* lanescope_thread_writer
     __attribute__((tls_model("initial-exec")));

@@ -2,7 +2,7 @@
 // a spool file.
 //
 // All sessions share one recorder per process (active_recorder.h). Sessions open at the same time
-// share one spool: the first one makes it, the last one finishes it. Each has its windows, so each
+// share one spool: the first one makes it, the last one finishes it. Each has its own windows and
 // reads back only what it asked for. A session that opens while all others rest makes a spool of
 // its own.
 #pragma once
@@ -80,8 +80,8 @@ class LANESCOPE_RECORD_EXPORT Recorder {
   // Closes the window. All records up to here are in the file, and format/spool can read
   // them at once.
   void stop();
-  // Like stop(), for a session that may never start again: when another one opens and all others
-  // rest, this one is over, and start() is an error.
+  // Like stop(), for a session that may never start again. If another session opens while all
+  // existing ones rest, this session is over, and start() is an error.
   void rest();
   // Ends the session; the last session finishes the file. start() is then an error (kUnavailable).
   void close();
@@ -94,7 +94,7 @@ class LANESCOPE_RECORD_EXPORT Recorder {
   // once. `why` is one line: it is in the dump, and it starts the line on stderr that says where
   // the dump is. When the dump is complete, the dump with number `replaces` is removed (0: none).
   std::uint64_t request_dump(std::string why, std::uint64_t replaces = 0);
-  // The complete dumps that were asked for or came by signal, in order, without replaced ones.
+  // The complete dumps, also those that a signal asked for, in order, without replaced ones.
   std::vector<std::string> dumps() const;
   // The file is a ring that is still being written: read a dump of it, not the file.
   bool is_live_ring() const;

@@ -3,9 +3,9 @@
 // Problem: recording goes on for ever in a file that must not grow. Idea: the times in each closed
 // chunk are known; a chunk older than all that is still wanted is given back, and its place in the
 // file is used again. A range that was open when its chunk closed may last until now. So when its
-// chunk is given back, its record moves to a chunk of kind kKept, and leaves it when the record of
-// its end is given back, too. The background thread does all of this; the hot path knows nothing of
-// it. Cost: two checks per chunk, 60 bytes of memory per chunk.
+// chunk is given back, its record moves to a chunk of kind kKept. It leaves that chunk when the
+// record of its end is given back, too. The background thread does all of this, so the hot path is
+// not affected. Cost: two checks per chunk, 60 bytes of memory per chunk.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -40,8 +40,8 @@ class Ring {
   // Nobody will read that session's windows any more.
   void forget(std::uint32_t session) noexcept LANESCOPE_EXCLUDES(mutex_);
   std::vector<RingWindow> windows() const LANESCOPE_EXCLUDES(mutex_);
-  // For how many ticks before `now` the recording of the session is complete; nothing
-  // without a ring.
+  // How many ticks before `now` the recording of the session is complete; nothing: there is no
+  // ring.
   std::optional<std::uint64_t> covered(std::uint32_t session, std::uint64_t now) const noexcept
       LANESCOPE_EXCLUDES(mutex_);
   // Clock anchors before this tick are of no use.
@@ -53,9 +53,9 @@ class Ring {
   void add_small(const spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
   // Gives back what is too old. Cheap when called too early.
   void give_back_old(std::uint64_t now) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // For lack of room: gives back the oldest chunk that no window without a ring needs. False: none.
+  // Without room: gives back the oldest chunk that no window without a ring needs. False: none.
   bool give_back_oldest(std::uint64_t now) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Ranges that were open for a long time and found no room in the kKept chunks.
+  // How many long-open ranges found no room in the kKept chunks.
   std::uint64_t lost_open_ranges() const noexcept LANESCOPE_EXCLUDES(mutex_);
   // Closes the kKept chunks.
   void finish() noexcept LANESCOPE_EXCLUDES(mutex_);

@@ -12,10 +12,10 @@ extern "C" {
 
 struct LanescopeSharedRange;
 
-// `open` returns null if nobody else listens on this thread, the common case, in tens of
-// nanoseconds: the caller then records the range. Else the range is open for the others until
-// `close`, on any thread. `*recorded` is 1 if the recorder has it, too; 0: the caller still has to
-// record it. `args` is text that listeners show as the range's input; null: none. Neither throws.
+// `open` returns null if nobody else listens on this thread (the common case, tens of nanoseconds);
+// the caller then records the range. Else the range is open for the others until `close`, on any
+// thread. `*recorded` is 1 if the recorder has it, too; 0: the caller still has to record it.
+// `args` is text that listeners show as the range's input; null: none. Neither throws.
 struct LanescopeRangeListeners {
   LanescopeSharedRange* (*open)(const char* name, std::size_t name_size, const char* args,
                                 std::size_t args_size, int* recorded);

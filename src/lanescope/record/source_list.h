@@ -17,7 +17,7 @@ namespace lanescope::record {
 // Any thread may call add(), flush(), and what sources call.
 class SourceList {
  public:
-  // Gets what a source has to say to the user, with its name in front.
+  // Takes a line from a source for the user; the line starts with the source's name.
   using Note = std::function<void(std::string line)>;
 
   // See lanescope_register_source().
@@ -25,20 +25,20 @@ class SourceList {
   // Stops it first if it runs.
   void remove(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(mutex_);
 
-  // Those that serve one of these LANESCOPE_ACTIVITY_*.
+  // For the sources that serve one of these LANESCOPE_ACTIVITY_*.
   void prepare(std::uint32_t activities, std::uint32_t options, const Note& note)
       LANESCOPE_EXCLUDES(mutex_);
   void start(std::uint32_t activities, std::uint32_t options, const Note& note)
       LANESCOPE_EXCLUDES(mutex_);
-  // Those that run.
+  // For the sources that run.
   void stop() LANESCOPE_EXCLUDES(mutex_);
   void flush() LANESCOPE_EXCLUDES(mutex_);
   void change(std::uint32_t options) LANESCOPE_EXCLUDES(mutex_);
-  // What those that were prepared cost.
+  // What the prepared sources cost.
   void note_costs(const Note& note) LANESCOPE_EXCLUDES(mutex_);
 
-  // From now on their records go there; null: nowhere. No source writes into the spool before it
-  // when this returns.
+  // From now on the sources' records go to this spool; null: nowhere. When this returns, no source
+  // writes into the former spool any more.
   void set_spool(Spool* spool) LANESCOPE_EXCLUDES(gate_);
   // For sources; see activity_source.h.
   std::uint32_t write(const spool::Record* records, std::uint32_t count) noexcept

@@ -32,7 +32,7 @@ struct SpoolOptions {
   bool ring = false;  // reuses closed chunks that no window needs any more
   DumpSettings dumps = {};
   // The background thread calls it every millisecond while a window is open. It must not wait for
-  // anything that waits for that thread.
+  // anything that itself waits for that thread.
   void (*on_check)() noexcept = nullptr;
 };
 
@@ -96,8 +96,8 @@ class Spool {
   void wait_for_control() noexcept LANESCOPE_EXCLUDES(mutex_) { const MutexLock lock(mutex_); }
   // Reads all clocks at one moment.
   void write_anchor() noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Before: no thread writes any more, and every thread has given back its chunk. `leave_mapped`: a
-  // thread could not be reached, so its slot must stay mapped.
+  // Call it when no thread writes any more and every thread has given back its chunk.
+  // `leave_mapped`: a thread could not be reached, so its slot must stay mapped.
   void finish(bool leave_mapped) noexcept LANESCOPE_EXCLUDES(mutex_);
 
  private:
@@ -119,11 +119,11 @@ class Spool {
   InternTable* texts_ = nullptr;
   ChunkPool pool_;
   SmallChunks small_;
-  // In ticks. Until then, threads do not ask again for room that was just refused: a drop must cost
-  // no more than a write. Relaxed: a moment late does no harm.
+  // In ticks. Until then, threads do not ask again for room that was just refused, because dropping
+  // a record must cost no more than writing it. Relaxed: a moment late does no harm.
   std::atomic<std::uint64_t> no_room_until_{0};
-  // Chunks that threads made since the last check of the background thread; in ticks, until when they
-  // make none, because the last one took long. Relaxed, as above.
+  // own_chunks_: how many chunks threads made since the background thread last checked.
+  // no_own_until_: in ticks; until then they make none, as the last took long. Relaxed, as above.
   std::atomic<std::uint32_t> own_chunks_{0};
   std::atomic<std::uint64_t> no_own_until_{0};
   std::optional<Ring> ring_;      // both exist from create() on

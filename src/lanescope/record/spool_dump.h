@@ -25,8 +25,8 @@ struct DumpInfo {
   std::uint64_t covered_ns = 0;  // before the dump; 0: no window was open
 };
 
-// Writes the recording up to the call as a finished file. Threads go on writing. A chunk is copied
-// in some 100 us, and the recorder's background thread waits no longer than that. The file gets its
+// Writes the recording up to the call as a finished file. Threads go on writing. Copying a chunk
+// takes about 100 us; the recorder's background thread waits no longer than that. The file gets its
 // name when it is complete. kIo: the disk is full, or the file exists.
 Result<DumpInfo> dump_spool(Spool& spool, const std::string& path, const std::string& why);
 

@@ -96,8 +96,8 @@ class SpoolFile {
   void unmap(void* at, std::size_t bytes) const noexcept;
   void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
 
-  // The program may close any descriptor and open its own file with the same number. Before each
-  // write, we check that ours is still ours, and open the file again if not. False: it is gone.
+  // The program may close any descriptor and open its own file with the same number. So before each
+  // write we check that it is still ours, and open the file again if not. False: it is gone.
   bool keep_descriptor() noexcept LANESCOPE_REQUIRES(mutex_);
   bool is_ours(int fd) const noexcept;
 

@@ -3,9 +3,9 @@
 //
 // A range is written when it begins, with end_tsc 0, so that a killed process leaves its open
 // ranges, too; its end fills in end_tsc. If the thread has moved to its next chunk since, the end
-// is a separate record, so a full chunk never changes again and gets a checksum. All functions may
-// be called at any time, on any thread, recording or not. Cost of begin + end: two reads of the
-// tick counter and some ten stores to cache lines of the thread (bench/range_cost.cpp).
+// is a separate record: a full chunk never changes again and gets a checksum. All functions may be
+// called at any time, on any thread, recording or not. Cost of begin + end: two reads of the tick
+// counter and some ten stores to cache lines of the thread (bench/range_cost.cpp).
 #pragma once
 #include <cstring>
 
@@ -183,8 +183,8 @@ inline void end_range(RangeToken token, std::uint64_t now = ticks()) noexcept {
 }
 
 namespace detail {
-// Puts what `open` gives on the thread's stack. `is_record`: its loss counts where there is no
-// room.
+// Puts the token that `open` returns on the thread's stack. `is_record`: if there is no room, it
+// counts as lost.
 template <typename Open>
 [[gnu::always_inline]] inline void nest(bool is_record, const Open& open) noexcept {
   if (!is_recording()) return;
@@ -214,7 +214,7 @@ template <typename Open>
 }
 
 // Instead of begin_nested(), for a range that is not recorded: its end leaves no record either.
-// `count`: of LanescopeCost, what was left out.
+// `count`: the counter of LanescopeCost for what was left out.
 inline void leave_out_nested(std::uint64_t handle,
                              std::atomic<std::uint64_t> LanescopeCost::*count) noexcept {
   detail::nest(false, [=](LanescopeWriter* writer, RecordingScope&) -> LanescopeOpenRange {

@@ -1,8 +1,8 @@
 // What a callback cannot see of its own cost: the call, its first and last instructions, and the
-// cache lines and branch predictions that the program loses to it. Measured: whole loops with and
-// without a recording, less what the callbacks measured themselves (bench/seen_cost.py). What
-// depends most on torch's version and the machine is measured in each process instead
-// (record_torch/torch_cost.h).
+// cache lines and branch predictions that the program loses to it. The numbers come from whole
+// loops with and without a recording, less what the callbacks measured themselves
+// (bench/seen_cost.py). The part that depends most on the torch version and the machine is measured
+// in each process instead (record_torch/torch_cost.h).
 #pragma once
 #include <cstdint>
 

@@ -16,8 +16,8 @@ namespace lanescope::record {
 // Larger recordings stay .lspool files, which every lanescope command opens: their JSON would be
 // four times as large and more.
 inline constexpr std::uint64_t kMostBytesForJson = 16u << 20;
-// How long the program waits for all conversions that nobody forced. After that they go
-// on without it.
+// How long the program waits for all conversions that `always_json` does not force. After that they
+// go on without it.
 inline constexpr int kMostSecondsToWait = 10;
 
 struct ResultOptions {

@@ -1,6 +1,6 @@
-// Buffers that CUPTI fills: mapped and touched ahead of time, zeroed by our thread after use, so
-// that the launching thread never waits for page faults or zeroing (measured: 2 ms a buffer when it
-// does, under 1 us when it does not).
+// Buffers that CUPTI fills. They are mapped and touched ahead of time, and our thread zeroes them
+// after use. So the launching thread never waits for page faults or zeroing (measured: 2 ms a
+// buffer if it does, under 1 us if not).
 //
 // The pool knows each address that it gave out. With two profilers in a process, CUPTI gives all
 // buffers to the one that registered last. So the pool leaves foreign buffers alone, and can write
@@ -46,8 +46,8 @@ class BufferPool {
   void recycle(Buffer buffer) noexcept;
   // Makes buffers until `count` are ready, or the limit.
   void prepare(std::size_t count) noexcept;
-  // Writes off outstanding buffers: they count no longer, neither here nor for the limit.
-  // Returns how many.
+  // Writes off outstanding buffers: from now on they count neither here nor towards the limit.
+  // Returns how many there were.
   std::size_t write_off() noexcept;
   // Written-off buffers count as outstanding again.
   void restore_written_off() noexcept;

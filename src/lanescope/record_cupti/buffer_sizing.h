@@ -1,8 +1,8 @@
-// Decides how much of a buffer CUPTI may fill. CUPTI gives back a full buffer when its work is
-// done, and another one only when all its work is done. If the GPU always has work, the last buffer
-// never comes back, so a kill loses what fits into it. So: small buffers if the GPU finishes few
-// records, large ones if it finishes many. The launch rate says nothing, because a program may
-// queue far ahead.
+// Decides how much of a buffer CUPTI may fill. CUPTI gives back a full buffer when the work in it
+// is done, but a buffer that is not full only when all work of the GPU is done. If the GPU always
+// has work, the last buffer never comes back, and a kill loses what is in it. So buffers are small
+// if the GPU finishes few records, and large if it finishes many. The launch rate does not help,
+// because a program may queue far ahead.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -19,8 +19,8 @@ class BufferSizing {
   static constexpr std::size_t kSmallest = std::size_t{2} << 10;  // 9 or 10 kernels
   // A buffer holds what the GPU does in kBufferNs; its pace is measured every kPaceNs.
   static constexpr std::uint64_t kBufferNs = 100'000'000, kPaceNs = 1'000'000'000;
-  // With so many outstanding buffers of at least 9 kernels each, their work is done, though CUPTI
-  // has not said so yet: a GPU queue has room for 1024 launches.
+  // If so many buffers of at least 9 kernels each are outstanding, the work in the oldest is done,
+  // though CUPTI has not said so yet: a GPU queue has room for 1024 launches.
   static constexpr std::size_t kManyOutstanding = 128;
 
   // CUPTI gave back a buffer with `bytes` of records.

@@ -16,8 +16,8 @@ struct LanescopeHardwareOptions {
   uint64_t most_bytes;        // the file grows no further
 };
 
-// Prints one line when it samples, "ready", with what is missing after it, or "none: " and why
-// there are no hardware lanes. Returns the exit code.
+// Prints one line: "ready" when it samples, followed by what is missing; or "none: " and why there
+// are no hardware lanes. Returns the exit code.
 LANESCOPE_CUPTI_EXPORT int lanescope_hardware_main(const LanescopeHardwareOptions* options);
 
 }  // extern "C"

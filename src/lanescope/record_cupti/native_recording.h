@@ -28,7 +28,7 @@
 namespace lanescope::record_cupti {
 
 // Opens <DIR>/<name>.lspool and starts to record into it. False: not wanted here (see above),
-// already running, or it failed, which one line on standard error says. Registers the end with
+// already running, or it failed; a line on standard error then says why. Registers the end with
 // atexit(), during cuInit(): handlers run in reverse order, so ours runs before those of libraries
 // loaded earlier, such as the CUDA runtime. Never throws. Slow: makes files, prepares sources.
 bool start_native_recording() noexcept;
@@ -36,7 +36,7 @@ bool start_native_recording() noexcept;
 }  // namespace lanescope::record_cupti
 
 // Takes the same settings from inside the process, as lines KEY=VALUE without the prefix
-// "LANESCOPE_RECORD_"; the environment is then not read any more. Empty: no native recording
+// "LANESCOPE_RECORD_". After that the environment is no longer read. Empty: no native recording
 // begins. Null: nothing changes. Returns 1 if one is running, else 0. The Python package calls it,
 // because its processes keep their environment clean. Any thread.
 extern "C" LANESCOPE_RECORD_EXPORT int lanescope_native_settings(const char* lines);

@@ -74,9 +74,9 @@ struct MaybeMeasured<true> : record::MeasuredCall {
   }
 };
 
-// In a pause of operators torch still sorts our callback for ranges around each node of a backward
-// pass. Nothing of ours runs then, so the next range of the thread counts the nodes: each has been
-// numbered in the forward pass.
+// While operators pause, torch still sorts our callback for ranges around each node of a backward
+// pass. None of our code runs then. So the next range of the thread counts the nodes by their
+// numbers from the forward pass.
 inline void count_paused_nodes() {
   static thread_local std::uint64_t last = at::sequence_number::peek();
   const std::uint64_t now = at::sequence_number::peek();

@@ -17,9 +17,9 @@ namespace lanescope::record_torch {
 
 inline std::atomic<LanescopeStackFunction> stack_function{nullptr};
 
-// The stack that the last walk found, for the operators that are called while the range it was
-// walked for is open. As long as that holds its frame, the stack is the same wherever that frame is
-// the innermost one.
+// The stack that the last walk found. It also holds for operators that are called while the range
+// of that walk is open: as long as the range holds its frame, the stack is the same wherever that
+// frame is the innermost one.
 struct KnownStack {
   LanescopeStackPosition position;
   std::uint32_t stack;
@@ -43,8 +43,8 @@ struct FreeKnownStack {
   return known_stack = static_cast<KnownStack*>(std::calloc(1, sizeof(KnownStack)));
 }
 
-// Whether the frame that called this range stays innermost until the range ends, except for Python
-// code that the range calls. False for ranges that Python code opens and leaves open.
+// True: the frame that called this range stays the innermost one until the range ends, except for
+// Python code that the range calls. False for ranges that Python code opens and leaves open.
 inline bool holds_its_frame(const at::RecordFunction& fn, const char* name) {
   if (fn.scope() != at::RecordScope::FUNCTION)
     return fn.scope() == at::RecordScope::BACKWARD_FUNCTION;

@@ -2,11 +2,11 @@
 // memory into parameters, gradients, activations and so on with them.
 // docs/decisions/tensor_identities.md.
 //
-// A tensor is its TensorImpl and its storage. Addresses come again: that of a storage is sorted out
-// later, because its allocations and frees are recorded; that of a TensorImpl must not come again
-// while the window is open, so we keep a weak reference to it, as torch.profiler does. That keeps
-// the TensorImpl's own memory and nothing of its storage. There is room for
-// kMostTensors; tensors beyond it are recorded without identity (kLost).
+// A tensor is its TensorImpl and its storage. Addresses are used again. For a storage the reader
+// resolves that later, from the recorded allocations and frees. A TensorImpl's address must not be
+// used again while the window is open, so we keep a weak reference to it, as torch.profiler does.
+// That keeps the memory of the TensorImpl, but not its storage. There is room for kMostTensors;
+// tensors beyond it are recorded without identity (kLost).
 //
 // Part of torch_observer.cpp (compiled with it, against the user's torch). Nothing throws.
 #pragma once
@@ -27,7 +27,7 @@
 
 namespace lanescope::record_torch {
 
-// What torch.profiler wants before it sorts memory, too.
+// The options that torch.profiler, too, asks for before it sorts memory.
 inline constexpr std::uint32_t kTensorOptions =
     LANESCOPE_RECORD_MEMORY | LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_STACK;
 inline bool wants_tensors(std::uint32_t options) {
@@ -131,7 +131,7 @@ inline std::int64_t spanned_bytes(const at::Tensor& tensor) {
   return elements * static_cast<std::int64_t>(tensor.dtype().itemsize());
 }
 
-// `identity`: what the tensor does not say is set.
+// `identity`: the caller has set the fields that the tensor itself does not know.
 inline void record_identity(const at::Tensor& tensor, spool::TensorRecord identity) {
   try {
     if (held_tensors().hold(tensor)) {

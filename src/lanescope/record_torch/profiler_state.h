@@ -109,7 +109,8 @@ inline const std::shared_ptr<ObserverState>& thread_state() {
   return *state;
 }
 
-// Who is there; to be compared only. torch 2.14 has two functions where older ones have get().
+// The state in that slot, to compare only. torch 2.14 has two functions where older ones have
+// get().
 template <typename Base>
 inline const Base* in_process_slot() {
   if constexpr (requires { Base::getGlobal(); })

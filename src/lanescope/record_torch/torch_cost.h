@@ -1,5 +1,5 @@
-// What torch does because a callback of ours is there, measured once in each process: recordings
-// with a budget add it to what the callbacks see of themselves (record/cost_meter.h).
+// What torch does because our callbacks are there, measured once in each process. Recordings with a
+// budget add it to the cost that the callbacks see themselves (record/cost_meter.h).
 //
 // Part of torch_observer.cpp (compiled with it, against the user's torch). Takes a millisecond or two.
 #pragma once
@@ -29,9 +29,9 @@ struct TorchCost {
 };
 inline TorchCost torch_cost;  // written before the first callback that measures is added
 
-// All but the two that only a torch built for tracing its own features has. torch sorts the
-// callbacks by scope anew around each node of a backward pass, and each scope costs some 90
-// instructions then.
+// All scopes but the two that exist only in a torch built to trace its own features. Around each
+// node of a backward pass torch sorts the callbacks by scope again, and each scope costs about 90
+// instructions.
 inline std::unordered_set<at::RecordScope> scopes_of_programs() {
   std::unordered_set<at::RecordScope> scopes;
   for (int number = 0; number < static_cast<int>(at::RecordScope::NUM_SCOPES); ++number) {
@@ -55,9 +55,9 @@ std::uint64_t shortest_batch(const Work& work) {
   return shortest;
 }
 
-// What torch needs around an empty callback, half of it for begin and half for end; and for a
-// node of a backward pass, as above, half of it for each of its two calls. Nothing if others have
-// callbacks: then torch does that work anyway.
+// What torch needs around an empty callback: half of it for begin and half for end. For a node of a
+// backward pass as above: half of it for each of its two calls. Nothing if others have callbacks,
+// because torch then does that work anyway.
 inline void measure_callbacks(std::uint64_t unseen_of_paused_node, TorchCost* found) {
   if (at::hasCallbacks()) return;
   constexpr std::uint64_t kCalls = 200;

@@ -1,4 +1,4 @@
-// What a report on a budget says, of one trace or of the ranks of a job.
+// Words for reports on a budget, of one trace or of the ranks of a job.
 #pragma once
 #include <cstddef>
 #include <string>

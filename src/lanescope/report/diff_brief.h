@@ -16,8 +16,8 @@ struct DiffBrief {
     std::int64_t delta_ns = 0;  // B minus A, per step
     std::string text;
   };
-  // Largest first, at most five: each is a tenth of the difference or more. Where the steps agree: what
-  // is more than their variation and a twentieth of the wall.
+  // Largest first, at most five, each a tenth of the difference or more. If the steps agree: the
+  // parts that differ by more than the variation of the steps and a twentieth of the wall.
   std::vector<Part> parts;
   // "Only 2 steps of A and 2 of B: too few to show how much steps vary."; may be empty.
   std::string caution;

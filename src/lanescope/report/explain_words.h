@@ -42,10 +42,10 @@ std::string step_count_text(const explain::Facts& facts);
 // "Step 5 took ... and is left out." with its newline; empty: no step is so long.
 std::string long_step_line(const explain::Facts& facts);
 
-// Does the headline begin with this finding's verdict, so that it need not be repeated?
+// True: the headline begins with this finding's verdict, so it need not be repeated.
 bool is_headline(const explain::Explanation& explanation, const explain::Finding& finding);
 
-// Does the rule of the finding declare this? A finding of no rule declares nothing.
+// True: the finding's rule declares this property. False also for a finding of no rule.
 bool declares(const explain::Finding& finding, bool explain::Rule::*property);
 
 // The rules that ran: first those that found something, then the others.

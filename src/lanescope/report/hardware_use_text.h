@@ -1,4 +1,4 @@
-// Columns of tables and members of JSON for what hardware counters say of kernels and operators.
+// Columns and JSON for what hardware counters measured on kernels and operators.
 #pragma once
 #include <string>
 
@@ -9,7 +9,7 @@ namespace lanescope::report {
 
 std::string hardware_use_header();
 std::string hardware_use_cells(const analysis::HardwareUse& use);  // as wide as the header
-// An object "hardware"; null is what was not measured, or on too few samples.
+// An object "hardware". A number is null if it was not measured, or has too few samples.
 void write_hardware_use(JsonWriter& json, const analysis::HardwareUse& use);
 
 }  // namespace lanescope::report

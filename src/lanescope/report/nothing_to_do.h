@@ -24,8 +24,8 @@ std::vector<std::string> nothing_to_do_lines(const explain::Facts& facts,
                                              const explain::Explanation& explanation,
                                              bool markdown = false);
 
-// The largest of the first `shown` owners that a change is known for; null: none, or the trace holds
-// too little to advise.
+// The largest of the first `shown` owners for which a change is known; null: there is none, or the
+// trace holds too little for advice.
 const explain::Owner* owner_with_remedy(const explain::Facts& facts, std::size_t shown);
 
 }  // namespace lanescope::report

@@ -1,4 +1,4 @@
-// What the pages of `lanescope ranks` begin and end with.
+// The beginning and the end of the pages of `lanescope ranks`.
 #pragma once
 #include <string>
 #include <string_view>

@@ -7,13 +7,13 @@
 
 namespace lanescope::report {
 
-// The job in a line, what does not fit, the verdict, a line a rank (of more than 16 ranks the extremes
-// and the median), bandwidths, what to look at next.
+// The job in one line, what does not fit, the verdict, one line a rank (with more than 16 ranks,
+// only the extremes and the median), bandwidths, and what to look at next.
 std::string ranks_text(const ranks::Job& job, const ranks::JobVerdict& verdict);
 // The first of these: who is in the job, and how many collective calls found their partners.
 std::string job_sentence(const ranks::Job& job);
-// Every compared rank, whatever their number. `sort_by`: a column's title, "rank" in rising order, others
-// in falling order. Unknown titles sort by rank. `row_limit`: 0 is none.
+// Every compared rank, however many there are. `sort_by`: the title of a column; "rank" sorts in
+// rising order, others in falling order, unknown titles by rank. `row_limit`: 0 is no limit.
 struct RanksTableOptions {
   std::string sort_by = "rank";
   std::size_t row_limit = 0;

@@ -1,5 +1,5 @@
-// The wall of a step on the first screen of `lanescope explain`: its largest parts, and what it would
-// be without the profiler. docs/definitions/explain.md#first-screen
+// The wall of a step on the first screen of `lanescope explain`: its largest parts, and its length
+// without the profiler. docs/definitions/explain.md#first-screen
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,10 +19,10 @@ struct WallLine {
 };
 std::vector<WallLine> wall_lines(const explain::Facts& facts);
 
-// "step (mean of 17-21)", "step 3", "recording": what the wall is of.
+// The title of the wall: "step (mean of 17-21)", "step 3", "recording".
 std::string wall_subject(const explain::Facts& facts);
 
-// What gains are of: the step without the profiler; empty: none is predicted.
+// The step of which gains are a part: the one without the profiler. Empty: no gain is predicted.
 std::string base_text(const explain::Facts& facts, const explain::Explanation& explanation);
 
 // "Most of the GPU's time: GEMM bf16 25 %; mul, bf16 11 %.": if the GPU computes for half of a step

@@ -12,7 +12,7 @@
 
 namespace lanescope::report {
 
-// A name in a folded line: ';' becomes '_', and what is not for a line becomes '?'.
+// A name in a folded line: ';' becomes '_', and characters that do not belong in a line become '?'.
 std::string folded_name(std::string_view name);
 
 // The nodes from the root to this one.

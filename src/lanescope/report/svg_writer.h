@@ -18,7 +18,7 @@ constexpr double picture_width(PictureWidth width) {
 // the page's Content-Security-Policy forbids style attributes. One thread.
 class SvgWriter {
  public:
-  // `id` must be unique in its page. `title` and `description` are what a screen reader says.
+  // `id` must be unique in its page. A screen reader reads `title` and `description` aloud.
   SvgWriter(std::string_view id, double width, double height, std::string_view title,
             std::string_view description);
 

@@ -13,7 +13,7 @@ std::string format_time_us(double us);
 std::string format_time_ns(std::int64_t ns);
 // torch's _format_memory, 1024-based: "1.50 GB", "-2.00 KB", "12 B".
 std::string format_bytes(std::int64_t bytes);
-// The same in the units' own names, wherever torch's table is not imitated: "1.50 GiB".
+// The same with the units' proper names, for everything but torch's table: "1.50 GiB".
 std::string format_size(std::int64_t bytes);
 // 1234567 -> "1,234,567".
 std::string format_count(std::uint64_t count);

@@ -9,7 +9,7 @@
 
 namespace lanescope::report {
 
-// Takes the next piece of the text. False: no more is wanted (a full disk), and the rest is left
+// Takes the next piece of the text. False: it takes no more (a full disk), and the rest is left
 // out.
 using TextSink = std::function<bool(std::string_view)>;
 

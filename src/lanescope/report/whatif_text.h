@@ -8,11 +8,11 @@
 
 namespace lanescope::report {
 
-// The recorded step and what the given changes make of it.
+// The recorded step, and the step after the given changes.
 std::string whatif_text(const explain::Facts& facts, const simulate::Simulation& simulation,
                         const simulate::Prediction& prediction,
                         std::span<const simulate::Change> changes);
-// A row for each change that gains something alone.
+// A row for each change that, made alone, gains something.
 std::string whatif_table_text(const explain::Facts& facts, const simulate::Simulation& simulation,
                               std::span<const simulate::Candidate> candidates);
 // Where the time along the critical path of the recording goes.

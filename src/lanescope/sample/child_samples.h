@@ -1,9 +1,9 @@
 // Samples of the Python processes that the recorded process started, such as workers of a DataLoader.
 //
-// Problem: a batch that comes late was made late in another process. Idea: that process is read from
-// outside, as `lanescope sample --pid` does, by the thread that samples this process: nothing runs in
-// it. Each time that thread looks at its own process it looks at one of the others, too, each in
-// its turn. So the cost does not grow with their number, but each has the fewer samples.
+// Problem: a batch that comes late was made late in another process. Idea: the thread that samples
+// this process also reads those processes from outside, as `lanescope sample --pid` does; nothing
+// runs in them. Each time it samples its own process, it also samples one of the others, one after
+// another. So the cost does not grow with their number, but each has fewer samples.
 #pragma once
 #include <sys/types.h>
 
@@ -20,7 +20,7 @@
 
 namespace lanescope::sample {
 
-// One thread uses it, but for taken().
+// One thread uses it; only taken() may be called from any thread.
 class ChildSamples {
  public:
   static constexpr std::size_t kMostChildren = 256;
@@ -39,7 +39,7 @@ class ChildSamples {
     std::uint64_t runtime = 0;
   };
 
-  // `period`: the mean distance of calls of take(). `prefixes`: of file names, to be left out.
+  // `period`: mean time between calls of take(). `prefixes`: of files whose frames are left out.
   ChildSamples(const Own& own, std::chrono::nanoseconds period, std::vector<std::string> prefixes);
   ~ChildSamples();
 

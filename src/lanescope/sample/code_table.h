@@ -15,9 +15,9 @@
 
 namespace lanescope::sample {
 
-// What a copy of a code object's head has; equal heads at one address are one code object. A freed
-// code object and its follower at the same address differ in one of them: the texts and the table
-// of an old one are freed after it, and its name, file and first line differ.
+// The fields of a code object's head. Equal heads at one address mean the same code object: another
+// one that later gets the same address differs in at least one field, because the old texts and
+// table are freed after their code object, and because name, file and first line differ.
 struct CodeHead {
   std::uint64_t type = 0, file = 0, name = 0, lines = 0;
   std::int32_t first_line = 0;
@@ -32,11 +32,11 @@ class CodeTable {
 
   // A code object at an address; its head was copied to `bytes`, layout.code_bytes() of them.
   CodeHead head_of(const unsigned char* bytes) const;
-  // Whether the code object at `code` is the known one; reads it when it is not known, or another
-  // one. False: it is no code object.
+  // Makes sure that the code object at `code` is known; reads it if it is new or another one.
+  // False: it is no code object.
   bool know(std::uint64_t code, const CodeHead& head);
-  // Of a known code object, at an instruction as a frame has it. `skip`: the frame has not begun.
-  // False: the instruction is not in that code.
+  // The function and line of a known code object at an instruction, as a frame holds it. `skip`:
+  // set if the frame has not begun. False: the instruction is not in that code.
   bool frame_at(std::uint64_t code, std::uint64_t instruction, SampledFrame* out, bool* skip);
 
   const SampledFunction& function(std::uint32_t number) const { return functions_[number]; }

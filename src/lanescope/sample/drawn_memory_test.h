@@ -1,4 +1,4 @@
-// Memory for the tests of what reads an interpreter's.
+// Memory of an interpreter, for tests of the code that reads it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -14,8 +14,8 @@ namespace lanescope::sample {
 
 struct GilState {
   std::uint64_t holder = 0;  // thread state that holds the lock; 0: none does
-  // Threads that wait for it, by the count in glibc's condition variable; nothing: not known where
-  // this glibc has it.
+  // How many threads wait for it, from the count in glibc's condition variable. Nothing: not known
+  // where this glibc keeps the count.
   std::optional<std::uint32_t> waiting;
   bool is_collecting = false;
 };
@@ -30,12 +30,12 @@ class GilReader {
 
   // One system call. Nothing: the memory cannot be read, or what it holds cannot be a lock.
   std::optional<GilState> read();
-  // The same in two parts: what is to be read, and what it says once it was read.
+  // The same in two parts: the memory to read, and the state once it was read.
   std::span<MemoryPiece> pieces() { return pieces_; }
   std::optional<GilState> state() const;
 
  private:
-  // _gil_runtime_state from `last_holder` on, the same from 3.9 to 3.15 on 64-bit Linux.
+  // _gil_runtime_state from `last_holder` on. It is the same from 3.9 to 3.15 on 64-bit Linux.
   struct Gil {
     std::uint64_t last_holder;
     std::int32_t locked;  // -1: not made yet

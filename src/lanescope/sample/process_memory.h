@@ -19,8 +19,8 @@ struct MemoryPiece {
 class ProcessMemory {
  public:
   virtual ~ProcessMemory() = default;
-  // Reads each piece or leaves its `ok` false; what `to` then holds is not defined. The process
-  // runs on meanwhile, so two pieces may show two moments. One thread at a time.
+  // Reads each piece, or leaves its `ok` false and its bytes undefined. The process runs meanwhile,
+  // so two pieces may show two different moments. One thread at a time.
   virtual void read(std::span<MemoryPiece> pieces) = 0;
   bool read(std::uint64_t address, void* to, std::size_t size) {
     MemoryPiece piece{address, to, size};

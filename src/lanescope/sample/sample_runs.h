@@ -1,5 +1,5 @@
-// Samples of a process's threads on their way into the recording: equal ones, one after another,
-// become one record.
+// Puts the samples of a process's threads into the recording. A run of equal samples becomes one
+// record.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -22,14 +22,14 @@ struct SampleTime {
 // Only the sampling thread uses it. Memory: 65,536 stacks are remembered, then all are forgotten.
 class SampleRuns {
  public:
-  // `prefixes`: of file names, to be left out. `process`: 0 is the recorded process; of another one the
-  // CPU time of threads is not known.
+  // `prefixes`: frames of files whose names begin so are left out. `process`: 0 is the recorded
+  // process; for any other, the CPU time of threads is not known.
   SampleRuns(const StackReader& reader, std::chrono::nanoseconds period,
              std::vector<std::string> prefixes, std::uint32_t process = 0)
       : reader_(reader), period_(period), prefixes_(std::move(prefixes)), process_(process) {}
 
-  // The stacks of all threads at one moment, and the interpreter's lock right before. Threads without
-  // Python code are left out. Returns how many were taken.
+  // Adds the stacks of all threads at one moment, and the state of the interpreter's lock right
+  // before. Leaves out threads without Python code. Returns how many stacks it took.
   std::uint64_t add(const std::vector<SampledStack>& stacks, const std::optional<GilState>& lock,
                     const SampleTime& time);
   void write_all();
@@ -38,7 +38,7 @@ class SampleRuns {
   void forget() { runs_.clear(); }
 
  private:
-  // Equal samples of one thread, one after another.
+  // A run of equal samples of one thread.
   struct Run {
     std::uint32_t node = 0, samples = 0;
     std::uint8_t flags = 0;

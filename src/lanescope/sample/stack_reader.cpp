@@ -205,10 +205,10 @@ struct StackReader::Impl {
       for (const auto& thread : list.threads()) thread->was_good = false;
   }
 
-  const std::vector<SampledStack>& run(std::uint64_t skip, std::span<MemoryPiece> beside) {
+  const std::vector<SampledStack>& run(std::uint64_t skip, std::span<MemoryPiece> read_first) {
     stacks.clear();
     forget_when_full();
-    const bool is_read = list.read(beside);
+    const bool is_read = list.read(read_first);
     counts.lost_threads = list.left_out();
     if (!is_read) {
       ++counts.lost_samples;
@@ -245,8 +245,8 @@ StackReader::StackReader(ProcessMemory& memory, const PythonLayout& layout,
 StackReader::~StackReader() = default;
 
 const std::vector<SampledStack>& StackReader::sample(std::uint64_t skip,
-                                                     std::span<MemoryPiece> beside) {
-  return impl_->run(skip, beside);
+                                                     std::span<MemoryPiece> read_first) {
+  return impl_->run(skip, read_first);
 }
 const SampledFunction& StackReader::function(std::uint32_t number) const {
   return impl_->codes.function(number);

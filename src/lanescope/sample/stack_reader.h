@@ -7,9 +7,9 @@
 // microsecond: what is seen is one moment, except for the innermost frame, which may be a call or
 // return away from its callers.
 //
-// Cost of a sample: one system call for up to 60 threads when threads, the memory of their frames and
-// code objects are the same as before (thread_list.h), a second one for what has moved; some more for
-// each new code object. Before 3.11 one for each frame.
+// Cost of a sample of up to 60 threads: one system call if threads, the memory of their frames and
+// their code objects are the same as before (thread_list.h), a second one for what has moved, and
+// some more for each new code object. Before 3.11, one for each frame.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -62,9 +62,9 @@ class StackReader {
 
   // One sample of every thread but `skip`. Valid until the next call. Memory is bounded: 8192 code
   // objects are remembered, then all are forgotten.
-  // `beside` is read in the same system call, right before the stacks.
+  // `read_first` is read in the same system call, right before the stacks.
   const std::vector<SampledStack>& sample(std::uint64_t skip = 0,
-                                          std::span<MemoryPiece> beside = {});
+                                          std::span<MemoryPiece> read_first = {});
   // Valid as long as generation() stays the same; numbers are used again afterwards.
   const SampledFunction& function(std::uint32_t number) const;
   std::uint32_t generation() const;

@@ -145,17 +145,17 @@ bool ThreadList::read_rest() {
 }
 
 // The known threads. False: the list has changed.
-bool ThreadList::read_known(std::span<MemoryPiece> beside) {
+bool ThreadList::read_known(std::span<MemoryPiece> read_first) {
   std::uint64_t head = 0;
-  pieces_.assign(beside.begin(), beside.end());
+  pieces_.assign(read_first.begin(), read_first.end());
   pieces_.push_back({interpreter_ + layout_.threads_head, &head, sizeof head});
   for (const auto& thread : threads_) {
     pieces_.push_back({thread->state, thread->state_bytes.data(), thread->state_bytes.size()});
     add_guesses(*thread);
   }
   memory_.read(pieces_);
-  std::copy_n(pieces_.begin(), beside.size(), beside.begin());
-  const MemoryPiece* piece = &pieces_[beside.size()];
+  std::copy_n(pieces_.begin(), read_first.size(), read_first.begin());
+  const MemoryPiece* piece = &pieces_[read_first.size()];
   if (threads_.empty() || !(piece++)->ok || head != threads_[0]->state) return false;
   moved_frame_.clear();
   moved_chunk_.clear();
@@ -207,8 +207,8 @@ bool ThreadList::walk() {
   return true;
 }
 
-bool ThreadList::read(std::span<MemoryPiece> beside) {
-  if (read_known(beside)) return true;
+bool ThreadList::read(std::span<MemoryPiece> read_first) {
+  if (read_known(read_first)) return true;
   for (int tries = 0; tries < kMostWalks; ++tries)
     if (walk()) return true;
   threads_.clear();

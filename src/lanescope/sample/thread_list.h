@@ -1,8 +1,8 @@
 // The threads of an interpreter, and copies of their states and of the memory that holds their frames.
 //
-// Problem: a state says where a thread's frames are, so reading one after the other takes a system call
-// for each step. Idea: threads and their memory rarely change, so one call reads all states, and next
-// to each what it led to the last time. Only what has moved is read again.
+// Problem: the state of a thread says where its frames are, so reading one after the other takes a
+// system call for each step. Idea: threads and their memory rarely change, so one call reads all
+// states and the memory to which each led the last time. Only what has moved is read again.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -51,16 +51,16 @@ class ThreadList {
  public:
   ThreadList(ProcessMemory& memory, const PythonLayout& layout, std::uint64_t interpreter);
 
-  // Copies all threads. False: their list could not be read; then there are none. `beside` is read in
-  // the same system call, right before them.
-  bool read(std::span<MemoryPiece> beside = {});
+  // Copies all threads. False: their list could not be read, and there are none. `read_first` is read
+  // in the same system call, right before the threads.
+  bool read(std::span<MemoryPiece> read_first = {});
   // Copies one of them again. False: it could not be read.
   bool read_again(Thread& thread);
   std::span<const std::unique_ptr<Thread>> threads() const { return threads_; }
   std::uint64_t left_out() const { return left_out_; }  // beyond StackReader::kMostThreads, so far
 
  private:
-  bool read_known(std::span<MemoryPiece> beside);
+  bool read_known(std::span<MemoryPiece> read_first);
   bool walk();
   void take_state(Thread& thread);
   std::uint64_t id_of(std::uint64_t pthread);

@@ -1,5 +1,5 @@
 // Where glibc keeps the number of threads that wait on a condition variable. Versions of glibc
-// differ, and updates of one version too, so it is found out by waiting on one.
+// differ, and so do updates of one version. So this waits on one and looks which word changes.
 #pragma once
 #include <sys/types.h>
 
@@ -9,8 +9,8 @@
 namespace lanescope::sample {
 
 // Byte offset in a pthread_cond_t of a 32-bit word whose bits from 3 on are that number. Nothing:
-// the process uses another file as its libc than this one, or the word was not found. Starts and
-// ends three threads the first time.
+// that process uses another libc file than this one, or the word was not found. Starts and ends
+// three threads the first time.
 std::optional<std::size_t> find_waiter_count(pid_t pid);
 
 }  // namespace lanescope::sample

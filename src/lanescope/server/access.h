@@ -11,9 +11,9 @@ std::string make_token();
 // Compares in a time that does not depend on where the texts differ.
 bool equal_secret(std::string_view given, std::string_view expected);
 
-// "127.0.0.1:8080", "localhost", "[::1]:80": names that only mean this machine, with any port,
-// because ssh forwards other ports. Another name means that a foreign page's name was bound to this
-// machine.
+// "127.0.0.1:8080", "localhost", "[::1]:80": names that can only mean this machine, with any port,
+// because ssh forwards other ports. With any other name, a foreign site has bound its own name to
+// this machine.
 bool is_loopback_host(std::string_view host);
 
 // The page's own origin: "http://" and the Host of the same request. Empty: not a request that

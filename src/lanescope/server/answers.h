@@ -1,5 +1,5 @@
 // Answers to the questions of the page: a request in, JSON or bytes out. docs/formats/view_api.md.
-// Each turns into one call below; the numbers come from analysis, explain and view.
+// Each becomes one call of a lower folder; the numbers come from analysis, explain and view.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -63,7 +63,7 @@ std::string event_json(const TraceState& state, SliceId slice);  // the answer o
 void write_place(report::JsonWriter& json, const TraceState& state, SliceId slice);
 // groups, lanes, lanes_left_out into the open object.
 void write_lanes(report::JsonWriter& json, const TraceState& state);
-// step_count, steps, typical_step and what stands for many steps into the open object.
+// step_count, steps, typical_step and, of too many steps, a summary into the open object.
 void write_steps(report::JsonWriter& json, const TraceState& state);
 // "main thread", "stream 7", ...
 std::string lane_title(const TraceState& state, const view::Lane& lane);

@@ -17,9 +17,9 @@ std::vector<view::LaneSection> lane_sections_of(const format::KeptSections& kept
 // The lanes of a trace, to be written into its index. Errors: explain::gather_facts(). O(n log n).
 Result<format::KeptSections> make_kept_view(const Trace& trace);
 
-// Brings the index of a trace up to date with the lanes that were made of it: sections that nobody
-// checked are compared with them and are known from then on, others are written, where an index lies
-// or would be written of itself. `opened`: as open_indexed() filled it in. Any thread.
+// Brings the index of a trace up to date with the lanes that were made from it. Unchecked sections
+// are compared with the lanes and noted as checked. Others are written into the index, if there is
+// one or open_indexed() would write one. `opened`: as open_indexed() filled it in. Any thread.
 void keep_view(const std::filesystem::path& path, const view::Lanes& lanes,
                const format::KeptSections& opened, const format::IndexOptions& options);
 

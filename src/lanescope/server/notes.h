@@ -10,8 +10,8 @@ namespace lanescope::server {
 
 // {"notes": [...]}; without a file, none. kCorruptInput: a file of that name that holds no notes.
 Answer read_notes(const std::string& trace_path);
-// Writes the file whole, then takes the old one's place; no notes: removes the file. A file of that
-// name that holds no notes stays, and is an error. kIo.
+// Replaces the file at once when the new one is complete; without notes, removes it. If a file of
+// that name holds no notes, it stays, and this is an error. kIo.
 Answer write_notes(const std::string& trace_path, const std::vector<Note>& notes);
 
 }  // namespace lanescope::server

@@ -11,8 +11,8 @@ namespace lanescope::server {
 // The port that Perfetto's policy allows.
 inline constexpr int kPerfettoPort = 9001;
 
-// Serves `json` at 127.0.0.1:9001, at an address that is announced by calling `ready` with Perfetto's
-// link, until it was fetched once or `is_ending` says so. True: it was fetched. kIo: the port is taken.
+// Serves `json` at 127.0.0.1:9001 and calls `ready` with the link for Perfetto. Returns when it was
+// fetched once (true) or `is_ending` returns true. kIo: the port is taken.
 Result<bool> serve_to_perfetto(const std::string& json,
                                const std::function<void(const std::string& link)>& ready,
                                const std::function<bool()>& is_ending);

@@ -24,12 +24,12 @@ struct RankPath {
   std::string path;
 };
 
-// Any thread; who asks for something that another one makes waits for it.
+// Any thread. A thread that asks for a trace which another thread is making waits for it.
 class RankSet {
  public:
   using ReadTrace = std::function<Result<Trace>(const std::string& path)>;
 
-  // More ranks than these are listed and opened one by one, and not read together.
+  // If there are more ranks, they are listed and opened one by one, but not together.
   static constexpr std::size_t kMostTogether = 16;
   // This many traces are kept, those that were asked for last.
   static constexpr std::size_t kMostOpen = 4;
@@ -42,8 +42,8 @@ class RankSet {
   std::string path_of(std::string_view which) const;
   bool can_be_together() const { return ranks_.size() <= kMostTogether; }
 
-  // `which`: a rank's number, or "all". kInvalidArgument: neither, or too many to be together; what
-  // reading and merging say.
+  // `which`: a rank's number, or "all". kInvalidArgument: neither, or too many ranks for "all".
+  // Other errors: those of reading and merging.
   Result<std::shared_ptr<const TraceState>> open(std::string_view which);
 
   // "ranks" into the open object: who they are, and which one `path` is.

@@ -31,13 +31,13 @@ class Session {
   Session(Traces traces, std::string version, bool is_live,
           std::shared_ptr<RankSet> ranks = nullptr);
 
-  // A trace that has grown takes the place of the first one; pages learn of it. `is_live`: it may
-  // grow again.
+  // Replaces the first trace by one that has grown, and tells the pages. `is_live`: it may grow
+  // again.
   void replace(std::shared_ptr<const TraceState> trace, bool is_live);
 
   // `target`: "/api/frame". `query`: what follows the "?", not decoded. `body`: of a POST.
-  // `generation`: of the answer to /api/meta that the question builds on. A trace that has grown
-  // since numbers its lanes and slices anew, so such a question gets status 409. `rank`: as
+  // `generation`: that of the /api/meta answer on which the question builds. If the trace has grown
+  // since, its lanes and slices have new numbers, so the question gets status 409. `rank`: as
   // RankSet::open() takes it; empty: the trace that was opened.
   Reply answer(std::string_view method, std::string_view target, std::string_view query,
                std::string_view body, std::optional<std::uint64_t> generation = {},

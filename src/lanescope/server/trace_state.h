@@ -29,8 +29,8 @@ class TraceState {
   // `command`: the line that prints what the page says; empty: explain's.
   static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path,
                                                         std::string command = {});
-  // With lanes of its index where `kept` has them and they were checked. Then facts are gathered when
-  // a question first needs them, and the cost is that of the small tables.
+  // Uses the lanes in its index if `kept` has them and they were checked. Then facts are gathered
+  // only when a question first needs them, and this costs only the small tables.
   static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path,
                                                         const format::KeptSections& kept);
 

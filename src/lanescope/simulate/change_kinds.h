@@ -1,5 +1,5 @@
-// What each kind of change does to the edges of a graph. Each adds to changed.applied what it did;
-// a count of 0 means that nothing in the trace fits. An error: the change is refused, and why.
+// What each kind of change does to the edges of a graph. Each adds what it did to changed.applied;
+// a count of 0 means that nothing in the trace fits. An error says why the change is refused.
 #pragma once
 #include <cstdint>
 #include <optional>

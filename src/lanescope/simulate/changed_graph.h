@@ -37,7 +37,7 @@ inline void forget_slack(Edge& edge) {
 }
 inline void take_no_time(Edge& edge) { edge.weight_ns = edge.unexplained_ns = 0; }
 
-// The CPU spends nothing in these calls any more (raw SliceIds).
+// From now on the CPU spends no time in these calls (raw SliceIds).
 inline void take_no_cpu_time(ChangedGraph& changed, const std::unordered_set<std::uint32_t>& gone) {
   for (Edge& edge : changed.edges)
     if (edge.kind == EdgeKind::kHost && edge.owner != kNone<SliceId> &&

@@ -54,8 +54,8 @@ struct Applied {
   std::vector<std::string> notes;  // sentences for the user
 };
 
-// Takes what recording cost the program out of `edges`. `share` of that cost: 1 is the fitted cost;
-// less and more than 1 show how much a result depends on it. Linear.
+// Removes from `edges` what recording cost the program. `share`: how much of the fitted cost;
+// values below and above 1 show how much a result depends on it. Linear.
 void take_out_recording(std::span<Edge> edges, double share = 1);
 
 // Changes `edges`, a copy of graph.edges. kInvalidArgument: nothing in the trace fits the change.

@@ -7,7 +7,7 @@
 
 namespace lanescope::simulate::testing {
 
-// All that a simulation borrows. Moved or copied, it would point to the old place.
+// Everything that a simulation borrows. It must stay in place: a copy would point to the old one.
 struct DrawnSteps {
   explicit DrawnSteps(Trace drawn)
       : trace(std::move(drawn)),

@@ -50,8 +50,8 @@ struct GraphDraft {
   std::uint32_t host_point(SliceId slice, std::int64_t time_ns) const;
   std::int64_t time_of(std::uint32_t id) const { return graph.time_ns[position[id]]; }
 
-  // Between draft ids. Returns the index among pending ones; kNoIndex: `from` is not before `to`,
-  // because clocks differ, so it cannot be what `to` waited for.
+  // Between draft ids. Returns the index among the pending edges; kNoIndex: `from` is not before
+  // `to`, because clocks differ, so `to` cannot have waited for it.
   std::uint32_t add(std::uint32_t from, std::uint32_t to, const Edge& edge);
   // The point stays at the time of the recording.
   void fix(std::uint32_t id, SliceId owner);

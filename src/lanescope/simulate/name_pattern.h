@@ -14,7 +14,7 @@ namespace lanescope::simulate {
 
 bool contains_text(std::string_view text, std::string_view part);  // in upper or lower case
 
-// Which names fit: equal ones if there are any, else those that contain the pattern.
+// Names that fit: equal names if there are any, else names that contain the pattern.
 class NamePattern {
  public:
   NamePattern(const Trace& trace, const std::string& pattern);
@@ -24,9 +24,9 @@ class NamePattern {
   std::unordered_set<std::uint32_t> equal_, close_;
 };
 
-// Of each slice: is it, or one around it, of that name?
+// For each slice: true if it, or a slice around it, has that name.
 std::vector<bool> slices_inside(const ChangedGraph& changed, const NamePattern& pattern);
-// Is the work, its launch or its operator among those slices?
+// True: the work, its launch or its operator is among those slices.
 bool work_fits(const ChangedGraph& changed, const GpuWork& work, const std::vector<bool>& fits);
 
 }  // namespace lanescope::simulate

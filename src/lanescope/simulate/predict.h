@@ -18,7 +18,7 @@ struct Outcome {
   CriticalPath path;  // of all steady steps
 };
 
-// All steady steps together without what recording cost: as long as Unprofiled::outcome.path. O(n).
+// All steady steps together without the cost of recording, as Unprofiled::outcome.path. O(n).
 std::int64_t steps_without_profiler_ns(const StepGraph& graph);
 
 // Which program a prediction starts from.
@@ -30,17 +30,17 @@ enum class Base : std::uint8_t {
 struct Prediction {
   Outcome before, after;
   std::vector<std::string> notes;
-  // The smallest and largest gain, because it is not known exactly what recording cost; and the
-  // same as shares of the step that they are of.
+  // The smallest and the largest gain, because the cost of recording is not known exactly. Then the
+  // same as shares of the step.
   std::int64_t low_gain_ns = 0, high_gain_ns = 0;
   double low_ratio = 0, high_ratio = 0;
   std::int64_t gain_ns() const { return before.step_ns - after.step_ns; }
-  // Does the gain depend so much on what recording cost that the middle one says nothing?
+  // True: the gain depends so much on the cost of recording that the middle value means nothing.
   bool is_unsure() const;
 };
 
-// A step without what recording cost. Three of four programs that were also timed without a
-// profiler lay between the two ends (docs/measurements/whatif.md).
+// A step without the cost of recording. Of the programs that were also timed without a profiler,
+// three in four lay between the two ends (docs/measurements/whatif.md).
 struct Unprofiled {
   Outcome outcome;
   std::int64_t shortest_ns = 0, longest_ns = 0;
@@ -52,7 +52,7 @@ struct Identity {
   std::int64_t recorded_ns = 0;  // median of steady steps, from the trace
   std::int64_t replayed_ns = 0;  // the same by replay
   std::int64_t recorded_busy_ns = 0, replayed_busy_ns = 0;
-  // By replay without unexplained time: delays are as long as is usual in this trace.
+  // By a replay without unexplained time: each delay is as long as is usual in this trace.
   std::int64_t without_slack_ns = 0;
   double error_ratio() const;  // of `replayed_ns`
   double slack_ratio() const;  // of `without_slack_ns`, negative: shorter than recorded
@@ -64,7 +64,7 @@ struct Simulation {
   Outcome recorded;
   Unprofiled unprofiled;
   Identity identity;
-  // False: the trace explains its own step too poorly for a prediction.
+  // False: the replay of the recorded step differs too much from the recording for a prediction.
   bool explains_step() const;
 };
 
@@ -82,8 +82,8 @@ Result<std::vector<Edge>> changed_edges(const Simulation& simulation,
                                         std::span<const Change> changes,
                                         Base base = Base::kRecorded);
 
-// Each change that fits this trace and gains at least 1 % alone of the step without the profiler,
-// most gain first. Gains that are unsure are left out.
+// Each change that fits this trace and, made alone, gains at least 1 % of the step without the
+// profiler. Largest gain first. Unsure gains are left out.
 struct Candidate {
   Change change;
   Prediction prediction;

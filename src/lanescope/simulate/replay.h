@@ -46,12 +46,12 @@ const char* path_kind_text(PathKind kind);  // "Python and operators", ...
 struct PathPiece {
   std::int64_t start_ns = 0, end_ns = 0;
   PathKind kind = PathKind::kHost;
-  // The event that it is spent in: GPU work, a call, a thread's innermost event; of a delay, what
-  // was waiting. kNone: no event.
+  // The event in which the time is spent: GPU work, a call, or a thread's innermost event. For a
+  // delay: the event that waited. kNone: no event.
   SliceId slice = kNone<SliceId>;
 };
-// The chain of dependencies that decided when the last steady step ended, back to where the first
-// one began. From the last piece to the first; steps in between that are not steady are left out.
+// The chain of dependencies that decided when the last steady step ended, back to the start of the
+// first one. The last piece comes first; pieces in steps that are not steady are left out.
 std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
                                        const Replay& replay);
 

@@ -8,9 +8,9 @@
 namespace lanescope::simulate {
 
 // Events of CPU threads keep their order and nesting, GPU work keeps its stream. Times between two
-// moments of the graph move in proportion. What a change removed is there with no duration.
-// kUnsupported: work of one stream would overlap that did not before, as after overlap-copies.
-// O(n log n). Shares all but times with graph.trace.
+// moments of the graph move in proportion. Events that a change removed have no duration.
+// kUnsupported: work of one stream would overlap that did not overlap before, as after
+// overlap-copies. O(n log n). Shares all but times with graph.trace.
 Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay);
 
 }  // namespace lanescope::simulate

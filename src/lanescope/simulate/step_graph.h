@@ -30,7 +30,7 @@ enum class EdgeKind : std::uint8_t {
 
 inline constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
 
-// Into one point: it is not earlier than `from` and `weight_ns` more.
+// An edge into one point: the point comes at least `weight_ns` after `from`.
 struct Edge {
   std::uint32_t from = 0;
   EdgeKind kind = EdgeKind::kFixed;
@@ -61,8 +61,8 @@ struct HostWait {
   bool inferred = false;  // the trace does not say what the call waited for
 };
 
-// Where a step begins or ends: at a CPU moment, but not before the work that was launched by then
-// has ended. docs/definitions/steps.md.
+// Where a step begins or ends: at a moment of the CPU, but not before all work that was launched by
+// then has ended. docs/definitions/steps.md.
 struct Boundary {
   std::uint32_t cpu_point = kNoIndex;  // kNoIndex: only the GPU work decides
   std::int64_t after_ns = 0;           // from that point on

@@ -20,8 +20,8 @@
 namespace lanescope::sql {
 
 struct Limits {
-  // 0: none. Tested between SQLite's own steps: the work of one function call on one text, and an
-  // analysis that a table needs, end first.
+  // 0: none. Tested between SQLite's own steps, so a function call on one text, and an analysis
+  // that a table needs, still run to their end.
   std::chrono::nanoseconds timeout{0};
   // Asked many times a second, on the thread that runs the query. True: the query ends.
   std::function<bool()> is_stopped = {};
@@ -63,7 +63,7 @@ class Database {
 // Whether the text ends a statement: a ";" outside of quotes and comments.
 bool is_complete(const std::string& sql);
 
-// For the whole process, Python's sqlite3 included: SQLite's memory ends there. 0: no limit.
+// Limits SQLite's memory in the whole process, Python's sqlite3 included. 0: no limit.
 void limit_memory_of_process(std::int64_t bytes);
 
 }  // namespace lanescope::sql

@@ -38,7 +38,7 @@ struct QueryPlan {
   double rows = 0;       // estimate
 };
 
-// What is left out, SQLite tests itself. O(columns); calls table.size().
+// SQLite itself tests the constraints that the plan leaves out. O(columns); calls table.size().
 QueryPlan choose_plan(TableData& table, const std::vector<Constraint>& possible,
                       const std::vector<OrderTerm>& wanted);
 
@@ -48,7 +48,7 @@ std::string plan_text(const QueryPlan& plan);
 QueryPlan parse_plan(const char* text);
 
 // Ranges of rows, or of sorted_by's places, in ascending order. `values`: one for each used
-// constraint. Values of other types than the column's narrow nothing; NULL means no row.
+// constraint. Values of another type than the column's do not narrow it; NULL means no row.
 std::vector<Places> find_places(TableData& table, const QueryPlan& plan,
                                 const std::vector<Cell>& values);
 

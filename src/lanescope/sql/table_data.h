@@ -39,13 +39,13 @@ class TableData {
 
   // Rows whose value is within the bounds, where the column is ascending within `places`.
   Places within(Places places, std::size_t column, const Bounds& bounds);
-  // The end of the rows that have the value of places.begin, which is ascending within `places`.
+  // The end of the rows with the value of places.begin. The column is ascending within `places`.
   std::size_t end_of_equal(Places places, std::size_t column);
 
-  // All rows by the values of integer or text columns, the first one first, as SQL orders them; ties
-  // in the table's order. Made on first use: O(n log n) a column; 4 bytes a row stay.
+  // All rows, sorted by integer or text columns (the first counts most) as SQL orders them; ties in
+  // the table's order. Made on first use: O(n log n) a column; keeps 4 bytes a row.
   std::span<const std::uint32_t> sorted_by(const std::vector<std::size_t>& columns);
-  // Whether sorted_by() has made these, or may keep another one: queries can name many combinations.
+  // True: sorted_by() has this order, or room for another: queries can name many combinations.
   bool can_sort_by(const std::vector<std::size_t>& columns) const {
     return columns.size() == 1 || orders_.size() < kMostOrders || orders_.contains(columns);
   }

@@ -1,6 +1,6 @@
 // Draws whole programs for tests: one CPU thread that works, launches and waits, and one GPU that
-// runs what was launched. Each call moves the CPU's clock; the times of the GPU follow. A test
-// that needs events at times of its own draws them with sketch().
+// runs what was launched. Each call moves the CPU's clock; the times of the GPU follow from that. A
+// test that needs events at exact times draws them with sketch().
 //
 //   ProgramSketch program;
 //   for (int i = 0; i < 4; ++i)

@@ -1,4 +1,4 @@
-// Draws what samples of Python stacks become in a trace.
+// Draws the slices that samples of Python stacks become in a trace.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -47,8 +47,8 @@ class SpoolSketch {
   std::vector<spool::Record> control_, kept_;
 };
 
-// Device activities. The arguments are what every test sets; the reference to the last record
-// gives the rest.
+// Device activities. The arguments are those that every test sets; the returned reference to the
+// last record lets it set the rest.
 class ActivitySketch {
  public:
   void call(std::uint32_t cbid, std::uint64_t begin, std::uint64_t end, std::uint32_t correlation,

@@ -9,7 +9,7 @@ namespace lanescope::testing {
 
 // One line per slice, instant, counter value, arrow, label and top-level entry. Tracks have their
 // names, not numbers; slices of a track are in order. Event numbers and ids are left out, so Traces
-// that say the same have equal texts. The argument `left_out` is left out, too.
+// with the same content have equal texts. The argument `left_out` is left out, too.
 std::string trace_text(const Trace& trace, std::string_view left_out = {});
 
 }  // namespace lanescope::testing

@@ -1,4 +1,4 @@
-// Waiting for what another thread or process does.
+// Waits for something that another thread or process does.
 #pragma once
 #include <chrono>
 #include <functional>

@@ -19,7 +19,7 @@ class CounterSeries {
  public:
   // In order of time; of equal times, the last value stays.
   void add(std::int64_t time_ns, double value);
-  // From then on the value is unknown: cells of it are NaN. After the last value.
+  // From then on the value is unknown, and its cells are NaN. Call it after the last value.
   void end_at(std::int64_t time_ns);
   void finish();  // before the first question
 

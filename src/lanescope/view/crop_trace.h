@@ -8,7 +8,7 @@
 
 namespace lanescope::view {
 
-// Of slices that reach beyond an end of the window.
+// How much of a slice counts that reaches beyond an end of the window.
 enum class Edges : std::uint8_t {
   kWhole,  // they are whole: for pictures and for other tools
   kCut,    // only their part within the window counts: for numbers
@@ -19,9 +19,9 @@ struct CroppedTrace {
   std::uint64_t crossing = 0;  // slices that reach beyond an end of the window
 };
 
-// Slices that touch [start_ns, end_ns); instants and counter values in it; arrows with both ends in
-// it; steps that are not cut; all metadata and import issues. Times stay as they are, and so do
-// places in the file. Of slices outside it reads only starts, and before the window lengths.
+// Keeps slices that touch [start_ns, end_ns); instants and counter values in it; arrows with both
+// ends in it; steps that are not cut; all metadata and import issues. Times and places in the file
+// stay as they are. For slices outside it reads only starts, and before the window also lengths.
 // kLimit: as TraceBuilder::finish().
 Result<CroppedTrace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns,
                                 Edges edges);

@@ -82,9 +82,9 @@ const explain::DeviceFacts* device_of_work(const explain::Facts& facts, SliceId 
 
 // Only the window: the evidence, the GPU's gap next to it, its launch or the work that it launched
 // if that is near, and a margin. For an operator or annotation with more than 160 events inside,
-// the window is only a part of it: around the longest period in it in which the GPU waited for the
-// CPU, else in which it was idle, else its beginning. If that period is a quarter of the evidence
-// or more, the window is all of it.
+// the window is a part of it: around its longest period in which the GPU waited for the CPU, else
+// its longest idle period, else its beginning. If that period is a quarter of the evidence or more,
+// the window is the whole evidence.
 analysis::Window evidence_window(const explain::Facts& facts, SliceId slice);
 
 }  // namespace lanescope::view

@@ -1,5 +1,5 @@
-// Lanes as sections of bytes, so that they can lie in an index file beside the columns of the trace
-// and need not be made again. docs/formats/index_file.md#lanes describes each section.
+// Lanes as sections of bytes, so that they can lie in an index file next to the columns of the
+// trace and need not be made again. docs/formats/index_file.md#lanes describes each section.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,16 +28,16 @@ struct KeptLanes {
 // Cost: the small tables and a copy of the counters.
 KeptLanes keep_lanes(const Lanes& lanes);
 
-// Changes when the same trace would get other lanes: a hash of the sources of view and of what it
-// uses above the model.
+// A value that changes when the same trace would get other lanes: a hash of the sources of view and
+// of what it uses above the model.
 std::string_view lanes_build();
 
-// Whether sections are exactly those of `lanes`. They are never trusted otherwise: whoever finds
-// sections that nobody checked makes the lanes of the trace anew and asks this. O(bytes).
+// True: the sections are exactly those of `lanes`. Sections that nobody has checked are never
+// trusted: make the lanes of the trace again, and ask this. O(bytes).
 bool are_sections_of(std::span<const LaneSection> sections, const Lanes& lanes);
 
-// Lanes that lie in the sections, which are known to be those of this trace. Nothing: they are of
-// another form. `owner` keeps the bytes. Cost: the small tables.
+// Lanes that lie in these sections, which must be those of this trace (was checked before). Null:
+// the sections have another form. `owner` keeps the bytes. Cost: the small tables.
 std::unique_ptr<const Lanes> lanes_from(const Trace& trace, Lanes::GetFacts get_facts,
                                         std::span<const LaneSection> sections,
                                         std::shared_ptr<const void> owner);

@@ -28,7 +28,7 @@ enum class TimeKind : std::uint8_t {
 };
 inline constexpr std::size_t kTimeKindCount = 9;
 
-// What a name names, which decides its short form. A name of GPU work that others have too: kWork.
+// What has this name, which decides its short form. If GPU work and others share it: kWork.
 enum class NameUse : std::uint8_t { kOther, kWork, kFrame };
 
 enum class LaneKind : std::uint8_t {
@@ -79,7 +79,7 @@ struct LaneStep {
   bool operator==(const LaneStep&) const = default;
 };
 
-// What a first screen says of the trace and what takes a pass over all events to find out.
+// What the first screen shows of a trace and takes a pass over all events to compute.
 struct LaneSummary {
   std::int64_t origin_ns = 0, end_ns = 0;  // earliest and latest time of any event
   std::optional<std::int64_t> main_device;
@@ -119,14 +119,14 @@ class Lanes {
   const std::vector<Lane>& lanes() const { return lanes_; }  // in the order in which to show them
   const LevelIndex& index() const { return index_; }
   const CounterSeries& counter(const Lane& lane) const { return counters_[lane.counter]; }
-  // Of the lanes of kind kIdle, by their ids: the causes are known at once, all else by the facts.
+  // The cause of an item of a kIdle lane, by its id. It is known without the facts.
   analysis::IdleCause idle_cause(std::uint32_t item) const {
     return static_cast<analysis::IdleCause>(idle_causes_[item]);
   }
   const std::vector<IdleItem>& idle_items() const;
   const analysis::IdlePart& idle_part(std::uint32_t item) const;
   const analysis::Gap& gap(std::uint32_t item) const;
-  // Lanes of an index file wait here for their facts, once: O(n log n) over the trace.
+  // Lanes from an index file compute their facts at the first call: O(n log n) over the trace.
   const explain::Facts& facts() const { return get_facts_(); }
 
   // The earliest time of any event; times of the page count from it. And the latest.
@@ -140,7 +140,7 @@ class Lanes {
   // Where a slice is drawn. Nothing: it is no row of the trace. O(rows of its lane * log n).
   std::optional<LanePlace> place(SliceId slice) const;
   std::optional<std::uint32_t> lane_of_idle(std::int64_t device) const;  // by its number
-  // Is a lane's item a slice of the trace, and not a step or a gap?
+  // True: the items of such a lane are slices of the trace, not steps or gaps.
   static bool has_slices(LaneKind kind) {
     return kind != LaneKind::kSteps && kind != LaneKind::kIdle && kind != LaneKind::kCounter;
   }

@@ -69,11 +69,11 @@ class LevelIndex {
   std::pair<std::size_t, std::size_t> range(std::size_t row, std::int64_t t0,
                                             std::int64_t t1) const;
 
-  // What touches [t0, t1): all slices as they are if there are at most `most_raw`; else folded in
+  // What touches [t0, t1). At most `most_raw` slices are returned as they are; more are folded into
   // buckets of `step_ns`, a power of two, that begin at multiples of it. Every slice is in exactly
-  // one cell, that of its start; slices of a step or longer are never folded. Cells at the ends of
-  // the window are whole, so they may count slices of their bucket that lie outside of it.
-  // Cells are added in order of time. O(cells * log n).
+  // one cell, that of its start. Slices of a step or longer are never folded. Cells at the ends of
+  // the window are whole, so they may count slices of their bucket that are outside of it. Cells
+  // are added in order of time. O(cells * log n).
   void cells(std::size_t row, std::int64_t t0, std::int64_t t1, std::int64_t step_ns,
              std::size_t most_raw, std::vector<LevelCell>& into) const;
 
@@ -109,8 +109,8 @@ class LevelIndex {
     std::int32_t grid_shift = -1, grid_levels = 0;  // cells of 2^grid_shift ns and up
     bool operator==(const Row&) const = default;
   };
-  // The slices that begin in a cell. The last one is apart from the others if it is as long as the
-  // cell or longer.
+  // The slices that begin in a cell. The last one is kept separately if it is as long as the cell
+  // or longer.
   struct Cell {
     std::uint32_t count = 0;      // without the long one
     std::uint32_t offset_ns = 0;  // of the first, from the cell's start

@@ -23,7 +23,7 @@ struct PartAsked {
   bool is_given() const { return !window.empty() || step.has_value(); }
 };
 
-// Messages of errors begin with "window" or "step": the caller's names of the two may have dashes.
+// Error messages begin with "window" or "step", so that a caller can put dashes before the word.
 
 // "A..B", since the origin of the trace (trace_origin_ns). Nothing: an empty text.
 // kInvalidArgument: anything else.

@@ -1,5 +1,5 @@
 // Rows that are added here, or that lie in memory of another owner, such as a mapped index file.
-// Whoever reads them sees no difference.
+// Readers see no difference.
 #pragma once
 #include <cstddef>
 #include <memory>

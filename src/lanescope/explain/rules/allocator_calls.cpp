@@ -24,7 +24,7 @@ std::set<std::uint32_t> launching_threads(const Facts& facts) {
   return threads;
 }
 
-// The parts of windows in which the GPU is in a steady step: the CPU may be ahead of it.
+// The parts of windows in which the GPU is in a steady step. The CPU may be ahead of the GPU.
 std::vector<analysis::Window> within_steady(const Facts& facts,
                                             const std::vector<analysis::Window>& windows) {
   std::vector<analysis::Window> parts;
@@ -76,7 +76,7 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
     ++calls;
     const bool freed = call.does(api_effect::kFrees);
     frees += freed ? 1 : 0;
-    // In stream order the driver's own pool is the cache, so each operator allocates and frees.
+    // In stream order the driver's pool is the cache, so each operator allocates and frees.
     if (!call.does(api_effect::kInStreamOrder)) {
       if (last_was_free && *last_was_free != freed) ++turns;
       last_was_free = freed;
@@ -90,21 +90,21 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (calls == 0 || share_of(cpu_ns, wall_ns) < 0.01) return Quiet{};
-  // The first calls fill the cache; without steps only a habit tells them from a storm.
+  // The first calls fill the cache. Without steps, only many calls show that it goes on.
   if (!facts.steps.marked &&
       (calls < 20 || idle_in_first_uses(facts) * 2 > facts.wall.partition.wall_ns))
     return NotChecked{need::kRecordSteps};
   launches_late.finish();
-  // Without the calls everything after them is launched earlier by their time, and the GPU's own
-  // work stays. A call that frees waits for the GPU: what it delays comes when it is over.
+  // Without the calls, everything after them would be launched earlier by their time; the GPU's own
+  // work stays. A call that frees waits for the GPU, so the launches that it delays come after it.
   const std::int64_t idle_ns = facts.wall.partition.idle_ns;
   const std::int64_t during_ns = device_idle_during(facts, within_steady(facts, all));
   const std::int64_t at_stake_ns = std::min(
       launches_late.length_ns() + device_idle_during(facts, within_steady(facts, elsewhere)),
       idle_ns);
-  // With torch's cache each kind of call comes in runs (a flush frees all at once, the next step
-  // allocates anew). Without it there is an allocation for nearly each operator's result, and a
-  // free follows nearly every one.
+  // With torch's cache, calls of one kind come in runs: a flush frees everything, and the next step
+  // allocates again. Without it, nearly every operator allocates its result, and a free follows
+  // nearly every allocation.
   const bool is_cache_off = calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
                             (calls - frees) * 4 > facts.launches.linked_count;
   return AllocatorCalls{.by_name = std::move(by_name),

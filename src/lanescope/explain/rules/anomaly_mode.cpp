@@ -53,7 +53,7 @@ std::optional<AnomalyChecks> measure_anomaly_mode(const Facts& facts) {
   checked.erase(std::unique(checked.begin(), checked.end()), checked.end());
   found.checked = checked.size();
   const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
-  // A program that looks for NaN itself does it in few places; the mode does it in all.
+  // A program that looks for NaN itself does so in few places; the mode does it everywhere.
   if (found.checked < kFewestNodes * steps || found.checked * 3 < found.nodes) return std::nullopt;
   std::vector<Window> windows;
   for (const SliceId part : parts) windows.push_back({trace.start_ns(part), trace.end_ns(part)});

@@ -127,7 +127,7 @@ class PairFinder {
     return nullptr;
   }
 
-  // Torch numbers threads itself: the track of a number is the one that made its nodes.
+  // Torch has its own numbers for threads: the track of a number is the one that made its nodes.
   void find_threads() {
     std::vector<std::uint32_t> tracks;
     for (const auto& [number, makers] : made_by_)
@@ -162,7 +162,7 @@ class PairFinder {
       const auto track = track_of_.find(node.forward_thread);
       if (track == track_of_.end()) continue;
       const Maker* maker = maker_of(track->second, node);
-      // A second pass over the same node is no part of what its forward operator costs.
+      // A second pass over the same node does not count as a cost of its forward operator.
       if (!maker || !inside(windows, trace_.start_ns(maker->outermost)) ||
           !seen.emplace(std::tuple(node.sequence, node.forward_thread,
                                    raw(trace_.slices().name[raw(node.slice)])),

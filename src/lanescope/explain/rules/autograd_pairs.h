@@ -14,15 +14,15 @@ inline constexpr char kEvaluateNode[] = "autograd::engine::evaluate_function: ";
 struct AutogradPair {
   SliceId forward{};
   std::vector<SliceId> nodes;
-  // GPU work that was launched in them, summed, without collectives. Without a device: the times of
-  // the operators.
+  // GPU work that was launched in them, added up, without collectives. Without a device: the times
+  // of the operators.
   std::int64_t forward_ns = 0, backward_ns = 0;
 };
 
-// Paired by sequence number and name: AddmmBackward0 belongs to the aten::addmm of its number. Of the
-// steady steps, in order of the nodes. Empty: the trace has no sequence numbers. Left out are
-// AccumulateGrad, nodes inside nodes, and nodes in which operators are recorded for a later backward
-// (checkpoints, second derivatives). O(n log n).
+// The pairs of the steady steps, in order of the nodes. Sequence number and name make a pair:
+// AddmmBackward0 belongs to the aten::addmm with the same number. Empty: the trace has no sequence
+// numbers. Left out are AccumulateGrad, nodes inside nodes, and nodes in which operators are
+// recorded for a later backward pass (checkpoints, second derivatives). O(n log n).
 std::vector<AutogradPair> autograd_pairs(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

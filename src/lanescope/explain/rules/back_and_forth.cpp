@@ -1,6 +1,6 @@
 // Tensors that change their type, or the memory that they are in, and change back within one step.
-// dtype-casts and cpu-round-trip know the closest such pairs and what to do about them; this is the
-// rest.
+// For pairs that follow each other closely, dtype-casts and cpu-round-trip have better advice; this
+// rule finds the others.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -66,7 +66,7 @@ struct Pairs {
 };
 
 struct BackAndForth {
-  // By form that a tensor leaves, form that it has for a while, and size.
+  // Keys: the form before, the form in between, and the size.
   std::map<std::tuple<std::string, std::string, std::string>, Pairs> pairs;
   std::uint64_t count = 0;
   Savings work;
@@ -90,7 +90,7 @@ void add_pair(const LaunchedWork& first, const LaunchedWork& back, const Change&
   pairs.back = back.work->slice;
 }
 
-// What one thread launched in a step. A change waits for the next one of its size that undoes it.
+// Of what one thread launched in a step. A change and the next one that undoes it are a pair.
 void find_pairs(const Facts& facts, const LaunchSequence& sequence, BackAndForth& found) {
   struct Open {
     const LaunchedWork* work;
@@ -108,7 +108,7 @@ void find_pairs(const Facts& facts, const LaunchSequence& sequence, BackAndForth
       return earlier.change.from == change->to && earlier.change.to == change->from;
     });
     if (undone == waiting.rend()) {
-      // A batch that comes to the GPU, and a result of its size that goes to the CPU, are no pair.
+      // A batch that comes to the GPU and a result that goes to the CPU are no pair.
       if (change->from != "CPU") waiting.push_back({&each, *std::move(change)});
       continue;
     }

@@ -1,4 +1,4 @@
-// The GPU runs dry between the last work of the forward pass and the first of the backward pass.
+// The GPU runs out of work between the forward and the backward pass.
 #include <algorithm>
 #include <optional>
 
@@ -16,7 +16,7 @@ using analysis::Phase;
 namespace {
 
 // Calling backward() and waking the engine's thread took 0.19 to 0.55 ms with a profiler in healthy
-// programs on an H200 and an H100; up to twice that is nobody's mistake.
+// programs on an H200 and an H100; up to twice that is normal.
 constexpr std::int64_t kHandOverNs = 1'000'000;
 
 struct LateBackward {
@@ -41,7 +41,7 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
       order.emplace_back(facts.trace->start_ns(launch), work);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  // The engine launches from a thread of its own; old traces name not all of its work.
+  // The engine launches from its own thread; old traces do not name all of its work.
   const auto thread_of = [&](const DeviceWork& work) {
     return facts.trace->slices().track[raw(facts.links.launch_of[raw(work.slice)])];
   };
@@ -50,8 +50,8 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
   SliceId worst = kNone<SliceId>;
   TrackId caller = kNone<TrackId>;
   std::vector<HostStretch> stretches;
-  // backward() itself begins with a tensor of ones, the loss's gradient: no work of the forward
-  // pass.
+  // backward() itself begins with a tensor of ones, the gradient of the loss. That is not work of
+  // the forward pass.
   const auto is_first_gradient = [&](const DeviceWork& work) {
     return ancestor_named(facts, facts.links.op_of[raw(work.slice)], "aten::ones_like") !=
            kNone<SliceId>;
@@ -70,7 +70,7 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
                                  times[static_cast<std::size_t>(IdleCause::kAfterSync)];
     if (waiting == 0) continue;
     idle_ns += waiting;
-    // What held it up is seen on the thread that calls backward, until the engine's work begins.
+    // Until the engine's work begins, the thread that calls backward() shows what delayed it.
     stretches.push_back({facts.main_thread, before.end_ns, after.start_ns, kNone<SliceId>});
     if (waiting > most_ns) {
       most_ns = waiting;
@@ -79,7 +79,7 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
     }
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  // Where every launch is late, the turn is nothing special.
+  // If every launch is late, this one is nothing special.
   const std::int64_t usual_ns = facts.waiting_for_cpu_ns() /
                                 static_cast<std::int64_t>(std::max<std::size_t>(1, order.size()));
   const auto each = static_cast<std::int64_t>(turns);
@@ -96,7 +96,7 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
                       .stretches = std::move(stretches)};
 }
 
-// Does the thread that calls backward() wait for the GPU in one of the turns?
+// True: the thread that calls backward() waits for the GPU in one of the turns.
 bool waits_there(const Facts& facts, const LateBackward& found) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(found.caller);

@@ -19,7 +19,7 @@ enum class Bound : std::uint8_t {
   kCommunication,
 };
 
-// Of those that hold, the one with the most time of the steady wall. Needs a main device. O(n).
+// If several hold, the one with the most time of the steady wall. Needs a main device. O(n).
 Bound find_bound(const Facts& facts);
 
 // The steady wall without the gap at the edge of the recording, in which unrecorded work may run.

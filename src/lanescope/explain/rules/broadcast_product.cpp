@@ -1,5 +1,5 @@
-// A matrix product that is written as a product by broadcasting and a sum: the large tensor in
-// between is written to memory and read again, without tensor cores.
+// A matrix product that is written as a broadcast product and a sum. The large tensor in between is
+// written to memory and read again, and tensor cores are not used.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
@@ -21,10 +21,10 @@ using analysis::TensorArguments;
 namespace {
 
 constexpr double kLeastShare = 0.03;
-// The tensor in between is so many times larger than either input.
+// How many times larger than either input the tensor in between is, at least.
 constexpr double kLeastGrowth = 4;
 
-// Of dimension `from_end`; what a shorter shape lacks is 1.
+// The size of dimension `from_end`, counted from the last; 1 for dimensions that the shape lacks.
 std::int64_t size_at(const Tensor& tensor, std::size_t from_end) {
   return from_end < tensor.rank() ? tensor.dim(from_end) : 1;
 }
@@ -44,7 +44,7 @@ std::optional<Sizes> grown_shape(const Tensor& a, const Tensor& b) {
   return shape;
 }
 
-// Is the sum over dimensions that both inputs have? Then it is that of a matrix product.
+// True: the sum is over dimensions that both inputs have, as in a matrix product.
 bool sums_what_both_have(const TensorArguments& sum, const Tensor& a, const Tensor& b,
                          const Sizes& shape) {
   const std::vector<double> dims = sum.numbers(1);

@@ -1,4 +1,4 @@
-// Which GPU work was launched inside chosen calls of operators.
+// The GPU work that was launched inside given calls of operators.
 #pragma once
 #include <cstdint>
 #include <unordered_set>
@@ -11,8 +11,8 @@ namespace lanescope::explain::rules {
 // launched; each piece saves its whole time. O(work x depth).
 Savings work_in_calls(const Facts& facts, const std::unordered_set<std::uint32_t>& calls);
 
-// Time at stake and confidence from that work. It is a cost in a step that waits for the CPU, too:
-// the calls go, and with them their launches.
+// Sets time at stake and confidence from that work. It is a cost even if the step waits for the
+// CPU, because the launches go with the calls.
 void rate_calls(const Facts& facts, const Savings& work, Finding& finding);
 
 }  // namespace lanescope::explain::rules

@@ -60,8 +60,8 @@ std::optional<EarlyWork> measure_clock_offset(const Facts& facts) {
                    .worst = most->work};
 }
 
-// Half of the early work is early by a twentieth of a step or more, and a tenth of all work is early:
-// what findings say about idle times and waits is wrong.
+// True: a tenth of all work is early, half of it by a twentieth of a step or more. Then findings
+// about idle times and waits are wrong.
 bool is_large(const Facts& facts, const EarlyWork& found) {
   return found.early_count * 10 >= found.pairs &&
          found.median_ns >= facts.per_step(facts.steady_wall_ns()) / 20;

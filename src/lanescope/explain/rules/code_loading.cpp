@@ -44,8 +44,8 @@ std::optional<CodeLoading> find_code_loading(const Facts& facts) {
       profiler.push_back({trace.start_ns(id), trace.end_ns(id)});
     if (overhead || call) take(id, std::string(trace.name(id)));
   }
-  // Launch calls of each kernel in order; a first one that is far longer than all later ones of
-  // that kernel, and than launches usually are, loaded it.
+  // The launch calls of each kernel, in order. The first one loaded the kernel if it took far
+  // longer than all later ones, and far longer than launches usually take.
   struct Launches {
     SliceId first = kNone<SliceId>;
     std::int64_t longest_later_ns = 0;
@@ -72,7 +72,7 @@ std::optional<CodeLoading> find_code_loading(const Facts& facts) {
   for (const auto& [kernel_id, entry] : by_kernel) {
     const std::int64_t dur_ns = trace.dur_ns(entry.first);
     const bool is_lone = entry.count < 3;
-    // A launch also takes long when the queue is full: then the GPU works.
+    // A launch also takes long if the queue is full, but then the GPU is working.
     if (is_lone && (dur_ns < kLoneSlowCallNs || dur_ns < 100 * wide(median) ||
                     wide(device_idle_during(
                         facts, {{trace.start_ns(entry.first), trace.end_ns(entry.first)}})) *
@@ -82,7 +82,7 @@ std::optional<CodeLoading> find_code_loading(const Facts& facts) {
     if (dur_ns < kSlowCallNs || dur_ns < 10 * wide(median) ||
         dur_ns < 5 * wide(entry.longest_later_ns))
       continue;
-    // The profiler's own start holds up whatever is launched then.
+    // While the profiler starts, it delays every launch.
     if (std::any_of(profiler.begin(), profiler.end(), [&](const Window& own) {
           return own.start_ns < trace.end_ns(entry.first) &&
                  own.end_ns > trace.start_ns(entry.first);

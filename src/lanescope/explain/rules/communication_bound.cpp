@@ -54,7 +54,7 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
   const auto& part = facts.wall.partition;
   const std::int64_t exposed = part.exposed_communication_ns;
   Finding finding;
-  // A step that computes, or in which the GPU is idle, for longer has another limit.
+  // A step with more compute, or more idle time, has another limit.
   const bool bounds = found.bound == Bound::kCommunication;
   finding.kind = bounds ? FindingKind::kBound : FindingKind::kCost;
   finding.verdict =

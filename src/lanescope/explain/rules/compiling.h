@@ -1,4 +1,4 @@
-// Shared by the rules about torch.compile: its own CPU time by layer, and when it compiled.
+// For the rules about torch.compile: its own CPU time by layer, and when it compiled.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace lanescope::explain::rules {
 
-// The compiler's own code, not the operators and API calls that it makes.
+// True: code of the compiler itself, not an operator or API call that it makes.
 bool is_own_time(const Facts& facts, const CompiledFacts& compiled, SliceId slice);
 
-// One entry a slice: it lies in a compiled call that holds another one, which is what a graph break
-// leaves.
+// One entry a slice. True: it is inside a compiled call that contains another one, as after a graph
+// break.
 std::vector<bool> inside_broken_calls(const Facts& facts, const CompiledFacts& compiled);
 
 // Own CPU time of each layer in steady steps; without marked steps in the whole trace.

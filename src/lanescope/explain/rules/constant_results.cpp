@@ -57,8 +57,8 @@ class RunFinder {
     Sizes size;
     bool is_fill;
   };
-  // Two tensors of one shape must be two that were made here: else one of them may be the
-  // program's. Filled ones do not count then, since a program keeps its state in them.
+  // If a call takes two tensors of one shape, two such tensors must have been made here; else one
+  // may be the program's. Filled ones do not count: programs keep state in them.
   bool are_made_here(const TakenTensors& inputs) const {
     if (inputs.tensors.empty()) return false;
     for (const Sizes& wanted : inputs.tensors) {

@@ -1,4 +1,4 @@
-// A convolution adds a bias that the batch norm after it takes away again.
+// A convolution adds a bias that the batch norm after it removes again.
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -22,7 +22,7 @@ bool is_convolution(std::string_view name) {
   return name == "aten::conv1d" || name == "aten::conv2d" || name == "aten::conv3d";
 }
 
-// Channels of the output, when the third input is a bias; else 0.
+// The number of output channels if the third input is a bias; else 0.
 std::int64_t biased_channels(const Trace& trace, SliceId conv) {
   const JsonValue dims = argument(trace, conv, ArgKey::kInputDims);
   if (dims.items.size() < 3 || dims.items[1].items.size() < 3 || dims.items[2].items.size() != 1)
@@ -31,7 +31,7 @@ std::int64_t biased_channels(const Trace& trace, SliceId conv) {
   return channels && bias && *channels == *bias && *bias > 0 ? *bias : 0;
 }
 
-// Does batch norm normalise that many channels, by the batch's own mean (training)?
+// True: batch norm normalises that many channels by the mean of the batch itself (training).
 bool normalises(const Trace& trace, SliceId norm, std::int64_t channels) {
   const JsonValue dims = argument(trace, norm, ArgKey::kInputDims);
   if (dims.items.empty() || dims.items[0].items.size() < 3 ||
@@ -59,7 +59,7 @@ std::unordered_set<std::uint32_t> wasted_biases(const Facts& facts) {
       if (trace.name(slice) == "aten::batch_norm" && normalises(trace, slice, channels) &&
           facts.nesting.depth[i] == facts.nesting.depth[raw(conv)])
         convs.insert(raw(conv));
-      // Counting the batches is no operator on the convolution's result.
+      // Counting batches is not an operation on the result of the convolution.
       if (trace.name(slice) != "aten::add_" || trace.slice_args(slice).empty()) {
         conv = kNone<SliceId>;
       } else {

@@ -17,7 +17,7 @@ bool is_added_gemm(std::string_view op) {
          op == "aten::baddbmm_" || op == "aten::_addmm_activation";
 }
 
-// The addmm that this work prepares, when the next work of its stream is that addmm's GEMM.
+// The addmm for which this work copies, if the next work of its stream is the GEMM of that addmm.
 SliceId prepared_gemm(const Facts& facts, const KernelFacts& kernels, std::size_t index) {
   const Trace& trace = *facts.trace;
   const DeviceWork& work = facts.device().timeline.work[index];
@@ -36,7 +36,7 @@ SliceId prepared_gemm(const Facts& facts, const KernelFacts& kernels, std::size_
       trace.slices().track[next] != trace.slices().track[raw(work.slice)] ||
       facts.links.op_of[next] != op)
     return kNone<SliceId>;
-  // Known shapes must agree: the copy fills the whole output.
+  // If shapes are known, they must show that the copy fills the whole output.
   const std::uint32_t call = kernels.roofline.call_of[index];
   const auto size_bytes = trace.slice_args(work.slice).integer(ArgKey::kBytes);
   if (call == analysis::Roofline::kNoCall || kernels.roofline.calls[call].op != op || !size_bytes)
@@ -63,8 +63,8 @@ SliceId gemm_after(const Facts& facts, SliceId copy, SliceId op) {
   return kNone<SliceId>;
 }
 
-// What the matmul itself may lose by reading the matrix that was copied: at most the copy's time,
-// which read and wrote as much, and at most what is above the time that its operations need.
+// What the matmul itself may lose because it reads the copied matrix: at most the time of the copy,
+// which read and wrote as much, and at most its time beyond what its operations need.
 std::int64_t slower_gemm_ns(const Facts& facts, const KernelFacts& kernels, std::size_t index,
                             SliceId op) {
   const DeviceWork& copy = facts.device().timeline.work[index];

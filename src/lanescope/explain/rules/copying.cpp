@@ -22,7 +22,7 @@ bool is_between_cpu_and_gpu(std::string_view name) {
   return false;
 }
 
-// Operators that do nothing but copy. aten::item asks for a value: host-sync reports it.
+// Operators that only copy. aten::item asks for a value and belongs to host-sync.
 bool only_copies(std::string_view op) {
   return op == "aten::copy_" || op == "aten::_to_copy" || op == "aten::to";
 }

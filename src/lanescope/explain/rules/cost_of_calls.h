@@ -8,12 +8,12 @@
 
 namespace lanescope::explain::rules {
 
-// Of calls in the steady steps (raw SliceIds, none inside another). With a GPU: the union of the work
-// that they launched, and the time in which the GPU was idle during them. Without: their own times.
-// O(work x depth).
+// The cost of these calls in the steady steps (raw SliceIds, none inside another). With a GPU: the
+// union of the work that they launched, plus the time in which the GPU was idle during them.
+// Without: their own times. O(work x depth).
 std::int64_t cost_of_calls(const Facts& facts, const std::unordered_set<std::uint32_t>& calls);
 
-// At stake per step, its share of the steady wall, confidence and samples.
+// Sets the time at stake per step, its share of the steady wall, confidence and samples.
 void rate_cost(const Facts& facts, std::int64_t cost_ns, std::uint64_t calls, Finding& finding);
 
 }  // namespace lanescope::explain::rules

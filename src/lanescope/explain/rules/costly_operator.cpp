@@ -74,7 +74,7 @@ void measure_cost(const Facts& facts, AdvisedCalls& calls) {
   std::vector<Window> windows;
   for (const SliceId call : calls.calls)
     windows.push_back({trace.start_ns(call), trace.end_ns(call)});
-  // What the GPU waits for while the CPU is in these calls.
+  // When the GPU waits while the CPU is in these calls.
   std::vector<Window> waits;
   for (const HostStretch& stretch : host_late_stretches(facts))
     waits.push_back({stretch.start_ns, stretch.end_ns});
@@ -111,7 +111,7 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
   return found;
 }
 
-// Of their GPU work, per step: what nodes of autograd launched.
+// The part of their GPU work that nodes of autograd launched, per step.
 std::int64_t in_backward_ns(const Facts& facts, const CostlyOperator& found) {
   std::int64_t time_ns = 0;
   for (const auto& [row, calls] : found.ranked)

@@ -16,7 +16,7 @@ struct LateStarts {
 std::optional<LateStarts> measure_cpu_ahead(const Facts& facts) {
   const auto& launches = facts.launches;
   const auto& part = facts.wall.partition;
-  // Work of one graph begins one after the other and says nothing about the CPU.
+  // The kernels of a graph begin one after the other, which says nothing about the CPU.
   if (is_thin(facts) || launches.graph_work_count * 2 > launches.linked_count ||
       launches.median_latency_ns < 500'000 || launches.deepest_queue < 16 ||
       share_of(part.idle_ns, part.wall_ns) > 0.1)

@@ -13,7 +13,7 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-// A collective of less data takes about as long as one of none; so many of them in a step become one.
+// A collective of less data takes about as long as an empty one, so many could become one.
 constexpr double kSmallCollectiveBytes = 256 * 1024;
 constexpr std::uint64_t kManySmallCollectives = 8;
 
@@ -60,7 +60,7 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
   running.finish();
   found.time_ns = running.length_ns();
   if (found.time_ns * 10 < facts.steady_wall_ns() || !facts.cpu) return std::nullopt;
-  // Time of the step's thread in operators is work during the collectives.
+  // While the thread of the step is in operators, it works during the collectives.
   std::int64_t working_ns = 0;
   for (const analysis::Window& window : facts.steady_windows)
     facts.host->visit(facts.cpu->thread, window.start_ns, window.end_ns,

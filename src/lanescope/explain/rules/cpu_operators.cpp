@@ -1,4 +1,4 @@
-// Operators that compute on the CPU in a step of the GPU, which waits for them.
+// Operators that compute on the CPU while the GPU waits for them.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -19,14 +19,14 @@ using analysis::WorkClass;
 
 namespace {
 
-// An operator that only launches, or only makes a view, takes less, with a profiler as well.
+// An operator that only launches or makes a view takes less, even with a profiler.
 constexpr std::int64_t kLeastCallNs = 100'000;
 constexpr std::int64_t kLargestScalarBytes = 4096;
 
-// The others move, make, divide or view memory: their time is no computation. A view of a tensor on the
-// GPU launches nothing either; it takes long where something holds the CPU up in it (anomaly detection
-// notes the stack of each operator). What only makes tensors has a
-// rule of its own (cpu-built-tensor).
+// False: the operator moves, makes, divides or views memory, which is no computation. A view of a
+// GPU tensor launches nothing either; it takes long if something else delays the CPU in it (anomaly
+// detection records the stack of each operator). Operators that only make tensors have their own
+// rule (cpu-built-tensor).
 bool computes_on_cpu(std::string_view op) {
   static constexpr std::array kOthers = {
       "aten::to",         "aten::_to_copy",
@@ -135,8 +135,8 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
     found.upload_bytes += bytes_of(facts, upload->work->slice);
     uploading.push_back({trace.end_ns(op), next_work_ns(facts, upload->work->end_ns)});
   }
-  // Once in a while any operator is held up; what a program computes on the CPU it
-  // does each step.
+  // Any operator can be delayed once in a while. What a program computes on the CPU, it computes in
+  // each step.
   if (found.calls < facts.selection.steady.size()) return std::nullopt;
   const auto waits = host_late_stretches(facts);
   for (auto& [thread, windows] : computing) {

@@ -1,5 +1,5 @@
-// A tensor goes from the GPU to the CPU, and as many bytes come back before anything else is
-// launched.
+// A tensor goes from the GPU to the CPU, and the same number of bytes comes back before anything
+// else is launched.
 #include <algorithm>
 #include <optional>
 #include <vector>

@@ -12,8 +12,8 @@ using analysis::Window;
 
 namespace {
 
-// The `enumerate(DataLoader)#..._Iter.__next__` ranges, in order of time. By time and thread, not
-// by nesting: frames of recorded Python stacks have no place in that.
+// The `enumerate(DataLoader)#..._Iter.__next__` ranges, in order of time. Found by time and thread,
+// not by nesting, because nesting does not include recorded Python frames.
 std::vector<SliceId> loader_ranges(const Trace& trace) {
   std::vector<SliceId> ranges;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -27,7 +27,7 @@ std::vector<SliceId> loader_ranges(const Trace& trace) {
   return ranges;
 }
 
-// Where waiting for a batch costs time: where the GPU waits for the CPU; without a GPU, everywhere.
+// Where a wait for a batch costs time: where the GPU waits for the CPU; without a GPU, always.
 std::vector<HostStretch> costly_stretches(const Facts& facts) {
   if (facts.main_device) return host_late_stretches(facts);
   std::vector<HostStretch> steps;

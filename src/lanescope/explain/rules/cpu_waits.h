@@ -7,8 +7,8 @@
 
 namespace lanescope::explain::rules {
 
-// Time of steady steps in which the GPU waited for the CPU (host_late_stretches) while the
-// launching thread's innermost event was one that `wanted` accepts.
+// Time of the steady steps in which the GPU waited for the CPU (host_late_stretches) while the
+// innermost event of the launching thread was one that `wanted` accepts.
 struct WaitTime {
   std::int64_t time_ns = 0;
   SliceId longest = kNone<SliceId>;  // the event with most of it, unless a caller says otherwise
@@ -29,8 +29,8 @@ WaitTime waiting_while(const Facts& facts, Wanted wanted) {
   return found;
 }
 
-// Time in which the loop asked its DataLoader for the next batch: of the GPU's waits for the CPU;
-// without GPU work, of the steps. `longest`: the longest of these `__next__` ranges.
+// Time in which the loop asked its DataLoader for the next batch while the GPU waited for the CPU;
+// without GPU work, all such time of the steps. `longest`: the longest of these `__next__` ranges.
 WaitTime waiting_for_batches(const Facts& facts);
 
 // The parts of stretches that lie in windows; both in order of time.

@@ -8,7 +8,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-// What leaves out events. Arrows with one end and mended text do not.
+// The issues that mean lost events. Arrows with one end and repaired text are not among them.
 constexpr std::array kLosses = {
     ImportIssue::kTruncatedFile, ImportIssue::kTruncatedStream,  ImportIssue::kEventLost,
     ImportIssue::kMissingField,  ImportIssue::kChecksumMismatch, ImportIssue::kBadTime,

@@ -12,10 +12,10 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-// A worker hands a batch over in some hundred microseconds: loading it must take longer to gain by that.
+// A worker hands over a batch in some hundred us, so workers help only if loading takes longer.
 constexpr std::int64_t kShortBatchNs = 1'000'000;
 
-// Where there is GPU work, who launched it.
+// If there is GPU work, its launch calls are needed.
 constexpr Need kLaunchCallsOfAnyGpu = {
     [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
     need::kLaunchCalls.missing};
@@ -66,7 +66,7 @@ std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
                     selects_in(*facts.trace, wait.longest)};
 }
 
-// What the code that loads was doing in the waits, where there are samples of Python stacks.
+// What the loading code did during the waits, if there are samples of Python stacks.
 void tell_samples(const Facts& facts, const WaitTime& wait, bool single, Finding& finding) {
   const Trace& trace = *facts.trace;
   if (single) {

@@ -1,4 +1,4 @@
-// The first time a range is entered, nothing happens for long before its first operator.
+// At the first entry of a range, nothing happens for long before its first operator.
 #include <algorithm>
 #include <map>
 
@@ -31,7 +31,7 @@ Measurement<LateFirstOperator> measure_dead_window(const Facts& facts) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i}, parent = facts.nesting.parent[i];
     if (parent == kNone<SliceId> || trace.kind(parent) != CategoryKind::kUserAnnotation) continue;
-    // The wait for a batch is the DataLoader's business: dataloader-wait.
+    // A wait for a batch belongs to dataloader-wait.
     if (trace.name(parent).starts_with("ProfilerStep#") ||
         trace.name(parent).starts_with("enumerate(DataLoader)"))
       continue;

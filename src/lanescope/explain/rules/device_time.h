@@ -10,14 +10,14 @@ namespace lanescope::explain::rules {
 // Kernels, copies and memsets of the main device that began in steady steps, in order of start.
 std::vector<const analysis::DeviceWork*> steady_work(const Facts& facts);
 
-// Nanoseconds of the main device's wall that these hold: a union, overlaps once.
+// Nanoseconds of the main device's wall in which these ran: a union, so overlaps count once.
 std::int64_t union_ns(const std::vector<const analysis::DeviceWork*>& works);
 
 // The part of these (any order, overlaps allowed) in which the main device ran nothing.
 std::int64_t device_idle_during(const Facts& facts, std::vector<analysis::Window> windows);
 
-// Idle time of the main device in steady steps between two moments that belongs to launching what
-// runs there: not launched yet, launch latency, pauses between queued work.
+// Idle time of the main device between two moments, in steady steps, that comes from launching: not
+// launched yet, launch latency, pauses between queued work.
 std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns);
 
 // Length of the union; any order.

@@ -33,8 +33,8 @@ std::optional<DoublePrecision> measure_double_precision(const Facts& facts) {
   found.rate = float_rate(kernels.roofline.spec);
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.input_type() != "f64") continue;
-    // Half the bytes take half the time; so do the operations, or less where the GPU is made for
-    // float32.
+    // In float32, half the bytes take half the time. The operations also take half the time, or
+    // less on GPUs that are made for float32.
     const bool is_matrix = kernel.is_gemm() || kernel.is_convolution() || kernel.is_attention();
     const double times = is_matrix ? std::max(2.0, found.rate) : 2.0;
     found.kernels.add(kernel, std::llround(static_cast<double>(kernel.dur_ns()) * (1 - 1 / times)));

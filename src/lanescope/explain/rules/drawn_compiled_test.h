@@ -5,8 +5,8 @@
 
 namespace lanescope::explain {
 
-// A step of two pieces: a graph, .item(), and what is left, 50 us of Python before its launch. The
-// GPU is done 19 us after the step began and gets its next work launched at 79: 60 us in between.
+// A step of two pieces: a graph, then .item() and 50 us of Python before the next launch. The GPU
+// is done at 19 us of the step, and its next work is launched at 79 us: 60 us in between.
 inline testing::ProgramSketch with_break(bool inside) {
   testing::ProgramSketch program;
   for (int i = 0; i < 4; ++i) {

@@ -1,4 +1,4 @@
-// Draws a training loop without a GPU, for the rules that also speak about the CPU alone.
+// Draws a training loop without a GPU, for the rules that also look at the CPU alone.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@ namespace lanescope::explain {
 
 inline constexpr std::int64_t kUs = 1'000;
 
-// Steps of so many us each. In each 100 us of forward, 200 of backward (195 of them a matmul), 50
-// of the optimizer, so many of waiting for a batch, and nothing that is recorded else.
+// Steps of that many us. Each has 100 us of forward, 200 us of backward (a matmul of 195 us), 50 us
+// of the optimizer and the given wait for a batch; nothing else is recorded.
 struct CpuLoop {
   std::vector<std::int64_t> steps_us = {1'000, 1'000, 1'000, 1'000};
   std::int64_t batch_us = 30;

@@ -63,8 +63,8 @@ std::optional<Cast> cast_by_types(std::string_view types, std::string_view dims)
   return Cast{.widens = to > from, .from = both[1], .to = both[0], .dims = dims};
 }
 
-// Without recorded inputs. ATen has a kernel of its own for float -> bfloat16; others load with a
-// cast.
+// For calls without recorded inputs. ATen has a special kernel for float -> bfloat16; other casts
+// happen while a kernel loads its input.
 std::optional<Cast> cast_by_name(std::string_view name) {
   if (name.find("float16_copy_kernel") != name.npos) return Cast{.widens = false};
   if (name.find("direct_copy_kernel") != name.npos && name.find("LoadWithCast") != name.npos &&

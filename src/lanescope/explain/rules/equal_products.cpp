@@ -1,10 +1,10 @@
-// Matrix products of one shape, called one by one in a loop, that one batched product could do.
+// Matrix products of one shape, called in a loop, that one batched product could replace.
 //
 // Equal calls alone are no proof: the layers of a network and the steps of an RNN need each other's
-// results. A product counts when the trace shows that it does not: both of its matrices were picked
-// by an index just before, or taken apart by unbind, or products follow each other directly and the
-// output has another shape than the input. Without recorded shapes two calls of
-// aten::select directly before each product are a hint, and the finding says so.
+// results. A product counts if the trace shows that it does not: both of its matrices were just
+// picked by an index, or come from unbind, or products follow each other directly and the output
+// has another shape than the input. Without recorded shapes two calls of aten::select directly
+// before each product are a hint, and the finding says so.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -39,7 +39,7 @@ bool is_view_only(std::string_view op) { return is_view(op) || picks_by_index(op
 
 using Shape = std::vector<std::int64_t>;
 
-// [[64, 256], [256, 256], []] as shapes; what is no list of numbers is an empty shape.
+// [[64, 256], [256, 256], []] as shapes; anything but a list of numbers becomes an empty shape.
 std::vector<Shape> shapes_in(std::string_view json) {
   std::vector<Shape> shapes;
   int depth = 0;
@@ -61,8 +61,8 @@ std::vector<Shape> shapes_in(std::string_view json) {
   return shapes;
 }
 
-// What a call multiplies: [m, k] and [k, n]. aten::linear has its weight the other way round, as
-// recorded; addmm begins with what it adds.
+// The shapes that a call multiplies: [m, k] and [k, n]. The recorded weight of aten::linear is
+// transposed; the first input of addmm is the matrix that it adds.
 struct Operands {
   Shape left, right;
   std::int64_t inner() const { return left.empty() ? 0 : left.back(); }
@@ -134,7 +134,7 @@ bool both_picked(const std::vector<Picked>& picks, const Operands& both) {
   return false;
 }
 
-// Tensors that unbind took apart earlier in the step: the shapes of their pieces.
+// Tensors that unbind split earlier in the step: the shapes of their pieces.
 struct Unbound {
   std::vector<Shape> pieces;
   bool has_both(const Operands& both) const {
@@ -227,7 +227,7 @@ void close_loop(const Trace& trace, const CallSequence& ops, const OpenLoop& ope
     loop.indexes |= turns[i].first < turns[i].at;
     if (i > 0 && turns[i].index != turns[i - 1].index) ++moves;
   }
-  // An index that stays is no loop over a tensor.
+  // If the index does not change, this is no loop over a tensor.
   if (turns.front().index != 0 && moves * 2 < turns.size()) return;
   loops.push_back(loop);
 }

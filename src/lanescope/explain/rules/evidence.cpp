@@ -42,8 +42,9 @@ std::string_view caller_of(const Trace& trace, SliceId frame) {
   return {};
 }
 
-// The number in a frame's name is the line at which its function begins, or of the start of the
-// recording. With the line of the call: "train.py(9): main" and "train.py:31" are "train.py(31): main".
+// The number in a frame's name is the line where its function begins, or that at the start of the
+// recording. With the line of the call, "train.py(9): main" and "train.py:31" become "train.py(31):
+// main".
 std::string at_call(std::string_view frame, std::string_view caller) {
   const std::size_t open = frame.find(".py("), close = frame.find("): ", open);
   const std::size_t colon = caller.rfind(':');

@@ -29,13 +29,13 @@ struct Named {
 // Adds the three with most time, with their lines.
 void add_named(const Facts& facts, const std::map<std::string, Named>& by_name, Finding& finding);
 
-// Adds as evidence the three that the CPU spent most more time in during one step than in the mean
-// of the other steady ones (of all others, if there are none), on the thread that marks it: each a
-// twentieth of `excess_ns` or more.
+// Compares one step with the mean of the other steady steps (of all others, if none is steady), on
+// the thread that marks it. Adds as evidence the three names in which the CPU spent most additional
+// time, each with a twentieth of `excess_ns` or more.
 void add_more_than_usual(const Facts& facts, std::size_t step, std::int64_t excess_ns,
                          Finding& finding);
 
-// Is a Python frame part of torch, an installed package or Python itself?
+// True: the Python frame is part of torch, an installed package or Python itself.
 bool is_of_library(std::string_view frame);
 
 // "train.py(31): step", the innermost Python frame of the program itself around a slice, from

@@ -67,7 +67,7 @@ Sentence action_for(std::string_view copies) {
   const auto holds = [&](std::string_view part) {
     return copies.find(part) != std::string_view::npos;
   };
-  // What is pinned already only has to begin earlier.
+  // A copy that is already pinned only has to begin earlier.
   if (holds("HtoD") && holds("Pinned"))
     return say(
         "Copy the next batch a step ahead on a stream of its own, or send fewer bytes (uint8, "

@@ -25,8 +25,8 @@ struct FewBlocks {
   std::int64_t own_ns = 0, all_ns = 0;  // of kernels that the program brings itself; of all of them
 };
 
-// A kernel that no library brings and no compiler wrote: a name that no row knows, or Triton's, with
-// no operator of PyTorch around its launch.
+// True: the kernel is the program's own, not from a library or a compiler. Its name is unknown, or
+// Triton's, and no operator of PyTorch is around its launch.
 bool is_own(const Facts& facts, const KernelCall& kernel) {
   if (kernel.name->library != "Triton" && kernel.name->known()) return false;
   if (facts.trace->name(kernel.slice).starts_with("triton_")) return false;  // Inductor's
@@ -66,7 +66,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
       .calls = std::move(calls), .by_name = std::move(by_name), .own_ns = own_ns, .all_ns = all_ns};
 }
 
-// Who writes the kernel chooses its grid.
+// The author of a kernel chooses its grid.
 void tell_of_own_kernel(const Facts& facts, std::string_view label, const BlockGroup& group,
                         Finding& finding) {
   const auto sm_count = static_cast<std::uint64_t>(*kernel_facts(facts).roofline.device.sm_count);

@@ -23,7 +23,7 @@ std::optional<FewSteps> measure_few_steps(const Facts& facts) {
   for (const std::size_t step : facts.selection.steady)
     found.steady_lengths_ns.push_back(facts.step_window(step).length_ns());
   const auto& lengths = found.steady_lengths_ns;
-  // Two that agree within a tenth are few, but say what a step is like.
+  // Two steps that agree within a tenth are few, but enough to know a usual step.
   if (lengths.size() == 2 &&
       wide(std::max(lengths[0], lengths[1])) * 10 <= wide(std::min(lengths[0], lengths[1])) * 11)
     return std::nullopt;

@@ -1,5 +1,5 @@
-// The wait for the device at the end of the recording looks like the largest call and is none of
-// the program's business.
+// The wait for the device at the end of the recording looks like the largest call, but it is not
+// the program's own.
 #include <algorithm>
 #include <optional>
 
@@ -17,7 +17,7 @@ struct FinalSync {
 };
 
 std::optional<FinalSync> measure_final_sync(const Facts& facts) {
-  // Where GPU work is missing, it is unknown what this call waited for.
+  // If GPU work is missing, it is unknown what this call waited for.
   if (facts.kernel_launches.gpu_stops_early() || facts.trace->import_stats().is_truncated())
     return std::nullopt;
   const Trace& trace = *facts.trace;

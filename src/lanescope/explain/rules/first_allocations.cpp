@@ -1,4 +1,4 @@
-// The caching allocator asks the driver for memory in the first step and not again.
+// The caching allocator asks the driver for memory in the first step, and not in later ones.
 #include <fmt/format.h>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// The first collective of a process group creates its communicator, and holds the CPU meanwhile.
+// The first collective of a process group creates its communicator, and the CPU waits for that.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -17,8 +17,8 @@ struct FirstCollective {
   SliceId slice = kNone<SliceId>;
 };
 
-// Kernels are not looked at: on the GPU a first collective is as often long because another rank
-// came late, and one rank's trace cannot tell.
+// Looks only at calls, not at kernels: on the GPU a first collective is just as often long because
+// another rank came late, and the trace of one rank cannot show that.
 std::optional<FirstCollective> measure_first_collective(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, std::vector<SliceId>> by_group;

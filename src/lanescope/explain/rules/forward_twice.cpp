@@ -1,13 +1,13 @@
-// A model that runs forward twice in one step: both times with its backward pass, or the second time
+// A model that runs forward twice in one step: both times with a backward pass, or the second time
 // without gradients.
 //
-// Problem: two forward passes look like twice as many layers. Idea: a weight has one gradient, however
-// often it was used, so fewer accumulated gradients than layer calls of its shape mean that weights were
-// used again. Recurrent layers do that, too, but there the second use takes the result of the first. So
-// the first layer of both passes must take data: its backward part computes no gradient of its input.
-// Example: linear a, b, c, a, b, c with three accumulated gradients, and one product in the backward
-// part of both a. Of a pass without gradients only names and shapes are known; it must come after the
-// other, since frozen layers come before the layers that are trained.
+// Problem: two forward passes look like twice as many layers. Idea: a weight has one gradient,
+// however often it was used, so fewer accumulated gradients than layer calls of its shape mean that
+// weights were used again. Recurrent layers do that, too, but there the second use takes the result
+// of the first. So the first layer of both passes must take data: its backward part computes no
+// gradient of its input. Example: linear a, b, c, a, b, c with three accumulated gradients, and one
+// product in the backward part of both a. Of a pass without gradients only names and shapes are
+// known. It must come after the other pass, because frozen layers come before trained ones.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -159,7 +159,7 @@ class TwiceFinder {
       }
   }
 
-  // Nothing: the layers whose weights are used twice are not one pass and the same again.
+  // Nothing: the layers whose weights are used twice do not form a pass and its repetition.
   std::optional<Passes> halves_of(const StepLayers& step) const {
     std::map<Sizes, std::uint64_t> calls;
     for (const Layer& layer : step.layers) ++calls[layer.weight];
@@ -177,7 +177,7 @@ class TwiceFinder {
     return Passes{twice[0].op, twice[half].op, twice.back().op, half};
   }
 
-  // All layers without gradients are like all with gradients, and come after them.
+  // The layers without gradients equal the layers with gradients, and come after them.
   std::optional<Passes> pass_without_gradients(const StepLayers& step) const {
     const auto &with = step.layers, &without = step.without_gradients;
     if (with.size() < kFewestLayers || with.size() != without.size() ||
@@ -189,8 +189,9 @@ class TwiceFinder {
     return Passes{with.front().op, without.front().op, without.back().op, with.size()};
   }
 
-  // Does a layer's backward part compute the gradient of its weight, and none of its input? A frozen
-  // layer's one product is that of the input. By its inner size: rows of the input, or outputs.
+  // True: the layer's backward part computes the gradient of its weight, but none of its input. A
+  // frozen layer's one product is for its input. The inner size tells: rows of the input, or
+  // outputs.
   bool takes_data(const AutogradPair& pair) const {
     const auto inputs = operator_inputs(trace_, pair.forward);
     const auto input = inputs.tensor(0), weight = inputs.tensor(1);

@@ -24,11 +24,11 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   const bool is_amd = kernels.roofline.device.name.find("AMD") != std::string::npos;
   if (is_amd || (major && *major < 7)) return Quiet{};
   const bool has_tf32 = major.value_or(0) >= 8;
-  // Without TF32 (V100, T4) half precision is what the tensor cores take.
+  // Tensor cores without TF32 (V100, T4) need half precision.
   const double better = !spec ? 0 : (has_tf32 ? spec->peak.tf32 : spec->peak.fp16).value_or(0);
   const double fp32 = spec ? spec->peak.fp32.value_or(0) : 0;
-  // Of a GPU in no catalogue its compute capability tells the ratio: 64 float32 units a
-  // multiprocessor, whose tensor cores do 512 multiply-adds a clock.
+  // For a GPU that is in no catalog, the compute capability gives the ratio: 64 float32 units a
+  // multiprocessor, and tensor cores with 512 multiply-adds a clock.
   const auto minor = kernels.roofline.device.compute_minor.value_or(0);
   const bool eightfold =
       !spec && major &&
@@ -52,7 +52,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   }
   savings.finish();
   if (savings.calls() == 0 || wall_share(facts, savings.saved_ns()) < 0.03) return Quiet{};
-  // Whether this GPU has tensor cores is only known of a device that the trace describes.
+  // It is known whether the GPU has tensor cores only if the trace describes the device.
   if (!major)
     return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
   return Fp32Kernels{.kernels = std::move(savings),

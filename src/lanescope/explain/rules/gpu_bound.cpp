@@ -25,9 +25,9 @@ std::optional<GpuBound> measure_gpu_bound(const Facts& facts) {
                   .edge_gap_ns = edge ? edge->end_ns - edge->start_ns : 0};
 }
 
-// What can make the kernels cheaper, of what the program does not do already: a smaller type where
-// most of the time is spent on float32 or wider, fusion where a fifth of it or more is in kernels
-// that are no products, no attention and not fused yet.
+// What can make the kernels cheaper and is not done yet: a smaller type, if most of the time is
+// spent on float32 or wider; fusion, if at least a fifth of the time is in unfused kernels other
+// than products and attention.
 std::string cheaper_by(const Facts& facts) {
   std::int64_t all_ns = 0, wide_ns = 0, fusable_ns = 0;
   for (const KernelCall& kernel : kernel_facts(facts).kernels) {

@@ -48,7 +48,7 @@ bool has_launch_calls(const Trace& trace) {
                      [](const Category& each) { return is_api_call(each.kind); });
 }
 
-// What helps against most of the idle time depends on why it is.
+// What to do about most of the idle time depends on its cause.
 const char* advice(IdleCause cause, const Trace& trace) {
   switch (cause) {
     case IdleCause::kLaunchLatency:
@@ -109,7 +109,7 @@ void add_first_screen(IdleCause cause, const Trace& trace, Finding& finding) {
   }
 }
 
-// The call that launches a graph, where the GPU spends two fifths of its idle time or more in one.
+// The graph launch in which the GPU spends two fifths of its idle time or more; null: none.
 const HostShare* graph_launch_in(const Facts& facts, const std::vector<HostShare>& shares) {
   for (const HostShare& share : shares)
     if (is_api_call(share.kind) && find_api_call(share.name).does(api_effect::kLaunchesGraph) &&

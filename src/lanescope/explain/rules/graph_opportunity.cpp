@@ -72,8 +72,8 @@ std::size_t first_difference(const StepSequence& a, const StepSequence& b) {
   return size;
 }
 
-// From a step's first launch to its last one's end, in order of time; spans that overlap (a call of
-// one step may return in the next) are one.
+// From the first launch of a step to the end of its last one, in order of time. Spans that overlap
+// are joined (a call of one step may return in the next).
 std::vector<Window> launch_spans(const std::vector<StepSequence>& steps) {
   std::vector<Window> spans;
   for (const StepSequence& step : steps) {
@@ -86,7 +86,7 @@ std::vector<Window> launch_spans(const std::vector<StepSequence>& steps) {
   return spans;
 }
 
-// What may not lie inside a captured stretch, by the operator that asked for it.
+// Something that must not happen during a capture, by the operator that asked for it.
 struct Blocker {
   std::uint64_t calls = 0;
   SliceId first = kNone<SliceId>;
@@ -99,7 +99,7 @@ std::map<std::string, Blocker> blockers(const Facts& facts, const std::vector<Wi
     if (!is_api_call(trace.kind(call)) || !inside(spans, trace.start_ns(call))) continue;
     const std::string_view label = trace.name(call);
     const ApiCall api = trace.api_call(call);
-    // In stream order memory is taken and given back inside a graph too.
+    // Calls in stream order can allocate and free inside a graph, too.
     const bool allocates = api.does(api_effect::kAllocates | api_effect::kFrees) &&
                            !api.does(api_effect::kInStreamOrder);
     if (!allocates && !analysis::is_blocking_call(trace, facts.links, call)) continue;
@@ -118,12 +118,13 @@ std::map<std::string, Blocker> blockers(const Facts& facts, const std::vector<Wi
   return found;
 }
 
-// An event that holds the CPU for longer is no launch: a replay needs it as well.
+// An event that takes the CPU longer is not a launch, so a replay needs it, too.
 constexpr std::int64_t kLongestEventNs = 500'000;
 
-// Waiting for the CPU between a step's first and last launch. Left out: the wait for input, and
-// each stretch in which one event, or Python without events, held the CPU for long. A hole in one
-// step (garbage collection, another process) is not every step's: the median span counts.
+// The GPU's waits for the CPU between the first and the last launch of a step. Left out are the
+// wait for input, and each stretch in which one event, or Python without events, takes the CPU
+// long. The median span counts: a hole in one step (garbage collection, another process) is not
+// usual.
 std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans) {
   const auto phases = phases_of(facts);
   std::vector<std::int64_t> waiting(spans.size(), 0);
@@ -183,7 +184,7 @@ struct GraphOpportunity {
 };
 
 std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
-  // Of a program that replays a graph, outside-graphs and graph-gaps say what is left.
+  // For a program that replays a graph, outside-graphs and graph-gaps report what is left.
   const LaunchMode mode = launch_mode_of(facts);
   if (find_bound(facts) != Bound::kHost || mode == LaunchMode::kReplayed) return std::nullopt;
   const auto steps = sequences(facts);
@@ -256,7 +257,7 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
                         {text(found.blocking.empty() ? "" : ", once what prevents it is removed"),
                          count(facts.selection.steady.size()), count(found.first.works.size()),
                          ns(facts.per_step(found.waiting)), ratio(found.waiting, wall_ns)});
-  // What prevents a capture, and a loop, have advice of their own, which comes first.
+  // A blocker of the capture and a loop have their own advice, which comes first.
   if (!found.blocking.empty() || found.loop.pieces > 0 || found.changing)
     finding.kind = FindingKind::kWhere;
   if (found.changing)

@@ -1,4 +1,4 @@
-// A buffer that torch.cat makes anew, a little longer, again and again: a key-value cache.
+// A buffer that torch.cat makes again and again, each time a little longer: a key-value cache.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-// A long tensor and one piece, equal but for the dimension that grows.
+// A long tensor and a piece that differ only in the dimension that grows.
 struct Join {
   std::string shape;  // of the long one: "[1, 8, *, 64]"
   std::int64_t length = 0, piece = 0;

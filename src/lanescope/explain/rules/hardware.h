@@ -1,5 +1,5 @@
-// What hardware counters say of the main device in the steady steps, for the rules that use it.
-// docs/definitions/hardware.md#explain.
+// What hardware counters measured on the main device in the steady steps, for the rules that use
+// it. docs/definitions/hardware.md#explain.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace lanescope::explain::rules {
 
-// Of fewer samples no rule gives a verdict.
+// With fewer samples no rule gives a verdict.
 inline constexpr std::uint64_t kFewestVerdictSamples = 20;
 // Clocks, power and temperature come ten times a second.
 inline constexpr std::uint64_t kFewestSlowSamples = 5;
@@ -30,7 +30,7 @@ struct MeasuredKernels {
   std::uint64_t sample_count = 0;
 };
 
-// The same, as a rule says it: kernels whose numbers reach a limit.
+// The kernels whose numbers reach a limit, as a rule reports them.
 struct KernelsAbove {
   std::int64_t time_ns = 0;
   std::uint64_t sample_count = 0, calls = 0;
@@ -47,21 +47,21 @@ KernelsAbove kernels_above(const MeasuredKernels& measured, UseNumber number, do
 // Half of the kernels' time or more has numbers, and these are from enough samples.
 bool has_enough_samples(const MeasuredKernels& measured);
 
-// Kernels that a measured limit holds: they have half or more of the measured time, in enough
+// Kernels that reach one measured limit and have at least half of the measured time, in enough
 // samples. For the rules about one limit each.
 struct MeasuredLimit {
   KernelsAbove above;
   std::int64_t measured_ns = 0, all_ns = 0;
 };
 Measurement<MeasuredLimit> measure_limit(const Facts& facts, UseNumber number, double limit);
-// A finding with what such rules have in common; its texts and evidence are the rule's own.
+// A finding with all that such rules have in common. The rule adds its texts and evidence.
 Finding limit_finding(const Facts& facts, const MeasuredLimit& found);
 
 // Adds the kernels as evidence: "{} of {}: {} of the peak from {} samples".
 void add_kernel_uses(const Facts& facts, const std::vector<KernelUse>& kernels, UseNumber number,
                      const char* of_what, Finding* finding);
 
-// Samples of a series, those at a fixed distance: the time that each covers.
+// The time that one sample of a series covers.
 struct SampleSpan {
   std::int64_t start_ns = 0, end_ns = 0;
   double value = 0;

@@ -20,7 +20,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-// Waits longer than this are no launch overhead: the CPU did something else.
+// Longer waits are not launch overhead: the CPU did something else.
 constexpr std::int64_t kLongGapNs = 500'000;
 
 struct LongGaps {
@@ -46,7 +46,7 @@ LongGaps find_long_gaps(const Facts& facts) {
   return found;
 }
 
-// What most of the wait went to, as far as calls and ranges tell.
+// What caused most of the wait, as far as calls and ranges show.
 enum class Mostly { kUnknown, kBatches, kAllocating, kLaunching, kFirstUses };
 struct MainCause {
   Mostly what = Mostly::kUnknown;
@@ -73,7 +73,7 @@ MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares
   return {};
 }
 
-// Does the verdict name the cause, with its time?
+// True: the verdict names the cause, with its time.
 bool is_measured(Mostly what) {
   return what == Mostly::kBatches || what == Mostly::kAllocating || what == Mostly::kFirstUses;
 }
@@ -95,7 +95,7 @@ const char* verdict_pattern(Mostly what) {
   }
 }
 
-// What to do about long gaps: what the CPU did in most of them says it, where that is known.
+// What to do about long gaps. If it is known what the CPU did in most of them, that decides.
 std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
   switch (what) {
     case Mostly::kBatches:
@@ -122,7 +122,7 @@ std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
                            "the Python frames show what it is where no event does")};
 }
 
-// What to do about launches: not what the program does already.
+// What to do about launches, without what the program already does.
 std::vector<std::string> advice_about_launches(const Facts& facts) {
   static constexpr char kRecordingCosts[] =
       "time the step without a profiler: recording slows the CPU and causes part of the wait";
@@ -279,7 +279,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   tell_samples(facts, finding);
   const bool in_long_gaps = found.long_gaps.waiting_ns * 2 > found.waiting;
   if (in_long_gaps) add_long_gaps(facts, found, finding);
-  // Faster launches do not shorten a wait for batches, for the driver or for a start-up.
+  // Faster launches do not shorten waits for batches, for the driver or for start-up.
   finding.try_next = in_long_gaps || is_measured(found.mostly.what)
                          ? advice_for(facts, found.mostly.what)
                          : advice_about_launches(facts);

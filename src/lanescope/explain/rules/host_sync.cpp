@@ -16,9 +16,9 @@ using analysis::IdlePart;
 
 namespace {
 
-// The outermost aten operator around a call: aten::item rather than aten::_local_scalar_dense. The
-// call itself when it was made outside any operator. Old traces file the step's range under the
-// operators: it asked for nothing.
+// The outermost aten operator around a call: aten::item rather than aten::_local_scalar_dense. If
+// there is none, the call itself. In old traces the range of the step has the category of
+// operators; it does not count.
 SliceId outermost_operator(const Facts& facts, SliceId call) {
   SliceId found = call;
   for (SliceId up = facts.links.op_of[raw(call)]; up != kNone<SliceId>;
@@ -29,15 +29,15 @@ SliceId outermost_operator(const Facts& facts, SliceId call) {
   return found;
 }
 
-// Did the operator bring data from the CPU to the GPU? Then pinned memory takes the wait away.
+// True: the operator brought data from the CPU to the GPU, so pinned memory removes the wait.
 bool copies_to_device(const Facts& facts, SliceId call) {
   for (const SliceId work : facts.links.launched_by(call))
     if (facts.trace->name(work).starts_with("Memcpy HtoD")) return true;
   return false;
 }
 
-// Idle time after a wait in which the CPU allocated or freed memory at the driver or waited for a
-// batch: that holds the device up by itself, and is allocator-calls' or dataloader-wait's business.
+// Idle time after a wait in which the CPU allocated or freed memory at the driver, or waited for a
+// batch. These delay the device themselves and belong to allocator-calls and dataloader-wait.
 std::int64_t explained_elsewhere(const Facts& facts, const IdlePart& part) {
   std::int64_t total = 0;
   if (part.thread == kNone<TrackId>) return total;
@@ -60,8 +60,8 @@ std::int64_t explained_elsewhere(const Facts& facts, const IdlePart& part) {
 
 constexpr std::int64_t kLargestReadBytes = 4096;
 
-// Device time of small copies to the CPU that these operators launched, where nothing else ran:
-// .item() brings its value there. What they hold beyond a value is data, and needed.
+// Device time of small copies to the CPU that these operators launched, while nothing else ran:
+// .item() copies its value. Larger copies are data that the program needs.
 std::int64_t copies_asked_by(const Facts& facts, const std::vector<SliceId>& askers) {
   std::int64_t total = 0;
   for (const analysis::DeviceWork& work : facts.device().timeline.work) {
@@ -80,7 +80,7 @@ std::int64_t copies_asked_by(const Facts& facts, const std::vector<SliceId>& ask
   return total;
 }
 
-// cuDNN and MIOpen wait by themselves, and most while they try out algorithms (cudnn-benchmark).
+// cuDNN and MIOpen wait on their own, mostly while they try out algorithms (cudnn-benchmark).
 bool inside_convolution(const Facts& facts, SliceId call) {
   const auto is_library_call = [](std::string_view name) {
     return name.find("cudnn_convolution") != name.npos ||
@@ -89,7 +89,7 @@ bool inside_convolution(const Facts& facts, SliceId call) {
   return ancestor_where(facts, facts.links.op_of[raw(call)], is_library_call) != kNone<SliceId>;
 }
 
-// The names of calls say which ones wait, and those of some runtimes are not known.
+// Names show which calls wait; the names of some runtimes are not known.
 constexpr char kNeedsKnownCalls[] =
     "API calls of a known runtime, such as CUDA or HIP, to know which of them wait";
 bool launches_by_known_calls(const Facts& facts) {
@@ -101,8 +101,8 @@ bool launches_by_known_calls(const Facts& facts) {
   return false;
 }
 
-// Operators whose output has a size that only the GPU knows, so that the CPU must ask for it.
-// Boolean masks find their elements with aten::nonzero.
+// True: only the GPU knows the size of the operator's output, so the CPU must ask for it. Boolean
+// masks find their elements with aten::nonzero.
 bool asks_for_size(const Facts& facts, SliceId call) {
   const auto is_sized_by_data = [](std::string_view name) {
     return name == "aten::nonzero" || name == "aten::masked_select" || name == "aten::_unique2" ||
@@ -157,7 +157,7 @@ struct HostSyncs {
   bool is_about_sizes = false;  // most of the waits
 };
 
-// Another operator takes the place of one that asks for a size: what the GPU waits for it goes too.
+// Another operator replaces one that asks for a size, so the GPU's waits for it end, too.
 std::int64_t waits_in_sizers(const Facts& facts, const std::vector<SliceId>& sizers) {
   std::vector<analysis::Window> windows;
   for (const SliceId op : sizers)
@@ -171,7 +171,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
   const auto cpu_windows = facts.steady_cpu_windows();
   SliceId copy_op = kNone<SliceId>;  // of the call before, if it copies
   for (const SliceId call : blocking.calls) {
-    // A wait after the last launch ends the recording, or is all that a last step does.
+    // A wait after the last launch ends the recording, or is the only thing in the last step.
     if (!inside(cpu_windows, trace.start_ns(call)) ||
         trace.start_ns(call) > blocking.last_launch_ns)
       continue;
@@ -228,8 +228,8 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   HostSyncs found;
   add_waits(facts, blocking, found);
   add_idle_after_waits(facts, blocking.uploads, found);
-  // Without the waits the CPU runs ahead: its own work between them overlaps the device's, and
-  // what asked for the values goes. No more of it can overlap than the device works.
+  // Without the waits the CPU runs ahead: its work between them overlaps the device's work, and the
+  // calls that asked for values are gone. At most the device's working time can overlap.
   const auto& wall = facts.wall.partition;
   found.busy_ns = wall.wall_ns - wall.idle_ns;
   found.copies_ns = found.idle_ns == 0 ? 0 : copies_asked_by(facts, found.askers);

@@ -49,7 +49,7 @@ std::optional<HotspotKernel> measure_hotspot_kernel(const Facts& facts) {
       hottest_name = text_of;
     }
   }
-  // In a step that waits for something else the hottest kernel is no answer.
+  // If the step waits for something else, the longest kernel is no answer.
   if (!hottest || by_name.size() < 2 || share_of(hottest->total_ns, all_ns) < 0.4 ||
       share_of(part.compute_ns, part.wall_ns) < 0.5)
     return std::nullopt;

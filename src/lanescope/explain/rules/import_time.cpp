@@ -32,7 +32,7 @@ std::int64_t samples_of(const Trace& trace, SliceId slice) {
   return std::max<std::int64_t>(trace.slice_args(slice).integer(ArgKey::kSamples).value_or(0), 0);
 }
 
-// Walks the slices of a track in order of time and finds the outermost imports in them, each with
+// Goes through the slices of a track in order of time and finds the outermost imports, each with
 // the first module whose code ran in it.
 class ImportFinder {
  public:

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kFewest = 20;  // 5 samples are no distribution
 
-// Did work of another stream run at the same time? For each place in the order of starts the latest
-// end so far, and the latest end on a stream other than that one's.
+// Finds out whether work of another stream ran at the same time. Keeps, for each place in the order
+// of starts, the latest end so far, and the latest end on any other stream.
 class OtherWork {
  public:
   OtherWork(const Trace& trace, const std::vector<DeviceWork>& works)
@@ -58,8 +58,8 @@ class OtherWork {
   std::vector<Latest> latest_;
 };
 
-// Operators that add to places which their input names: how long they take depends on how many of
-// these are equal.
+// True: the operator adds to places that its input names, so its time depends on how many of these
+// are equal.
 bool adds_at_indices(const Facts& facts, SliceId kernel) {
   const SliceId op = facts.links.op_of[raw(kernel)];
   if (op == kNone<SliceId>) return false;
@@ -125,7 +125,7 @@ Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
   if (!worst_works || share_of(worst.excess_ns, facts.wall.partition.wall_ns) < 0.02)
     return Quiet{};
 
-  // Which of the slow calls ran at the same time as communication or a copy?
+  // The slow calls that ran at the same time as communication or a copy.
   const auto& works = *worst_works;
   const OtherWork others(trace, timeline.work);
   std::uint64_t slow = 0, slow_overlapped = 0, usual_overlapped = 0;

@@ -1,5 +1,5 @@
-// Who holds the step: the general part of an explanation, which is there whether or not a rule knows
-// the fault.
+// Who holds the step: the general part of an explanation, which appears even if no rule knows the
+// fault.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -44,7 +44,7 @@ Sentence path_text(const Facts& facts, const Owners& owners) {
   return sum;
 }
 
-// What a loop costs a round, and what one call over all rounds would launch.
+// What a loop costs in each round, and what one call over all rounds would launch.
 void add_loop(const Facts& facts, const Owner& owner, Finding& finding) {
   if (owner.kind != OwnerKind::kLoop || owner.rounds == 0) return;
   const auto rounds = static_cast<std::int64_t>(owner.rounds);

@@ -1,4 +1,4 @@
-// How the steady steps launch their work, so that no rule advises what the program does already.
+// How the steady steps launch their work, so that no rule advises what the program already does.
 #pragma once
 #include <cstdint>
 

@@ -18,7 +18,7 @@ using analysis::WorkClass;
 
 namespace {
 
-// Do these strides, in whichever order, leave no hole?
+// True: these strides, in any order, leave no hole.
 bool is_dense(const std::vector<JsonValue>& shape, const std::vector<JsonValue>& strides) {
   std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;
   for (std::size_t i = 0; i < shape.size(); ++i)
@@ -34,8 +34,8 @@ bool is_dense(const std::vector<JsonValue>& shape, const std::vector<JsonValue>&
   return true;
 }
 
-// Of the JSON of "Input Dims", "Input Strides", "Input type": does copy_ read a tensor that is not
-// dense, of the type that it writes? Nothing: the strides were not recorded.
+// True: copy_ reads a tensor that is not dense and has the type that it writes. From the JSON of
+// "Input Dims", "Input Strides" and "Input type". Nothing: the strides were not recorded.
 std::optional<bool> changes_layout(const Trace& trace, SliceId op) {
   const ArgsView args = trace.slice_args(op);
   const auto read = [&](ArgKey key) -> std::optional<JsonValue> {
@@ -66,7 +66,7 @@ std::optional<bool> changes_layout(const Trace& trace, SliceId op) {
   return differs;
 }
 
-// What asked for the copy: the outermost of the operators that exist to copy.
+// The operator that asked for the copy: the outermost of those whose purpose is to copy.
 SliceId copying_operator(const Facts& facts, SliceId copy) {
   static constexpr std::string_view kCopying[] = {"aten::clone",   "aten::contiguous",
                                                   "aten::reshape", "aten::_reshape_copy",

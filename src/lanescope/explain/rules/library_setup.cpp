@@ -1,4 +1,4 @@
-// The first use of the GPU and of its libraries: start-up, which no steady work repeats.
+// The first use of the GPU and of its libraries: start-up, which steady steps do not repeat.
 #include <algorithm>
 #include <optional>
 #include <string>

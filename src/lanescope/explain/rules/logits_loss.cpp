@@ -25,7 +25,7 @@ bool is_loss_op(std::string_view op) {
          op == "aten::nll_loss2d_backward";
 }
 
-// A softmax alone may be anything: sampling, an entropy.
+// A softmax alone can have other uses, such as sampling or an entropy.
 bool is_of_loss(std::string_view op) {
   return op.find("cross_entropy") != op.npos || op.find("nll_loss") != op.npos;
 }

@@ -1,4 +1,4 @@
-// A long gap at a place where every other step has none: it happened once and will not come back.
+// A long gap where no other step has one: it happened once and will not come back.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -30,7 +30,7 @@ struct LoneGap {
 
 std::optional<LoneGap> measure_lone_gap(const Facts& facts) {
   const auto& windows = facts.device().windows;
-  // Idle time that ends with the n-th run of a kernel in its step: the place.
+  // Idle time before the n-th run of a kernel in its step; kernel and n are the place.
   struct Seen {
     std::int64_t gap_ns;
     std::size_t step;

@@ -11,8 +11,8 @@
 namespace lanescope::explain::rules {
 namespace {
 
-// The two kernels, copies or memsets that the device had most more time of than in the mean of the
-// steady steps: each a twentieth of `excess_ns` or more.
+// Compares the step with the mean of the steady steps. Adds the two kernels, copies or memsets with
+// most additional time on the device, each a twentieth of `excess_ns` or more.
 void add_device_work(const Facts& facts, std::size_t step, std::int64_t excess_ns,
                      Finding& finding) {
   const Trace& trace = *facts.trace;

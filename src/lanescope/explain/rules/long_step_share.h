@@ -8,13 +8,13 @@
 
 namespace lanescope::explain::rules {
 
-// For a finding that may be why one step took so long: how much of its time on the main device lies
-// in these times. Of the CPU's times counts what the device was idle in, of the device's all.
-// Nothing is added when there is no such step.
+// For a finding that may be the reason for the long step: adds how much of that step's time on the
+// main device lies in the given windows. Of CPU windows only the time counts in which the device
+// was idle; device windows count in full. Without a long step, adds nothing.
 void explain_long_step(const Facts& facts, std::vector<analysis::Window> cpu_windows,
                        std::vector<analysis::Window> device_windows, Finding& finding);
 
-// Of a time the part that the long step did not hold the main device; all, when there is none.
+// The part of a time outside of the long step on the main device; without a long step, all of it.
 std::int64_t outside_long_step(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns);
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,5 @@
-// Launches without their kernels, in the middle of the recording or from a moment on, or kernels
-// without their launch.
+// Launches without their kernels (in the middle of the recording, or from some moment on), or
+// kernels without their launches.
 #include <optional>
 
 #include "lanescope/explain/rules/rules.h"

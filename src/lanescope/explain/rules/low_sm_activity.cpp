@@ -20,8 +20,8 @@ struct LowActivity {
   std::vector<KernelUse> least;  // with most unused time first, at most three
 };
 
-// Of all kernels of the steady steps together, whichever they are. Samples with other work, such as
-// copies and communication, do not count.
+// The use of all kernels of the steady steps together. Samples with other work, such as copies and
+// communication, do not count.
 analysis::HardwareUse use_of_all_kernels(const Facts& facts,
                                          const analysis::HardwareSamples& samples) {
   constexpr std::uint32_t kKernels = 0, kOther = 1;
@@ -45,7 +45,7 @@ Measurement<LowActivity> measure_low_sm_activity(const Facts& facts) {
   const analysis::HardwareUse use = use_of_all_kernels(facts, *samples);
   if (!use.sm_active_ratio || use.sample_count < kFewestVerdictSamples)
     return NotChecked{need::kMoreSamples};
-  // Samples must cover a part of the kernels' time that cannot be one odd kernel.
+  // The samples must cover so much of the kernels' time that one odd kernel does not decide.
   if (use.sampled_ns * 4 < facts.wall.partition.compute_ns) return NotChecked{need::kMoreSamples};
   if (*use.sm_active_ratio >= kLow) return Quiet{};
   LowActivity found{*use.sm_active_ratio, use.sample_count, {}};

@@ -52,7 +52,7 @@ bool is_main(const KernelCall& kernel, OperatorKind kind) {
   return kernel.work && kernel.work->kind == kind && kernel.call->kernel == kernel.slice;
 }
 
-// From a batched matmul on: the place of the matmul that takes the softmax of its result; 0: none.
+// From a batched matmul: the place of the matmul that takes the softmax of its result; 0: none.
 std::size_t end_of_attention(const Facts& facts, const Stream& stream, std::size_t first) {
   const analysis::GemmShape& scores = *stream[first]->work->gemm;
   if (scores.batch < 2 || scores.n < 2) return 0;
@@ -112,7 +112,7 @@ JsonValue input_of(const Facts& facts, SliceId op, ArgKey key, std::size_t index
   return list && index < list->items.size() ? list->items[index] : JsonValue{};
 }
 
-// What of the call keeps the fused kernels away, as far as its inputs are recorded: query, key,
+// Says which inputs of the call prevent the fused kernels, if its inputs are recorded: query, key,
 // value, mask, dropout.
 void add_fallback_advice(const Facts& facts, SliceId op, Finding& finding) {
   std::vector<std::string> changes;

@@ -68,7 +68,7 @@ std::optional<MatmulChain> measure_matmul_chain(const Facts& facts) {
   }
   std::int64_t cpu_ns = 0;
   for (const auto& window : cpu) cpu_ns += window.end_ns - window.start_ns;
-  // Worth a word where a reader may blame them.
+  // Only worth a finding if a reader may blame the views.
   if (products == 0 || views < 3 || share_of(view_ns, cpu_ns) < 0.02) return std::nullopt;
   return MatmulChain{std::move(chains), views, products, view_ns, cpu_ns};
 }

@@ -10,11 +10,11 @@ namespace lanescope::explain::rules {
 
 // The accelerator with the highest peak; without records of one the CPU; null: there are none.
 const analysis::MemoryDevice* main_memory(const Facts& facts);
-// By how much it grows in a step, in the median, where steps keep what they allocate
-// (memory-growth). 0: it does not, or the records do not tell.
+// By how many bytes it grows in a step (median), if steps keep what they allocate (memory-growth).
+// 0: it does not grow, or the records do not show it.
 std::int64_t growth_of_a_step(const Facts& facts);
 const char* memory_name(const analysis::MemoryDevice& device);  // "GPU memory", "CPU memory"
-// What the device has, by the file's deviceProperties; 0: unknown.
+// How much memory the device has, from the file's deviceProperties; 0: unknown.
 std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device);
 // The four largest as evidence: bytes, blocks, who allocated them.
 void add_owners(const Facts& facts, const std::vector<analysis::MemoryShare>& shares,

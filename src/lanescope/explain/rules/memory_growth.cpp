@@ -40,7 +40,7 @@ Measurement<MemoryGrowth> measure_memory_growth(const Facts& facts) {
   }
   const std::int64_t growth = analysis::median_of_steps(growths);
   const std::int64_t never_freed = analysis::median_of_steps(kept);
-  // A buffer that each step replaces by a larger one grows, too, but nothing is lost.
+  // A buffer that each step replaces by a larger one also grows, but nothing is lost.
   const bool is_lost = !device->has_blocks || never_freed * 2 >= growth;
   if (growing * 10 < steps.size() * 8 || growth < kLeastBytes || !is_lost) {
     if (!has_memory_to_the_end(facts)) return NotChecked{kMemoryToTheEnd};

@@ -10,8 +10,8 @@ using analysis::MemoryDevice;
 
 namespace {
 
-// Of what was used at most, this share or more was there before the recording: nothing that the
-// recorded steps allocate fills the memory.
+// If at least this share of the peak was there before the recording, the recorded steps do not fill
+// the memory.
 constexpr double kBeforeRatio = 0.9;
 
 struct MemoryLimit {
@@ -26,7 +26,7 @@ struct MemoryLimit {
 // Tensors, or what the allocator held for them. Its total is known from the first record on.
 std::int64_t held_at_start(const MemoryDevice& device) {
   const auto& first = device.samples.front();
-  // A record that grew the pool does not say by how much: then only the tensors are known.
+  // If this record grew the pool, it does not say by how much, so only the tensors are known.
   const bool grew = first.bytes > 0 && first.reserved == first.allocated;
   return std::max(device.allocated_at_start(), grew ? 0 : first.reserved);
 }
@@ -64,8 +64,8 @@ Measurement<MemoryLimit> measure_memory_limit(const Facts& facts) {
   return MemoryLimit{device, failures, asked, used, most, is_from_before};
 }
 
-// Weights, optimizer states and caches, or memory that the program takes ahead. The records do not
-// say which, and what the steps allocate is not what fills the memory.
+// Weights, optimizer states and caches, or memory that the program reserves in advance. The records
+// do not say which. What the steps allocate does not fill the memory.
 void tell_memory_from_before(const MemoryLimit& measured, Finding& finding) {
   finding.arithmetic.push_back(
       say("held when the recording began: {}, {} of the most that was held",

@@ -33,7 +33,7 @@ std::optional<MemoryPeak> measure_memory_peak(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
   const auto& samples = device->samples;
   const auto& peak = samples[device->peak];
-  // Short is a twentieth of the step in which the peak lies.
+  // A peak is short if it lasts a twentieth of its step or less.
   std::int64_t step_ns = samples.back().time_ns - samples.front().time_ns;
   for (const auto& step : analysis::compute_memory_steps(*facts.trace, *device))
     if (peak.time_ns >= step.start_ns && peak.time_ns < step.end_ns)

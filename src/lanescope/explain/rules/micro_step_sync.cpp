@@ -71,8 +71,8 @@ Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
   if (calls.empty()) return Quiet{};
   if (!facts.steps.marked) return NotChecked{need::kRecordSteps};
   std::vector<Pass> passes = backward_passes(trace);
-  // A bucket that is ready at the end of a pass is launched there: a pass takes calls until the
-  // next one begins.
+  // A bucket that is ready at the end of a pass is launched there, so calls belong to a pass until
+  // the next one begins.
   for (const auto& call : calls) {
     const SliceId launch = facts.links.launch_of[raw(call.work.slice)];
     if (launch == kNone<SliceId> || trace.text(call.name) != "allreduce") continue;
@@ -94,7 +94,7 @@ Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
       optimizer_ns.push_back(trace.start_ns(id));
   }
   std::sort(optimizer_ns.begin(), optimizer_ns.end());
-  // Every step alike: several passes with the same messages, one optimizer step.
+  // All steps must be alike: several passes with the same messages, and one optimizer step.
   std::size_t passes_a_step = 0, messages = 0;
   analysis::IntervalUnion early;
   std::int64_t exposed_ns = 0;
@@ -124,7 +124,7 @@ Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
     if (first == kNone<SliceId>) first = from->first_call;
   }
   if (passes_a_step < 2) return Quiet{};
-  // What is hidden costs up to its length, too: by how much it slows the kernels that run at the
+  // Hidden communication also costs up to its length, because it slows the kernels that run at the
   // same time.
   early.finish();
   const std::int64_t early_ns = early.length_ns();

@@ -31,7 +31,7 @@ inline constexpr Need kAnyWork = {[](const Facts& facts) { return facts.main_dev
 inline constexpr Need kLaunchCalls = {
     has_launches, "the launch calls of the GPU work (cuda_runtime and cuda_driver events)"};
 
-// For needs that count steps in their own way.
+// For needs that count steps differently.
 inline constexpr char kRecordSteps[] =
     "three steps or more (call prof.step() at the end of each iteration)";
 inline constexpr Need kMarkedSteps = {has_marked_steps<1>, kRecordSteps};
@@ -68,7 +68,7 @@ inline constexpr Need kWholeFile = {
 
 }  // namespace need
 
-// What a rule may lack beyond its needs, once it has looked.
+// What a rule may find missing, beyond its needs, when it looks.
 inline constexpr char kNeedsGrids[] =
     "grid, block and registers of the kernels (CUPTI gives them; traces of ROCm lack them)";
 inline constexpr char kNeedsGemmShapes[] =

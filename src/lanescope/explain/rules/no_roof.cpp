@@ -21,7 +21,7 @@ bool computes_nearly_always(const Facts& facts) {
   return kernels_decide(facts) && wide(part.compute_ns) * 10 >= wide(part.wall_ns) * 9;
 }
 
-// Calls that take longer have enough work: their kernels are slow in another way.
+// Longer calls have enough work; their kernels are slow for another reason.
 constexpr std::int64_t kLongCallNs = 100'000;
 
 // Operators that read whole tensors in order, whatever their kernels: not strided or scattered.
@@ -71,7 +71,7 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
     }
   }
   found.finish();
-  // What has no model may be what the GPU is good at.
+  // Work without a model may be work at which the GPU is good.
   if (floor_ns >= 0.3 * static_cast<double>(roofline.busy_ns)) return Quiet{};
   if (!worst || wide(found.time_ns()) * 10 < wide(roofline.busy_ns) * 7)
     return NotChecked{kNeedsOperators};

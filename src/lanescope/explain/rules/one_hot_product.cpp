@@ -27,7 +27,7 @@ namespace {
 using analysis::Tensor;
 
 constexpr double kLeastShare = 0.03;
-// Few classes are a product that GPUs are good at.
+// A product over few classes is fast on a GPU.
 constexpr std::int64_t kFewestClasses = 65, kFewestRows = 2;
 
 struct Matrix {
@@ -106,8 +106,8 @@ class ProductFinder {
     return op;
   }
 
-  // Products that the program calls. In the backward pass gradients of logits have the same shape as a
-  // one-hot matrix of the labels.
+  // Only products that the program calls: in the backward pass, gradients of logits have the same
+  // shape as a one-hot matrix of the labels.
   void visit(SliceId op) {
     if (trace_.kind(op) != CategoryKind::kCpuOp || !is_product(trace_.name(op))) return;
     const auto step = matrices_.find(steady_step_at(facts_, trace_.start_ns(op)));
@@ -171,7 +171,7 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
       "counted: products of the program that begin after aten::one_hot in the same step and take a "
       "matrix of its shape, or of the transposed shape, their nodes of the backward pass, and "
       "aten::one_hot itself"));
-  // The matrix first: its place is where the program must change.
+  // The line of the matrix comes first, because the program must change there.
   Sentence made = say("the matrix");
   add_line(facts, found.matrix.made_by, made);
   finding.evidence.push_back({found.matrix.made_by, std::move(made)});

@@ -18,17 +18,17 @@ struct OperatorAdvice {
   const char* action;          // one line: what to change
   const char* more;            // the same, longer, with the case in which it is right as it is
   const char* source;          // where this is documented
-  // Of calls whose inputs are recorded and say so; null: of any call.
+  // The row is only for calls whose recorded inputs fit; null: for any call.
   bool (*fits)(const analysis::TensorArguments& inputs) = nullptr;
-  // Not of calls of which this holds; null: of any call.
+  // The row is not for calls for which this is true; null: for any call.
   bool (*unless)(const Facts& facts, SliceId op) = nullptr;
 };
 
-// By operator; of one operator, rows for some inputs come before the row for all.
+// Sorted by operator. Rows for certain inputs come before the operator's row for all inputs.
 std::span<const OperatorAdvice> operator_advice();
 
-// The first row that fits this call of an operator. Null: none. O(log rows), and linear in the
-// texts of its inputs where a row asks for them.
+// The first row that fits this call of an operator; null: none. O(log rows), and linear in the
+// texts of its inputs if a row asks for them.
 const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op);
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,5 @@
-// What an operator makes of its inputs: of which kind its result is, and of which size. For results that
-// depend on constants only (constant_results.h).
+// The kind and size of an operator's result, from its inputs. For results that depend on constants
+// only (constant_results.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class ResultKind : std::uint8_t {
   kOuter,
   kRepeat,
 };
-// Operators in place count as those that are not: aten::mul_ as aten::mul.
+// An operator in place counts as the one that is not: aten::mul_ as aten::mul.
 ResultKind result_kind(std::string_view op);
 
 // The tensors that a call takes.

@@ -34,7 +34,7 @@ Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
   KernelNames names(*facts.trace);
   for (const auto& [label, op] : work.ops) {
     kernels += op.kernels;
-    // Optimizers with matmuls or work of their own (Shampoo, Muon, EMA) are no loop to fuse.
+    // Optimizers with matmuls or other special work (Shampoo, Muon, EMA) are no loop to fuse.
     if (names.of(op.longest).variant != "elementwise") continue;
     elementwise += op.kernels;
     most = std::max(most, op.kernels);

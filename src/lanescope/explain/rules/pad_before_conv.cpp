@@ -1,4 +1,4 @@
-// Zeros around an image by an operator of its own, before a convolution that has a padding argument.
+// A separate operator adds zeros around an image, before a convolution that has a padding argument.
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
@@ -37,8 +37,8 @@ SliceId constant_pad(const Trace& trace, SliceId call) {
   return kNone<SliceId>;
 }
 
-// The shape after padding with zeros, as much before as after, and only of spatial dimensions:
-// [from the last dimension: before, after, ...]. None: a convolution's argument cannot do it.
+// The shape after padding with zeros, equally on both sides and only in spatial dimensions. [from
+// the last dimension: before, after, ...]. Nothing: a convolution's argument cannot do it.
 std::optional<Sizes> padded_shape(const TensorArguments& inputs) {
   const auto image = inputs.tensor(0);
   const auto with = inputs.number(2);

@@ -1,5 +1,5 @@
-// Copies between the GPU and memory that is not pinned: they hold up the CPU and run below the
-// bus's speed.
+// Copies between the GPU and memory that is not pinned: the CPU waits in them, and they are slower
+// than the bus.
 #include <algorithm>
 #include <optional>
 
@@ -25,8 +25,8 @@ bool is_upload(const Trace& trace, SliceId work) {
   return trace.name(work).find("Pageable ->") != std::string_view::npos;
 }
 
-// A value that comes to the CPU is waited for by whoever asked: host-sync reports it, and pinned
-// memory gains nothing. One that goes to the GPU may be a batch's labels, copied as the batch is.
+// The program waits for a value that comes to the CPU: host-sync reports that, and pinned memory
+// does not help. A value that goes to the GPU may be the labels of a batch, copied like the batch.
 bool is_pageable_copy(const Trace& trace, SliceId work) {
   return trace.name(work).find("Pageable") != std::string_view::npos &&
          (is_upload(trace, work) || !is_value(trace, work));
@@ -79,7 +79,7 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   };
   std::int64_t held_up = 0;
   for (const HostStretch& stretch : host_late_stretches(facts)) {
-    // A copy that does not wait lets the CPU begin what follows earlier, by the time in its call.
+    // If the copy did not wait, the CPU could go on earlier, by the time of the call.
     if (stretch.blame != kNone<SliceId> && is_pageable_call(stretch.blame)) {
       held_up += std::min(stretch.end_ns - stretch.start_ns, trace.dur_ns(stretch.blame));
       continue;

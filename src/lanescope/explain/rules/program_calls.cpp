@@ -16,7 +16,7 @@ using analysis::WorkClass;
 
 namespace {
 
-// Old traces file the step's range under the operators.
+// In old traces the range of a step has the category of operators.
 bool is_operator(const Trace& trace, SliceId slice) {
   return trace.kind(slice) == CategoryKind::kCpuOp &&
          !trace.name(slice).starts_with("ProfilerStep");

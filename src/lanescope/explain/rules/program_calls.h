@@ -1,4 +1,4 @@
-// What the program itself called in the steady steps, and what the device lost around it.
+// What the program itself called in the steady steps, and what time the device lost around it.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace lanescope::explain::rules {
 
-// Does the operator only make a tensor: aten::zeros, aten::arange, aten::randn, ...?
+// True: the operator only makes a tensor, such as aten::zeros, aten::arange, aten::randn.
 bool is_factory(std::string_view op);
-// Does it give another view of a tensor's memory: aten::t, aten::view, aten::slice, ...? A reshape copies
-// where no view is possible.
+// True: the operator gives another view of a tensor's memory, such as aten::t, aten::view,
+// aten::slice. A reshape copies where no view is possible.
 bool is_view(std::string_view op);
 
 // The outermost operator around a call or around the launch of GPU work; kNone: no operator.
@@ -28,7 +28,7 @@ using LaunchSequence = std::vector<LaunchedWork>;
 std::vector<LaunchSequence> launch_sequences(const Facts& facts);
 
 // Operators that one thread called in one steady step, in order. Operators inside others are left
-// out, Python frames and ranges of the program do not count as something around them.
+// out; operators inside Python frames and ranges of the program are not.
 using CallSequence = std::vector<SliceId>;
 std::vector<CallSequence> call_sequences(const Facts& facts);
 
@@ -37,7 +37,7 @@ std::size_t steady_step_at(const Facts& facts, std::int64_t time_ns);
 
 std::int64_t bytes_of(const Facts& facts, SliceId copy);  // 0: unknown
 
-// When the next work of the main device begins, at this time or later; the same time: none does.
+// When the next work of the main device begins, at this time or later. If there is none: this time.
 std::int64_t next_work_ns(const Facts& facts, std::int64_t time_ns);
 
 // Disjoint, in order.

@@ -1,5 +1,5 @@
-// A place of the step where the program does something without any event, for long, while the GPU
-// waits: plain Python, a file, a lock.
+// A place in the step where, for a long time, the program does something without events while the
+// GPU waits: plain Python, a file, a lock.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -82,8 +82,8 @@ std::vector<Window> quiet_parts(const HostEvents& events, const Window& whole) {
   return parts;
 }
 
-// What ended last, or began last, before the hole; what begins or ends next after it. Of several at
-// the same time the range or the outermost operator.
+// What ended or began last before the hole, and what begins or ends next after it. If there are
+// several at the same time, the range or the outermost operator.
 struct Place {
   SliceId before = kNone<SliceId>, after = kNone<SliceId>;
   bool inside_before = false, inside_after = false;  // it began before it; it ends after it
@@ -136,7 +136,7 @@ struct PythonHoles {
   std::int64_t hole_ns = 0, waiting_ns = 0;
 };
 
-// Where the GPU waits for the CPU: stretches that touch are one.
+// Where the GPU waits for the CPU; stretches that touch are joined.
 std::vector<Window> waits_for_cpu(const Facts& facts) {
   std::vector<Window> waits;
   for (const HostStretch& stretch : host_late_stretches(facts))
@@ -157,7 +157,7 @@ std::optional<PythonHoles> measure_python_hole(const Facts& facts) {
       ++found.times;
       found.windows.push_back(hole);
       found.hole_ns += hole.length_ns();
-      // Without it the CPU is ahead, and the rest of a wait that it makes goes as well.
+      // Without the hole the CPU is ahead, so the rest of the wait that it causes is gone, too.
       found.waiting_ns +=
           hole.length_ns() * 2 > wait.length_ns() ? wait.length_ns() : hole.length_ns();
       if (hole.length_ns() <= found.longest_ns) continue;
@@ -165,7 +165,7 @@ std::optional<PythonHoles> measure_python_hole(const Facts& facts) {
       found.longest = hole;
       found.place = place;
     }
-  // Three times or more, and in each step: what happens once in a while has other rules.
+  // Three times or more, and in each step. Other rules report what happens once in a while.
   const std::uint64_t least =
       std::max<std::uint64_t>(facts.steps.marked ? 2 : 3, facts.selection.steady.size());
   PythonHoles found;

@@ -1,9 +1,9 @@
-// A Python loop takes a tensor apart, element by element or row by row.
+// A Python loop reads a tensor element by element or row by row.
 //
-// A loop is what a trace shows of it: one indexing operator, called by the program itself on
-// tensors of one shape, ten times or more in a step, each time at another index and with no more
-// than kLongestBody operators between two calls. Layers that slice the same way have more between
-// them.
+// In a trace a loop looks like this: the program itself calls one indexing operator on tensors of
+// one shape, ten times or more in a step, each time at another index and with at most
+// kLongestBody operators between two calls. Layers that slice in the same way have more operators
+// between them.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -153,7 +153,7 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
     for (const HostStretch& part : parts_within(of_thread, windows))
       waiting_ns += part.end_ns - part.start_ns;
   }
-  // Small pieces become one; a long kernel does work that stays.
+  // Small pieces become one; the work of a long kernel stays.
   IntervalUnion small;
   std::uint64_t pieces = 0;
   for (const DeviceWork* work : steady_work(facts)) {

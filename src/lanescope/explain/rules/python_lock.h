@@ -13,8 +13,8 @@ inline constexpr Need kLockSamples = {
     "samples of Python stacks with the interpreter's lock (lanescope record --sample-python, or "
     "profile(sample_python=True))"};
 
-// Of the thread that launches, in the steady steps. Quiet below `least_share` of its samples, and below
-// 30 samples of that kind; not checked on fewer than 30 samples at all.
+// For the launching thread in the steady steps. Quiet if less than `least_share` of its samples, or
+// fewer than 30, are of that kind; not checked with fewer than 30 samples in all.
 Measurement<SampledLock> measure_lock(const Facts& facts, LockHolder SampledLock::*kind,
                                       double least_share);
 // Share, samples of that kind, all samples.

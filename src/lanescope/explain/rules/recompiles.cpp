@@ -16,7 +16,7 @@ using analysis::Window;
 
 namespace {
 
-// The part of it in which the device did nothing, or only what the compiler itself tried out.
+// The part in which the device did nothing, or ran only trials of the compiler.
 std::int64_t device_lost_ns(const Facts& facts, const analysis::CompiledCode& code,
                             const Compiling& found) {
   std::vector<Window> real;  // work that is no trial, joined

@@ -1,6 +1,6 @@
-// Operators with a sequence number of their own inside the backward pass: they are recorded for a
-// later backward, so they are forward work, done again. Reentrant checkpoints run the first time
-// without such numbers; both kinds run the second time inside an engine row, with them.
+// Operators inside the backward pass that have their own sequence number. They are recorded for a
+// later backward pass, so they are forward work that runs again. Reentrant checkpoints have no such
+// numbers in their first run. In the second run all have them, inside a row of the engine.
 #include <algorithm>
 #include <map>
 #include <unordered_set>
@@ -49,7 +49,7 @@ Measurement<Recompute> measure_recompute(const Facts& facts) {
       forward.insert(key_of(SliceId{i}));
     any_numbers =
         any_numbers || trace.slice_args(SliceId{i}).integer(ArgKey::kSequenceNumber).has_value();
-    // Backward that is recorded itself is there to be differentiated again.
+    // A backward pass that is itself recorded will be differentiated again.
     second_derivative =
         second_derivative || (phases[i] == Phase::kBackward && is_recorded(SliceId{i}) &&
                               trace.name(SliceId{i}).find("backward") != std::string_view::npos);
@@ -66,7 +66,7 @@ Measurement<Recompute> measure_recompute(const Facts& facts) {
       again[i] = true;
       continue;
     }
-    // The engine's rows carry the forward thread's number; what is recorded anew does not.
+    // The engine's rows have the number of the forward thread; recorded operators do not.
     if (phases[i] != Phase::kBackward || !is_recorded(id) || !forward.contains(key_of(id)))
       continue;
     if (ancestor_named(facts, id, "autograd::engine::evaluate_function") == kNone<SliceId>)

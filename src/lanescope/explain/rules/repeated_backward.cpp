@@ -188,7 +188,7 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
   finding.action = say("Add the losses and call backward once: (loss_a + loss_b).backward()");
   if (found.keeps_history) tell_history(facts, found, finding);
   if (!found.is_differentiated) return finding;
-  // One call cannot do it: the second pass needs the first one's graph.
+  // One call cannot replace both: the second pass needs the graph of the first one.
   finding.try_next = {
       "a penalty on gradients may be taken every few steps, or on fewer rows, where training "
       "allows it",

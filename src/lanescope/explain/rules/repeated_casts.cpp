@@ -1,10 +1,10 @@
 // Weights that are cast to another type at each use, though one cast would do.
 //
-// Problem: a cast is an operator like others; that the same weight is cast again no single one shows.
-// Idea: a weight is known by the slot that it takes: input 1 of a linear layer or a convolution. In a
-// program that trains, as many weights of a shape exist as gradients of that shape are accumulated in a
-// backward pass. Example: 12 casts of [1024, 1024] and 1 accumulated gradient: 11 casts are repeated.
-// Without a backward pass weights do not change, so all casts repeat those of the step before.
+// Problem: no single cast shows that the same weight was cast before. Idea: a weight can be
+// recognised by its slot: input 1 of a linear layer or a convolution. In a program that trains, as
+// many weights of a shape exist as gradients of that shape are accumulated in a backward pass.
+// Example: 12 casts of [1024, 1024] and 1 accumulated gradient: 11 casts are repeated. Without a
+// backward pass weights do not change, so all casts repeat those of the step before.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -115,13 +115,13 @@ class CastFinder {
     const auto inputs = operator_inputs(trace_, op);
     const auto first = inputs.tensor(0);
     if (!first) return;
-    // autocast casts inside the layer, the program itself before it.
+    // autocast casts inside the layer; the program itself casts before it.
     std::vector<Cast> inside;
     for (std::uint32_t i = raw(op) + 1; is_inside(i, op); ++i)
       if (auto cast = cast_of(SliceId{i})) inside.push_back(std::move(*cast));
     for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
       const auto weight = inputs.tensor(slot);
-      // Of the input's shape it may be a cast of the input.
+      // If it has the shape of the input, it may be a cast of the input.
       if (!weight || weight->dims == first->dims) continue;
       take(*weight, inside, true);
       take(*weight, recent_, false);
@@ -192,7 +192,7 @@ class CastFinder {
 };
 
 std::optional<RepeatedCasts> measure_repeated_casts(const Facts& facts) {
-  // Without marked steps "each step" is not known, and one recording may be one use of each weight.
+  // Without marked steps, a recording may be one step that uses each weight once.
   if (!facts.steps.marked || facts.selection.steady.size() < 2) return std::nullopt;
   return CastFinder(facts).run();
 }

@@ -66,7 +66,7 @@ std::optional<RepeatedConstants> measure_repeated_constants(const Facts& facts) 
   if (groups.size() > kMostGroups) groups.resize(kMostGroups);
   for (Group& group : groups) {
     group.cost_ns = cost_of(facts, group);
-    // Without "in each step" the first of a step must stay.
+    // If it is not made in each step, the first one of a step must stay.
     if (!group.is_of_each_step)
       group.cost_ns -= group.cost_ns / static_cast<std::int64_t>(group.a_step);
     found.cost_ns += group.cost_ns;

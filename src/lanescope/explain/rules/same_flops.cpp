@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kFewestCalls = 3;
 
-// Calls that are equal but for chance: shapes and strides (the model's index) and the kernel.
+// Calls with equal shapes and strides (the index of the model) and the same kernel.
 struct EqualCalls {
   std::vector<const KernelCall*> calls;
   std::int64_t median_ns = 0;
@@ -89,8 +89,8 @@ Measurement<SameFlops> measure_same_flops(const Facts& facts) {
   return SameFlops{std::move(found), *worst.slow, *worst.fast};
 }
 
-// A forward call of a linear layer. In a backward pass one of the two products has no weight (the
-// transposed gradient by the input), and aten::mm and aten::bmm multiply whatever they are given.
+// True: a forward call of a linear layer. In a backward pass, one of the two products has no weight
+// (the transposed gradient times the input), and aten::mm and aten::bmm multiply any matrices.
 bool multiplies_by_a_weight(const Facts& facts, SliceId op) {
   return find_around(facts, op, "aten::linear") != kNone<SliceId>;
 }
@@ -124,7 +124,7 @@ Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back({slow.slice, say("a median call of the slow ones")});
   finding.evidence.push_back({fast.slice, say("a median call of the fast ones")});
-  // Where the fast ones are the backward pass of such layers, a transposed weight would slow them.
+  // If the fast calls are the backward pass of such layers, a transposed weight would slow them.
   const bool has_weight = multiplies_by_a_weight(facts, slow.op) && !is_backward(facts, fast.op);
   if (has_weight)
     finding.try_next.push_back(

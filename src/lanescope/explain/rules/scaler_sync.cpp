@@ -87,9 +87,9 @@ std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
       longest = part.blame;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  // Without the waits the CPU runs ahead, but it cannot hide in more work than there is.
+  // Without the waits the CPU runs ahead, but only the time of the GPU's work can hide it.
   idle_ns = std::min(idle_ns, facts.wall.partition.busy_ns());
-  // clip_grad_norm_ reads one number; a loop of .item() over the gradients is host-sync's.
+  // clip_grad_norm_ reads one number; a loop of .item() over the gradients belongs to host-sync.
   if (!scaler && waits.size() > 2 * facts.selection.steady.size()) return std::nullopt;
   if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return std::nullopt;
   return ScalerSync{scaler, waits.size(), idle_ns, waited_ns, longest};

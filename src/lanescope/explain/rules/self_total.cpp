@@ -1,4 +1,4 @@
-// Why the CPU totals of operators add up to more time than there is: a total holds what the
+// Why the CPU totals of operators add up to more time than there is: a total includes what the
 // operator called, Self does not.
 #include <algorithm>
 #include <map>
@@ -18,7 +18,7 @@ struct OpTimes {
   std::map<std::string_view, std::int64_t> children;  // by name, of any kind
 };
 
-// Below this nothing is counted twice that would mislead.
+// Below this factor, double counting does not mislead.
 constexpr double kLeastFactor = 1.2;
 constexpr std::size_t kMostChildren = 3;
 

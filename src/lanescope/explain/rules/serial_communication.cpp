@@ -75,7 +75,7 @@ Finding tell_serial_communication(const Facts& facts, const SerialCommunication&
            one_stream
                ? "It is on the stream that computes, so the two cannot overlap."
                : "It has a stream of its own, so waits before and after it prevent the overlap.")});
-  // All of one or all of the other can be hidden, whichever is less.
+  // At most the smaller of the two can be hidden.
   const std::int64_t stake_ns = std::min(exposed_ns, part.compute_ns);
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, part.wall_ns);
@@ -89,7 +89,7 @@ Finding tell_serial_communication(const Facts& facts, const SerialCommunication&
           {count(on_compute_stream), count(calls)}));
   finding.evidence.push_back(
       {longest, say("{}: {} alone", {kernel(trace.name(longest)), ns(longest_ns)})});
-  // One call, or a few, for all gradients: they begin when the last gradient is there.
+  // If one call, or a few, sum all gradients, they begin when the last gradient is ready.
   const bool has_few_calls = facts.per_step(static_cast<std::int64_t>(calls)) <= 3;
   finding.try_next = {
       one_stream

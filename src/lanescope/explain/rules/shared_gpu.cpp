@@ -19,7 +19,7 @@ struct SharedGpu {
   double mean = 0;  // percent, in the active samples
 };
 
-// Launches without work would look like another process.
+// Launches whose work is missing would look like another process.
 bool lacks_gpu_work(const Facts& facts) {
   if (facts.trace->import_stats()[ImportIssue::kDroppedRecords].count > 0 ||
       facts.kernel_launches.gpu_stops_early())
@@ -41,7 +41,7 @@ Measurement<SharedGpu> measure_shared_gpu(const Facts& facts) {
   const std::int64_t from_ns = timeline.work.front().start_ns;
   const std::int64_t to_ns = timeline.busy.back().end_ns;
   for (const SampleSpan& sample : sample_spans(*active, lanes->interval_ns)) {
-    // One sample more on both sides: clocks differ a little, and writes leave L2 late.
+    // One more sample on both sides: clocks differ a little, and writes leave the L2 cache late.
     const std::int64_t around = sample.end_ns - sample.start_ns;
     const std::int64_t start_ns = sample.start_ns - around, end_ns = sample.end_ns + around;
     if (start_ns < from_ns || end_ns > to_ns || !inside(facts.steady_windows, start_ns) ||

@@ -11,7 +11,7 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-// Which library the kernel is of, by its name and its operator.
+// The library of the kernel, by its name and its operator.
 enum class AttentionBackend : std::uint8_t { kOther, kCudnn, kFlash3 };
 AttentionBackend backend_of(const Facts& facts, const KernelCall& kernel) {
   const std::string_view label = facts.trace->name(kernel.slice);
@@ -26,8 +26,8 @@ AttentionBackend backend_of(const Facts& facts, const KernelCall& kernel) {
   return AttentionBackend::kOther;
 }
 
-// Does a call get a mask of numbers or flags of query length x key length, and both are equal? A causal
-// mask is one.
+// True: the call gets a mask of numbers or flags of query length x key length, and both lengths are
+// equal. A causal mask is such a mask.
 bool has_square_mask(const Facts& facts, SliceId op) {
   const SliceId call = find_around(facts, op, "aten::scaled_dot_product_attention");
   if (call == kNone<SliceId>) return false;

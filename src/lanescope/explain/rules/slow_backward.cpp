@@ -1,4 +1,4 @@
-// Parts of the backward pass that cost a multiple of their forward part.
+// Parts of the backward pass that take several times as long as their forward part.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -23,8 +23,8 @@ using analysis::DeviceWork;
 
 namespace {
 
-// A backward part takes 1 to 2.6 times its forward part where operators run as they should, and up
-// to 3.7 times where one kernel becomes several (docs/rules/slow-backward.md).
+// A backward part usually takes 1 to 2.6 times as long as its forward part, and up to 3.7 times if
+// one kernel becomes several (docs/rules/slow-backward.md).
 constexpr std::int64_t kUsual = 3;    // what it may cost
 constexpr std::int64_t kUnusual = 5;  // from here on it is remarked on
 // The engine's own time for each node, where times are those of the CPU.
@@ -53,7 +53,7 @@ constexpr std::array kNodes = {
     NodeAdvice{"SliceBackward0", 4, kWholeGradient, kTakeAllAtOnce},
 };
 
-// Views whose backward copies each gradient once: that is what they cost.
+// Views whose backward part copies each gradient once, which is normal.
 constexpr std::array<std::string_view, 8> kUsualViews = {
     "UnbindBackward0", "SplitBackward0",      "SplitWithSizesBackward0", "UnsafeSplitBackward0",
     "ExpandBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0",   "ViewBackward0"};
@@ -72,7 +72,7 @@ struct SlowPart {
   SliceId node = kNone<SliceId>;     // the longest of its nodes
   std::int64_t most_ns = -1;
   std::unordered_set<std::uint32_t> nodes;  // raw SliceIds
-  // Of its GPU work: the kernels of one name with most time.
+  // The name with most time among the kernels of its GPU work.
   SliceId top_kernel = kNone<SliceId>;
   std::int64_t top_kernel_ns = 0;
 };
@@ -106,7 +106,7 @@ void add_pair(const Facts& facts, const AutogradPair& pair, std::int64_t allowed
   });
 }
 
-// The GPU work of a part: its longest kernels, and what would be saved of it.
+// Adds the longest kernels of a part, and the savings on them.
 void add_kernels(const Facts& facts, SlowPart& part, Savings& savings) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, Named> by_name;
@@ -164,7 +164,7 @@ const NodeAdvice* known_node(const Facts& facts, const SlowPart& part) {
   return nullptr;
 }
 
-// "takes 12 times its forward part", or what it takes where the forward part does no GPU work.
+// "takes 12 times its forward part", or only its time if the forward part does no GPU work.
 Sentence against_forward(const Facts& facts, const std::string& label, const SlowPart& part) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
   if (part.forward_ns == 0)

@@ -28,11 +28,11 @@ struct SlowFirstStep {
   std::int64_t lead = 0;  // before the first step's first GPU work, beyond the others' median
 };
 
-// A step that begins with an empty queue waits for its first launch; less than this is no start-up
-// worth a finding.
+// A step that begins with an empty queue waits for its first launch. Less than this is not worth a
+// finding.
 constexpr std::int64_t kLongLeadNs = 1'000'000;
 
-// By how much longer than in the other steps nothing ran at the beginning of the first one.
+// How much longer nothing ran at the start of the first step than at that of the others.
 std::int64_t lead_of_first_step(const Facts& facts, std::size_t whole_steps) {
   if (!facts.main_device) return 0;
   const auto& works = facts.device().timeline.work;
@@ -52,8 +52,8 @@ std::int64_t lead_of_first_step(const Facts& facts, std::size_t whole_steps) {
 
 constexpr std::int64_t kLongestLatencyNs = 50'000;  // of a launch on its way to the GPU
 
-// From the launch of the recording's first GPU work to its start, as far as that lies in the first
-// step.
+// The part of the first step between the launch of the recording's first GPU work and its
+// start.
 std::int64_t unrecorded_work_ns(const Facts& facts) {
   if (!facts.main_device) return 0;
   const auto& works = facts.device().timeline.work;
@@ -71,17 +71,17 @@ std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   std::vector<std::int64_t> lengths;
   const std::size_t whole = steps.size() - facts.selection.cut().size();  // cut steps come last
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
-  // Of iterations that were found, all that comes before those that are measured is start-up.
+  // If iterations were found, everything before those that are measured is start-up.
   const auto start_up = start_up_before_iterations(facts);
-  // Where the first work had been launched and did not start, the GPU was busy with something that
-  // was not recorded: no start-up.
+  // If the first work was launched but did not start, the GPU was busy with unrecorded work. That
+  // is not start-up.
   const std::int64_t unrecorded = start_up ? 0 : unrecorded_work_ns(facts);
   const std::int64_t first = start_up ? start_up->length_ns() : lengths[0] - unrecorded;
   const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
   if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return std::nullopt;
   const std::int64_t lead =
       start_up ? 0 : std::max<std::int64_t>(0, lead_of_first_step(facts, whole) - unrecorded);
-  // Where the CPU is the limit, each step begins in that way.
+  // If the CPU is the limit, each step begins in this way.
   if (lead * 2 > first - median && lead < kLongLeadNs && !is_host_bound(facts)) return std::nullopt;
   std::int64_t profiler = 0;
   if (facts.main_device && !start_up)
@@ -113,7 +113,7 @@ Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) 
     finding.arithmetic.push_back(
         say("{} of the {} more than usual passed before its first GPU work",
             {ns(lead), ns(first - median)}));
-  // What the CPU did while the profiler held it up would blame the innocent.
+  // What the CPU did while the profiler delayed it is not the cause.
   if (!is_profiler && !facts.steps.found) add_more_than_usual(facts, 0, first - median, finding);
   finding.try_next = {
       "do not count it in averages; give the profiler's schedule a warmup of a step or more",

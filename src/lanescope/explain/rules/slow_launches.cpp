@@ -1,4 +1,4 @@
-// Launch calls that take the CPU longer than such calls do.
+// Launch calls that take the CPU longer than usual.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -37,7 +37,7 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
   std::sort(began.begin(), began.end());
   std::sort(calls.begin(), calls.end());
   calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
-  // The first launch of a kernel loads it: another cost, and once.
+  // The first launch of a kernel loads it, which is another cost and happens once.
   std::unordered_set<std::uint32_t> seen;
   std::vector<SliceId> first_uses;
   for (const auto& work : works) {
@@ -49,7 +49,7 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
   std::vector<QueuedLaunch> launches;
   for (const SliceId call : calls) {
     const std::int64_t time = trace.start_ns(call);
-    // Before the first work began, what the GPU was busy with was not recorded.
+    // Before the first work began, the GPU may have been busy with unrecorded work.
     if (time < began.front() || !inside(windows, time) ||
         facts.links.launched_by(call).size() != 1 ||
         !trace.api_call(call).does(api_effect::kStartsKernels) ||
@@ -79,7 +79,7 @@ std::optional<SlowLaunches> measure_slow_launches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const std::vector<QueuedLaunch> launches = queued_launches(facts);
-  // What the profiler itself did while the GPU had nothing to do is no part of the call.
+  // Time in which the profiler worked while the GPU had nothing to do is not counted for the call.
   const auto length_of = [&](SliceId call) {
     const auto idle = idle_within(facts.device().gaps, {trace.start_ns(call), trace.end_ns(call)});
     return trace.dur_ns(call) - idle[static_cast<std::size_t>(analysis::IdleCause::kProfiler)];
@@ -91,7 +91,7 @@ std::optional<SlowLaunches> measure_slow_launches(const Facts& facts) {
   const std::int64_t median_ns = analysis::lower_median(lengths);
   const bool all_slow = median_ns > kSlowMedianNs;
   const Wide limit_ns = all_slow ? kUsualLaunchNs : 50 * wide(median_ns);
-  // What a call took above the usual counts as far as the GPU was idle in it.
+  // A call's excess over the usual time counts only as far as the GPU was idle in it.
   std::int64_t stake_ns = 0, excess_ns = 0;
   std::uint64_t slow = 0;
   SliceId longest = kNone<SliceId>;

@@ -62,8 +62,8 @@ Measurement<SlowedCompute> measure_slowed_compute(const Facts& facts) {
   }
   if (!has_shapes)
     return NotChecked{"input shapes, to recognise equal calls of a kernel (record_shapes=True)"};
-  // What the calls during communication take more than the median of those alone; calls that are
-  // quicker count against it.
+  // By how much calls during communication exceed the median of calls alone. Calls that are quicker
+  // reduce the sum.
   std::vector<SlowedKernel> rows;
   std::int64_t usual_ns = 0, overlapped_ns = 0;
   std::uint64_t calls = 0;

@@ -34,8 +34,8 @@ struct SmallCollectives {
   std::uint64_t all = 0;
   std::uint64_t small = 0;
   std::int64_t exposed_ns = 0;
-  // Of that, what the calls take beyond the shortest equal one: waits for another rank, or links
-  // that are busy. Fewer calls do not end them.
+  // The part by which calls exceed the shortest equal call: waits for another rank, or busy links.
+  // Fewer calls would not end these.
   std::int64_t waited_ns = 0;
 };
 

@@ -1,4 +1,4 @@
-// Many small copies to the GPU, one directly after the other, that one copy could bring.
+// Many small copies to the GPU, one directly after the other, that one copy could replace.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -83,7 +83,7 @@ std::optional<SmallCopies> measure_small_copies(const Facts& facts) {
     const Window window{std::max(run.window.start_ns, counted_until), run.window.end_ns};
     counted_until = std::max(counted_until, window.end_ns);
     const LostTime lost = lost_in(facts, steady_parts(facts, joined({window})));
-    // One copy stays, with its own share of the time.
+    // One copy stays, with its share of the time.
     found.saved_ns += lost.total_ns() - lost.total_ns() / static_cast<std::int64_t>(run.copies);
     found.lost.idle_ns += lost.idle_ns;
     found.lost.copies_ns += lost.copies_ns;

@@ -1,4 +1,4 @@
-// A second small kernel adds up the parts of a matmul whose sum several blocks shared.
+// A second, small kernel adds up the parts of a matmul whose sums were shared by several blocks.
 #include <optional>
 #include <utility>
 

@@ -13,7 +13,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-// A call that does what its name says is shorter, however busy the machine is.
+// A call that only does its usual work is shorter, however busy the machine is.
 constexpr std::int64_t kLongCallNs = 20'000'000;
 
 // Calls that may take long for other reasons: they wait, copy, allocate or launch.
@@ -22,8 +22,8 @@ constexpr ApiEffects kOtherReasons = api_effect::kBlocks | api_effect::kCopies |
                                      api_effect::kSets | api_effect::kLoadsCode |
                                      api_effect::kMayLoadCode | api_effect::kInStreamOrder;
 
-// When the first GPU work of any device began. None: it was launched before the recording, so nothing
-// in it is the first use.
+// When the first GPU work of any device began. Nothing: it was launched before the recording, so
+// the recording has no first use.
 std::optional<std::int64_t> first_work_ns(const Facts& facts) {
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
   for (const DeviceFacts& device : facts.devices) {
@@ -92,8 +92,8 @@ StartUpCalls start_up_calls(const Facts& facts) {
       found.context_ns += trace.dur_ns(id);
       continue;
     }
-    // A library that asks for the context frees nothing: cudaFree(nullptr). Memory that is freed
-    // again and again is freed in later calls, too.
+    // A library that only wants the context calls cudaFree(nullptr), once. A program that frees
+    // memory does so in later calls, too.
     const SliceId op = operator_around(facts, id), outermost = outermost_operator_of(facts, id);
     if (op == kNone<SliceId> || outermost == kNone<SliceId> || !first_calls.is_first(op) ||
         device_idle_during(facts, {{trace.start_ns(id), trace.end_ns(id)}}) * 10 <

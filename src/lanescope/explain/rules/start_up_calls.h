@@ -31,7 +31,7 @@ StartUpCalls start_up_calls(const Facts& facts);
 // Their calls, and those that loaded code at the first use of kernels (code_loading.h).
 std::vector<SliceId> first_use_calls(const Facts& facts);
 
-// The time of steady steps in which the device was idle in first_use_calls().
+// The time of the steady steps in which the device was idle during first_use_calls().
 std::int64_t idle_in_first_uses(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

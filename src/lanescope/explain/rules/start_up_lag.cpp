@@ -1,4 +1,4 @@
-// The GPU's lane begins late: the first call to the GPU had to wait for the recorder's own set-up.
+// The GPU's lane begins late: the first call to the GPU waited until the recorder was set up.
 #include <algorithm>
 #include <limits>
 #include <optional>

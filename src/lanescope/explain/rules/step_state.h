@@ -1,11 +1,11 @@
-// What holds of the steady steps as a whole, before any rule looks closer.
+// What is true of the steady steps as a whole, for all rules.
 #pragma once
 
 #include "lanescope/explain/facts.h"
 
 namespace lanescope::explain::rules {
 
-// Launched kernels or allocated memory of an accelerator, whatever the trace shows of its work.
+// The program launched kernels or allocated GPU memory, even if the trace shows no GPU work.
 bool used_gpu(const Facts& facts);
 
 // Fewer than two pieces of GPU work, or less than 20 us of wall: no verdict about a step.

@@ -1,4 +1,4 @@
-// So many kernels of a few microseconds that launching them is the work.
+// There are so many kernels of a few microseconds that launching them takes most of the time.
 #include <optional>
 
 #include "lanescope/explain/owner_rounds.h"
@@ -16,8 +16,8 @@ struct TinyKernels {
 std::optional<TinyKernels> measure_tiny_kernels(const Facts& facts) {
   const auto& launches = facts.launches;
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
-  // A long wait is not the launch's: it has another cause. Short ones, each before a tiny kernel,
-  // are.
+  // A long wait has another cause than launching. Short waits, each before a tiny kernel, come from
+  // launching.
   constexpr std::int64_t kLongestWaitNs = 100'000;
   TinyKernels found;
   for (const analysis::Gap& gap : facts.device().gaps.gaps) {

@@ -27,7 +27,7 @@ bool has_backward(const Trace& trace) {
   return false;
 }
 
-// The outermost dropout around an operator that draws its mask; kNone: it is another's.
+// The outermost dropout around an operator that draws its mask; kNone: it is in no dropout.
 SliceId dropout_around(const Facts& facts, SliceId op) {
   SliceId found = kNone<SliceId>;
   for (SliceId up = op; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
@@ -37,8 +37,8 @@ SliceId dropout_around(const Facts& facts, SliceId op) {
   return found;
 }
 
-// Normalises with the batch's own statistics, and updates kept ones: [input, weight, bias, mean,
-// variance, training, ...].
+// True: normalises with the statistics of the batch and updates running ones. Inputs: [input,
+// weight, bias, mean, variance, training, ...].
 bool is_training_norm(const Facts& facts, SliceId op) {
   if (facts.trace->name(op) != "aten::batch_norm") return false;
   const SliceId around = facts.nesting.parent[raw(op)];
@@ -78,7 +78,7 @@ std::optional<TrainingMode> measure_training_mode(const Facts& facts) {
   found.dropouts = dropouts.size();
   if (dropouts.empty()) return std::nullopt;  // batch norm alone may adapt to its input by intent
   found.norms = norms.size();
-  // For the batch's statistics the input is read once more: three passes over it, not two.
+  // The statistics of the batch need one more pass over the input: three, not two.
   found.cost_ns = cost_of_calls(facts, dropouts) + cost_of_calls(facts, norms) / 3;
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
   return found;

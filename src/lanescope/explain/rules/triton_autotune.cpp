@@ -30,8 +30,8 @@ struct Run {
   Build build;
 };
 
-// Generated code by its name; or what the driver was asked to launch under a plain name, as kernels
-// of @triton.jit are: templates of C++ come in many builds that are no trials.
+// True: the name is that of generated code, or the driver launched it under a plain name, as it
+// does with kernels of @triton.jit. C++ templates also have many builds, but these are no trials.
 bool may_be_tuned(const Facts& facts, KernelNames& names, SliceId kernel) {
   const std::string_view label = facts.trace->name(kernel);
   if (label.starts_with("triton_") || names.of(kernel).library == "Triton") return true;
@@ -63,7 +63,7 @@ struct Stretch {
            std::all_of(counts.begin(), counts.end(),
                        [](const auto& each) { return each.second >= kRunsToTime; });
   }
-  // How many of the runs are over when the last build but the one that is kept has ended.
+  // How many runs are over when the last build that is not kept has ended.
   std::size_t trials() const {
     std::size_t count = runs.size();
     while (count > 0 && runs[count - 1].build == runs.back().build) --count;
@@ -73,8 +73,8 @@ struct Stretch {
   Window window() const { return {runs.front().work->start_ns, runs[trials() - 1].work->end_ns}; }
 };
 
-// A build is timed in one go: nearly all runs are among five or more of the same build. Without
-// steps each but the kept one has a single go.
+// True: each build is timed in one go, so nearly all runs are among five or more of the same build.
+// Without steps, each build except the kept one has a single go.
 bool in_goes(const Stretch& stretch, bool in_steps) {
   std::map<Build, std::size_t> goes;
   std::size_t in_long_goes = 0, go = 0;
@@ -88,7 +88,7 @@ bool in_goes(const Stretch& stretch, bool in_steps) {
   return in_long_goes * 10 >= end * 9;
 }
 
-// Between trials a cache is cleared, by a memset or a fill; other kernels are a program at work.
+// True: no other kernels run between the trials, except a memset or a fill that clears the cache.
 bool is_alone(const Facts& facts, const Stretch& stretch) {
   const Window window = stretch.window();
   const auto& works = facts.device().timeline.work;
@@ -108,8 +108,8 @@ bool is_alone(const Facts& facts, const Stretch& stretch) {
   return other_ns * 5 <= own_ns;
 }
 
-// Of steps: those in which several builds were timed, if in more steps one of them ran, or two (for
-// two sizes). Without marked steps: everything, if the kept one ran on alone.
+// With marked steps: the steps in which several builds were timed, if in more steps only one or two
+// builds ran (two: for two sizes). Without: everything, if only the kept build ran afterwards.
 std::vector<const Stretch*> tuning_among(const Facts& facts, const std::vector<Stretch>& stretches,
                                          bool in_steps) {
   std::vector<const Stretch*> found;

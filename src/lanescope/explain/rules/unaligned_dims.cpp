@@ -53,7 +53,7 @@ Measurement<UnalignedDims> measure_unaligned_dims(const Facts& facts) {
     const double achieved = kernel.call->achieved_ratio();
     const auto neighbour = best.find(kernel.work->type);
     const double expected = neighbour == best.end() ? 1 : neighbour->second;
-    // As fast as the others: the size does no harm.
+    // As fast as the others, so the size does no harm.
     if (odd == 0 || achieved > 0.5 || achieved > 0.75 * expected) continue;
     const auto dur = static_cast<double>(kernel.dur_ns());
     found.add(kernel, std::llround(dur * (1 - achieved / expected)));

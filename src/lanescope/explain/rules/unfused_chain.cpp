@@ -104,7 +104,7 @@ struct ChainGroup {
   std::int64_t longest_ns = 0;
 };
 
-// Bytes a nanosecond that main memory moves at most, and bytes that need not leave the cache.
+// The most bytes that main memory moves in a nanosecond, and how many bytes can stay in the cache.
 struct Memory {
   double bandwidth = 0;
   std::int64_t cache_bytes = 0;
@@ -134,8 +134,8 @@ class Chains {
     chain_.push_back(link);
   }
 
-  // One operator over and over is a loop over tensors, no chain; several that come again and again
-  // (mul, add, mul, add) are a loop over tensors with a chain for each.
+  // One operator over and over is a loop over tensors, not a chain. Several operators that repeat
+  // (mul, add, mul, add) are a loop over tensors with one chain for each.
   void close() {
     std::vector<Link> chain;
     chain.swap(chain_);

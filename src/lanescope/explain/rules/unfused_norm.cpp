@@ -1,5 +1,5 @@
-// Normalisations, softmax and rotary embeddings written out as single operators: for each there is
-// one fused kernel.
+// Normalisations, softmax and rotary embeddings that are written as single operators, although a
+// fused kernel exists for each.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -18,8 +18,8 @@ using analysis::DeviceWork;
 
 namespace {
 
-// What a stream runs, one operator a kernel. Casts ("copy") come and go with the types and may
-// be anywhere inside. `?` need not be there, "a|b" is either, an empty one ends it.
+// The operators of a stream's kernels. "?" marks an optional one, "a|b" is one of two, an empty
+// text ends the pattern. Casts ("copy") may be anywhere inside.
 struct Pattern {
   const char* what = nullptr;
   const char* instead = nullptr;
@@ -40,8 +40,8 @@ constexpr Pattern kPatterns[] = {
      {"?mul", "pow", "mul", "add", "mul", "tanh", "add", "mul"}},
 };
 
-// Kernels of the pattern that pass over the whole tensor (or half of it): no fused kernel is faster
-// than the shortest of them. Sums, maxima and what is computed from them are small.
+// True: the kernel passes over the whole tensor (or half of it), so no fused kernel is faster than
+// the shortest of these. Sums, maxima and what is computed from them are small.
 bool is_full_pass(std::string_view op) {
   return op == "mul" || op == "div" || op == "sub" || op == "pow" || op == "square" ||
          op == "exp" || op == "tanh" || op == "neg" || op == "copy";
@@ -145,7 +145,7 @@ std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
           casts = casts || is_cast_node(entries[i].op);
           if (is_full_pass(entries[i].op) && (least < 0 || dur_ns < least)) least = dur_ns;
         }
-        // Between casts the passes are over wider types than the fused kernel reads and writes.
+        // Between casts, the types are wider than those that the fused kernel reads and writes.
         if (casts) least /= 2;
         const std::int64_t waits = launch_waits_within(facts, entries[taken.front()].work->start_ns,
                                                        entries[taken.back()].work->end_ns);
@@ -179,7 +179,7 @@ std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
   return UnfusedNorm{found, runs, gpu_ns, saved_ns, waits_ns, std::move(ranked)};
 }
 
-// Names the kinds with a tenth of what is at stake: one of them alone would not save all of it.
+// Names each kind with at least a tenth of the time at stake: one alone would not save all.
 void tell_first_screen(const Facts& facts, const UnfusedNorm& measured, Finding& finding) {
   std::string action = "Use ";
   const std::size_t steps = facts.selection.steady.size();

@@ -73,7 +73,7 @@ std::map<std::uint32_t, std::vector<Call>> numbered_calls(const Facts& facts) {
   return by_thread;
 }
 
-// An operator that makes nodes moves the number on; one that makes none leaves it to the next.
+// An operator that makes nodes advances the number; one that makes none leaves it to the next.
 std::size_t find_uses(std::vector<Call>& calls, const std::unordered_set<std::int64_t>& ran) {
   constexpr std::int64_t kMostNodes = 4096;  // of one call; more is a gap in the recording
   std::size_t used = 0;
@@ -143,7 +143,7 @@ std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
   std::unordered_set<std::uint32_t> unused;
   std::size_t such_steps = 0;
   for (const auto& [index, step] : steps) {
-    // Without a backward pass of its own a step may be one of several whose gradients come later.
+    // A step without its own backward pass may be one of several whose gradients come later.
     if (step.used.empty() || step.unused.size() < kFewestCalls) continue;
     if (such_steps++ == 0) found.equal = longest_equal(trace, step);
     if (found.equal * 5 < step.used.size() * 3)

@@ -99,7 +99,7 @@ class Reader {
     return false;
   }
 
-  // The engine runs the youngest node that is ready: in a pass the numbers fall.
+  // The engine runs the newest node that is ready, so numbers fall within a pass.
   void add_node(StepUse& step, SliceId node) {
     const std::uint32_t thread = raw(trace_.slices().track[raw(node)]);
     auto& passes = step.passes[thread];

@@ -1,4 +1,4 @@
-// Of the result of a product a small part is read: select and slice cut it, and nothing else reads it.
+// Only a small part of a product's result is read: select and slice cut it, nothing else reads it.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -39,7 +39,7 @@ std::optional<Sizes> result_shape(std::string_view op, const TensorArguments& in
   return shape;
 }
 
-// Does it give all elements on, one by one? Then what is read of its result is what counts.
+// True: the operator passes on all elements one by one, so what is read of its result counts.
 bool passes_on(std::string_view op) {
   return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous" ||
          op == "aten::clone" || op == "aten::detach" || op == "aten::copy_";
@@ -79,8 +79,8 @@ struct UnusedRows {
   double read = 0;                   // of its elements
 };
 
-// What is read of the result of the product at `at`, until the same product comes again; none: all of
-// it, or it is not known. Also the operators that passed it on.
+// How much of the result of the product at `at` is read until the same product runs again, and the
+// operators that passed it on. Nothing: all of it is read, or it is not known.
 struct Read {
   double part = 0;
   std::vector<SliceId> passed_on;
@@ -115,7 +115,7 @@ std::optional<Read> read_after(const Trace& trace, const CallSequence& calls, st
       }
     }
   }
-  // What only leaves the step, as a view or a copy, may be read later in other ways.
+  // A part that only leaves the step, as a view or a copy, may be read later in other ways.
   if (!is_taken || read.part > kMostRead) return std::nullopt;
   return read;
 }
@@ -145,7 +145,7 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
       found.read = after->part;
     }
   if (found.calls.empty()) return std::nullopt;
-  // Without the rows that nobody reads, as much less as they are of the result.
+  // Without the unread rows, the cost falls by their share of the result.
   const double unread = found.unread_ns > 0 ? 1 - read / found.unread_ns : 0;
   found.cost_ns =
       static_cast<std::int64_t>(unread * static_cast<double>(cost_of_calls(facts, found.calls)));

@@ -24,7 +24,7 @@ Measurement<WaveTail> measure_wave_tail(const Facts& facts) {
   std::optional<analysis::LaunchShape> longest_shape;
   bool has_shape = false, has_matrix = false;
   for (const KernelCall& kernel : kernels.kernels) {
-    // Only kernels with few, long blocks run in waves; element-wise ones flow.
+    // Only kernels with few, long blocks run in waves; elementwise blocks start one after another.
     if (!kernel.is_gemm() && !kernel.is_convolution() && !kernel.is_attention()) continue;
     if (kernel.call && kernel.call->kernel != kernel.slice) continue;
     const auto shape = kernels.shape(*facts.trace, kernel);

@@ -1,10 +1,10 @@
 // The DataLoader's worker processes are stopped and started again, as at the end of an epoch.
 //
-// How it shows (torch 2.13, looked at with stacks): the last __next__ of an epoch finds no batch
-// and shuts the workers down; then the new iterator starts workers, outside of any range; then the
-// first
-// __next__ waits for them. So two waits for a batch follow each other with a pause and no work in
-// between, but for the few operators that draw the workers' seed and the order of the samples.
+// What a trace shows (torch 2.13, recorded with stacks): the last __next__ of an epoch finds no batch
+// and stops the workers. Then the new iterator starts workers, outside of any range, and its first
+// __next__ waits for them. So two waits for a batch follow each other with a pause in between. In
+// the pause there is no work but the few operators that draw the workers' seed and the order of the
+// samples.
 #include <algorithm>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// zero_grad writes zeros, and the backward pass adds to them, where None would cost neither.
+// zero_grad writes zeros and the backward pass adds to them; with None neither would be needed.
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -30,7 +30,7 @@ Measurement<ZeroGradFills> measure_zero_grad_fills(const Facts& facts) {
                                      "model.zero_grad() has none)"})
                                : Quiet{};
   if (work.works.empty()) return Quiet{};
-  // A gradient that exists is added to; one that is None becomes the new one.
+  // Autograd adds to a gradient that exists; if it is None, the new gradient takes its place.
   std::vector<const DeviceWork*> adds;
   for (const DeviceWork* each : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(each->slice)];

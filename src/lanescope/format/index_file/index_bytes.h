@@ -19,8 +19,8 @@ struct IndexFileState {
 struct IndexFile {
   IndexBytes bytes;
   IndexFileState state;
-  // It belongs to this user, and nobody else may write it. Only then it is mapped: somebody who can
-  // write a mapped file could change it after it was checked. Else the bytes are a copy.
+  // The file belongs to this user, and nobody else may write it. Only then it is mapped; else the
+  // bytes are a copy. Whoever may write a mapped file could change it after it was checked.
   bool is_ours = false;
 };
 

@@ -26,9 +26,9 @@ class IndexCache {
   // Where the automatic index of a trace belongs: by the absolute path of the trace.
   std::filesystem::path index_of(const std::filesystem::path& trace) const;
 
-  // Whether exactly this file, in this state, was checked by this build since the machine started.
-  // Only files that are ours count. Power loss and offline changes end with a start. `layer`: who
-  // checked what it keeps in the index, with its build; empty: the columns.
+  // Whether this build checked exactly this file, in this state, since the machine started (a power
+  // loss or a change of the disk elsewhere comes with a new start). Only for files that are ours.
+  // `layer`: whose part of the index was checked, with its build; empty: the columns.
   bool was_checked(const std::filesystem::path& index, const IndexFile& file,
                    std::string_view layer = {}) const;
   // `note`: what the layer found out about it.

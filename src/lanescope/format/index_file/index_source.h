@@ -10,8 +10,9 @@ namespace lanescope::format {
 
 // Size, time of the last change, and a hash of 160 KB at most: the first and the last 64 KB, and
 // eight blocks of 4 KB between. So a change in place that keeps size and time is noticed only in
-// those. Nothing: no regular file, or a lanescope recording that its program has not finished, which may
-// grow without a change of its time, or one with hardware counters in another file. kIo: it cannot be read. Cost: ten small reads.
+// those. Nothing: no regular file; an unfinished recording, which may grow without a change of its
+// time; or a recording with hardware counters in another file. kIo: it cannot be read. Cost: ten
+// small reads.
 Result<std::optional<IndexSource>> describe_source(const std::filesystem::path& path);
 
 }  // namespace lanescope::format

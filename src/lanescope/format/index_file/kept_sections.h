@@ -1,6 +1,6 @@
 // Sections that a layer above made of a trace and keeps in its index, after the columns: the lanes
-// of the viewer. They are written and found again byte by byte; what they mean is checked by who
-// made them.
+// of the viewer. The index file returns the same bytes that it was given; the layer checks what
+// they mean.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,10 +25,10 @@ struct KeptSection {
 // At most this many; more are damage.
 inline constexpr std::size_t kMostKeptSections = 64;
 
-// What an index has beside the columns of its trace.
+// What an index has besides the columns of its trace.
 struct KeptSections {
-  // Who asks, with a number that changes when what it keeps would: "view 1f2e3d4c". Names of its
-  // sections begin with its first word.
+  // The layer, and the version of what it keeps: "view 1f2e3d4c". Names of its sections begin with
+  // its first word.
   std::string layer;
   std::vector<KeptSection> sections;  // empty: the trace was read, or its index has none
   std::shared_ptr<const void> owner;  // of the rows

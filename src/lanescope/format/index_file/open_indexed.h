@@ -22,12 +22,12 @@ enum class IndexUse : std::uint8_t {
 
 struct IndexOptions {
   IndexUse use = IndexUse::kAutomatic;
-  // Where automatic indexes lie, and what was checked is known. Nothing: none is written except to
-  // replace one, and each is checked each time.
+  // Where automatic indexes lie, and where it is remembered which were checked. Nothing: an index
+  // is written only to replace one, and each is checked each time.
   std::optional<IndexCache> cache;
-  // Of text, unpacked: a smaller trace is read so fast that an index does not pay.
+  // Bytes of unpacked text. A smaller trace is read so fast that an index does not pay.
   std::uint64_t write_from_bytes = 256'000'000;
-  // Of all automatic indexes together; the oldest ones go. A larger one is not written.
+  // Most bytes of all automatic indexes; the oldest ones go. A larger one is not written.
   std::uint64_t most_cache_bytes = 4'000'000'000;
 };
 
@@ -38,13 +38,13 @@ Result<IndexOptions> index_options_from_environment();
 // TRACE.lanescope, next to the trace.
 std::filesystem::path index_path_of(const std::filesystem::path& trace);
 
-// The trace of its index: the one next to it, else the one in the cache. Nothing: there is none
-// that fits the file as it is now and holds what it promises.
+// Opens the trace from its index: the one next to it, else the one in the cache. Nothing: there is
+// no index, or it does not fit the file as it is now, or it is damaged.
 std::optional<Trace> open_by_index(const std::filesystem::path& path, const IndexOptions& options);
 
-// read_trace(), by an index where possible. The Trace is the same, and so are the errors: an index
-// that cannot be used or written is no error. Unfinished recordings, folders, pipes, and reads with
-// limits of their own are always read. Any thread. `kept`: its layer is given, all else is filled in.
+// As read_trace(), but from an index where possible, with the same Trace and errors. An index that
+// cannot be used or written is no error. Unfinished recordings, pipes, and reads with limits of
+// their own are always read. Any thread. `kept`: the caller sets its layer.
 Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions& options,
                            const IndexOptions& index, KeptSections* kept = nullptr);
 // With index_options_from_environment(), and `at_most` that use: commands that read the many traces
@@ -52,17 +52,17 @@ Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions&
 Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions& options = {},
                            IndexUse at_most = IndexUse::kAutomatic);
 
-// Writes the index of a trace once more, with what a layer above keeps in it: where one lies that
-// fits the file, else where open_indexed() would write one. `kept`: as open_indexed() filled it in,
-// with sections. False: nothing was written, because there is no such place, or because the file has
-// changed since. Cost: write_index()'s.
+// Writes the index of a trace again, with the sections of a layer in it. It replaces the index that
+// fits the file; without one, it goes where open_indexed() would write it. `kept`: as
+// open_indexed() filled it in, plus the sections. False: nothing was written, because there is no
+// place for it, or because the file has changed since. Cost: as write_index().
 bool keep_in_index(const std::filesystem::path& path, const Trace& trace, const KeptSections& kept,
                    const IndexOptions& options);
 
-// Makes the sections that a layer above keeps; its layer is named.
+// Makes the sections of one layer. The caller has set KeptSections::layer.
 using MakeKept = std::function<KeptSections(const Trace&)>;
 
-// Reads the trace and writes its index, whatever its size; with `into`, there, else next to it.
+// Reads the trace and writes its index, whatever its size: to `into`, else next to the trace.
 struct MadeIndex {
   std::filesystem::path path;
   std::uint64_t bytes = 0, trace_bytes = 0, slices = 0;

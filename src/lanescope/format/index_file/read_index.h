@@ -33,7 +33,7 @@ bool is_index(std::string_view head);
 // another version, build or kind of machine. kInvalidArgument: not of `source`. The messages name
 // what was found. Cost: kHeader: the small tables (tracks, processes, shapes of arguments); kAll:
 // one pass over all bytes, two over names and arguments. Memory: kAll takes 1 bit a text. `kept`:
-// gets what follows the columns, where it lies; its meaning is not checked.
+// gets views of the sections after the columns; their meaning is not checked.
 Result<Trace> read_index(const IndexBytes& index, const IndexSource& source, IndexCheck check,
                          std::vector<KeptSection>* kept = nullptr);
 // For any source.

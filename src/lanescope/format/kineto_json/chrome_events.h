@@ -1,6 +1,6 @@
 // What only Chrome's trace format has: slices in two halves (B and E, b and e), arrows in two
-// halves or more (s, t, f), and places that are a pid and a tid and do not say whether a thread or
-// a stream. Joins them into whole slices and arrows on typed tracks.
+// halves or more (s, t, f), and places given as a pid and a tid, which do not say whether they mean
+// a thread or a stream. Joins them into whole slices and arrows on typed tracks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,8 +19,8 @@ class ChromeEvents {
 
   // The thread, or for device rows the stream, with that pid and tid; made on first use.
   TrackId track(const Scalar& pid, const Scalar& tid, bool on_stream);
-  // Where an arrow's end points, or an E ends: the stream with that pid and tid
-  // if there is one, now or later, else the thread.
+  // The place of an arrow's end, or of an E: the stream with that pid and tid if there is one, now
+  // or later; else the thread.
   TrackId point_track(const Scalar& pid, const Scalar& tid);
 
   // Each is one event of the file, in its order.
@@ -40,7 +40,7 @@ class ChromeEvents {
   void expect_flows(std::size_t count) { flow_points_.reserve(count); }
   std::size_t flow_count() const { return flow_points_.size(); }
 
-  // They name the thread and the stream with that pid and tid, met before or after.
+  // They name the thread and the stream with that pid and tid, met before or later.
   void set_thread_name(const Scalar& pid, const Scalar& tid, StringId name);
   void set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index);
 

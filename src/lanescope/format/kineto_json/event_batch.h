@@ -13,20 +13,20 @@
 
 namespace lanescope::format {
 
-// Filled by one thread, added by another one. About 100 bytes an event and 4 a word of arguments;
-// kept from piece to piece.
+// One thread fills it, another one adds it. Memory: about 100 bytes an event and 4 a word of
+// arguments; it is used again for the next piece.
 class EventBatch {
  public:
   static constexpr std::uint32_t kNoShape = 0xffffffff;
 
-  // The events' texts are in `texts`, which outlives the batch until it was added.
+  // The events' texts are in `texts`, which must live until the batch has been added.
   void start(const TraceBuilder& texts);
   // `words`: values of arguments, without their shape. The event's JSON is `size` bytes at `begin`.
   void add(const EventFields& event, IssueBits notes, std::uint32_t shape,
            std::span<const std::uint32_t> words, std::uint32_t begin, std::uint32_t size);
-  // The arguments of an event have a shape that none had before in `texts`.
+  // Call it when the arguments of an event have a shape that is new in `texts`.
   void learn_shape(const ArgsView& args);
-  // After the last event; those that were given up may have left texts, too.
+  // Call it after the last event. It also takes the texts of events that were given up.
   void end();
 
  private:

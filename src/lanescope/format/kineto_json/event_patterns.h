@@ -1,11 +1,11 @@
 // Patterns of events from one writer: the text between their values, which repeats byte for byte.
 //
-// Problem: nine tenths of a trace are keys, quotes, blanks and commas that the event before had,
-// too. Idea: a tree whose edges are pieces of text. An edge from the root is the text from an
-// event's `{` to its first value; the next edges are the texts between two values; the last edge is
-// the text up to the event's `}`. The reader compares whole pieces and parses only values. Example:
-// {"ph":"X","ts":5,"args":{"a":1}} is the pieces `{"ph":"X","ts":`, `,"args":{"a":` and `}}`. Phase
-// and category count as text, not as values.
+// Problem: nine tenths of a trace are keys, quotes, blanks and commas that are the same as in the
+// event before. Idea: a tree whose edges are pieces of text. An edge from the root is the text from
+// an event's `{` to its first value; the next edges are the texts between two values; the last edge
+// is the text up to the event's `}`. The reader compares whole pieces and parses only values.
+// Example: {"ph":"X","ts":5,"args":{"a":1}} is the pieces `{"ph":"X","ts":`, `,"args":{"a":` and
+// `}}`. Phase and category count as text, not as values.
 #pragma once
 #include <array>
 #include <bit>
@@ -86,8 +86,8 @@ class EventPatterns {
   // The event that an edge with kEnd completes; the next event probably starts as it did then.
   Pattern& finish(std::uint32_t end);
 
-  // Whether to draft and learn an event that matches no pattern: no, if most of the patterns
-  // learned lately were never used.
+  // Whether to draft and learn an event that matches no pattern. False if most of the patterns that
+  // were learned last were never used.
   bool wants_draft();
   // `event` is the text of the draft's event, `first_token` the number of its `{`, `end_token` that
   // of the token after its `}`.

@@ -27,7 +27,7 @@ class EventReader {
  public:
   // Adds events to the builder's trace.
   EventReader(TraceBuilder& builder, EventSink& sink);
-  // Puts events into batches; `texts` only numbers their texts and shapes.
+  // Puts events into batches; `texts` is used only to number their texts and shapes.
   explicit EventReader(TraceBuilder& texts);
 
   // Where the events of the next read_events() go, for a reader of batches.

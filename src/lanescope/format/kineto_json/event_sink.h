@@ -39,8 +39,8 @@ class EventSink {
   // builder's ArgsBuilder; `text` is the event's JSON, at `offset`.
   void add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
            std::uint64_t offset);
-  // All events will be about `times` as many as those up to now: makes room for them at once, in each
-  // list for at most `most_rows`.
+  // Makes room at once: there will be about `times` as many events as up to now. No list gets room
+  // for more than `most_rows`.
   void expect(double times, double most_rows);
   // Joins what came in halves. Once, after the last event.
   void finish() { chrome_.finish(); }

@@ -4,9 +4,9 @@
 // the text into pieces that each should end after an event and its comma, and goes on as if they
 // did. Threads read the pieces into batches; the caller's thread adds the batches to the trace in
 // the order of the file, so the trace is the same as with one thread. The first piece that ends in
-// another way (damage, the end of the list) ends the guess: all pieces from there on come back, and
-// the caller goes on from the last event of that piece. Cost: what a thread read for nothing, at
-// most kPiecesPerThread pieces for each thread.
+// another way (damage, the end of the list) ends the guess: the caller gets all pieces from there
+// on back, and goes on after the last event of that piece. What threads have read of later pieces
+// is then lost, at most kPiecesPerThread pieces a thread.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -37,7 +37,7 @@ class EventsAhead {
   EventsAhead& operator=(const EventsAhead&) = delete;
   ~EventsAhead();
 
-  // A piece that ended otherwise than guessed. Its events are added.
+  // A piece that did not end as guessed. Its events are already added.
   struct WrongGuess {
     EventReader::Outcome outcome;
     std::size_t size = 0;           // of the piece
@@ -49,12 +49,12 @@ class EventsAhead {
   // Adds all pieces.
   std::optional<WrongGuess> finish();
   bool is_empty() const { return open_.empty(); }
-  // Where the first piece that was not added begins; `otherwise`: there is none.
+  // The offset at which the first piece begins that is not added yet; `otherwise` if there is none.
   std::uint64_t added_until(std::uint64_t otherwise) const {
     return open_.empty() ? otherwise : open_.front()->text.offset;
   }
 
-  // A buffer of a piece that was added, or a new one.
+  // A buffer to fill: that of a piece that has been added, or a new one.
   std::vector<char> spare_buffer();
 
  private:

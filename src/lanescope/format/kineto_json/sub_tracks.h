@@ -1,5 +1,5 @@
-// Further threads for the slices that overlap others of their track without nesting, for programs
-// that drop such slices: Perfetto's importer of JSON does.
+// Further threads for slices that overlap others of their track without nesting. Some programs drop
+// such slices; Perfetto's importer of JSON is one of them.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -10,8 +10,8 @@
 
 namespace lanescope::format {
 
-// A part of the text that another thread reads while the window goes on after it. Its buffer holds
-// all that the window had, and codec::kJsonPadding bytes more.
+// A part of the text that another thread reads while the window moves on. Its buffer holds all the
+// text that the window had, and codec::kJsonPadding bytes more.
 struct TextPiece {
   std::vector<char> buffer;
   std::size_t begin = 0, end = 0;  // what the window had
@@ -43,11 +43,11 @@ class TextWindow {
   bool failed() const { return !status_.has_value(); }
   const Error& error() const { return status_.error(); }
 
-  // Hands out the first `size` bytes of text() and goes on after them, in `spare` (any buffer that
-  // is not in use). Not at_end(): restore() must be able to go back.
+  // Hands out the first `size` bytes of text(). The window goes on after them, in `spare` (any
+  // buffer that is not in use). Not allowed at_end(), because restore() must be able to go back.
   TextPiece detach(std::size_t size, std::vector<char> spare);
-  // Goes back to where the first of `pieces` was handed out: all pieces since then, in order. What
-  // was read since comes again from grow(), in the same windows.
+  // Goes back to where the first of `pieces` was handed out; `pieces` are all since then, in order.
+  // grow() then returns the later text again, in the same windows.
   void restore(std::vector<TextPiece> pieces);
 
  private:

@@ -31,8 +31,8 @@ class EventLog {
     flows_.push_back(mark);
   }
 
-  // Pairs what belongs together and hands everything to the builder. A slice that never ends lasts
-  // to the last event of the trace, and is counted; so is an end without a begin.
+  // Pairs begins with ends and hands everything to the builder. A slice that never ends lasts to
+  // the last event of the trace. Such slices, and ends without a begin, are counted.
   void finish(TrackSlots& slots, TraceBuilder& builder);
   // Of slots, once finished.
   const std::vector<FlowMark>& flows() const { return flows_; }

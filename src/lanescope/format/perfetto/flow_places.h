@@ -24,8 +24,8 @@ struct FlowKind {
   bool operator==(const FlowKind&) const = default;
 };
 
-// An arrow that its slices alone do not tell: its id repeats or is a text, or an end is not where a
-// slice begins.
+// An arrow that must be written in full, because its slices are not enough: its id repeats or is a
+// text, or one of its ends is not where a slice begins.
 struct SpelledFlow {
   std::uint32_t flow = 0;  // of Trace::flows()
   std::uint32_t kind = 0;

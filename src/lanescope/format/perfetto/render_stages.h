@@ -10,8 +10,8 @@
 
 namespace lanescope::format {
 
-// One GpuRenderStageEvent becomes a slice of a stream: the GPU and its queue. Compute work is a
-// "kernel"; the other stages have the category "gpu_render_stage".
+// One GpuRenderStageEvent becomes a slice on a stream; the GPU and its queue are the stream.
+// Compute work is a "kernel"; the other stages have the category "gpu_render_stage".
 void add_render_stage(std::string_view message, std::int64_t ns, const SequenceState& state,
                       TraceBuilder& builder, TrackSlots& slots, EventLog& log);
 

@@ -24,8 +24,8 @@ struct ActivityRowsContext {
 };
 
 // Rows of API calls, device work, waits, events and overhead, arrows from calls to work,
-// annotations on streams, names of devices and streams. Rows of one stream may overlap. An
-// annotation's rows are in the piece in which it ends; those of its backward work are in the last
+// annotations on streams, names of devices and streams. Rows of one stream may overlap. The rows of
+// an annotation are in the piece in which it ends; those of its backward work are in the last
 // piece. Cost: linear in activities, and in the annotations around each launch (64 at most).
 void add_activity_rows(const ActivityRowsContext& context, const SpoolActivities& activities,
                        const ActivityLinks& links);

@@ -18,8 +18,8 @@ bool is_event_wait(std::uint8_t sync_kind);              // of a host thread or 
 // "cudaLaunchKernel"; "cuda runtime call #9999" when the number has no name.
 std::string api_call_name(bool is_driver, std::uint32_t number);
 
-// The demangled name. Names that are not mangled, longer than 2048 bytes (as in the tables), or
-// longer than 32 KiB when demangled stay as they are.
+// The demangled name. A name stays as it is if it is not mangled, longer than 2048 bytes (as in the
+// tables), or longer than 32 KiB when demangled.
 std::string kernel_name(std::string_view mangled);
 
 }  // namespace lanescope::format

@@ -1,9 +1,9 @@
 // The clock of a GPU's counters, turned into times of the trace.
 //
 // Samples carry CUPTI's time, which the sampler reads now and then together with the recorder's
-// clock (anchors). Of the anchors of a second the one with the smallest distance counts, because an
-// interrupted reading makes it larger. Where kernels were recorded, their begins are where "SM
-// active" rises: the median distance between the two corrects what remains. Cost: one pass each.
+// clock (anchors). In each second the anchor with the smallest distance between the two clocks
+// counts, because an interruption makes it larger. Where kernels were recorded, "SM active" rises
+// when they begin: the median distance between the two corrects the rest. Cost: one pass each.
 #pragma once
 #include <cstdint>
 #include <functional>

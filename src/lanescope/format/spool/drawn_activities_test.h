@@ -1,4 +1,4 @@
-// A drawn recording with device activities, and what tests ask of the trace that is read of it.
+// A drawn recording with device activities, and what tests ask of the trace that is read from it.
 #pragma once
 #include <gtest/gtest.h>
 

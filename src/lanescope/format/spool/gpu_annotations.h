@@ -34,7 +34,7 @@ struct GpuAnnotation {
 // O(1) per addition. Memory: 100 bytes per open row.
 class GpuAnnotations {
  public:
-  // When more rows of backward work wait for the end, the older half counts as complete.
+  // If more rows of backward work than this wait for the end, the older half counts as complete.
   static constexpr std::size_t kMostBackwardRows = 200'000;
 
   void add(const AnnotationRef& annotation, std::uint32_t stream, AnnotationWork work,
@@ -43,9 +43,9 @@ class GpuAnnotations {
   // op of the backward op that launched it. Each annotation counts once.
   void add_work(std::span<const AnnotationRef> enclosing, std::span<const AnnotationRef> forward,
                 std::uint32_t stream, std::int64_t start_ns, std::int64_t end_ns);
-  // Takes the rows of annotations that ended at or before `time_ns`, by annotation and stream: no
-  // later launch can belong to them. Backward work can come at any time after its annotation, so
-  // its rows wait for take_all().
+  // Takes the rows of annotations that ended at or before `time_ns`, sorted by annotation and
+  // stream. No later launch can belong to them. Backward work can come at any time after its
+  // annotation, so its rows wait for take_all().
   std::vector<GpuAnnotation> take_ended(std::int64_t time_ns);
   std::vector<GpuAnnotation> take_all();
 

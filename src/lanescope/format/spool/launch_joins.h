@@ -27,9 +27,9 @@ struct SpoolRange {
   bool in_piece = true;        // began in the current piece, not before
 };
 
-// A moment on a thread, and the ranges open there, as indexes; kNoIndex: none. The last one to
-// start among the operators (without an operator, among the annotations: an annotation inside an
-// operator launches nothing), among the collectives, and among the backward ops.
+// A moment on a thread, and the ranges that are open then, as indexes; kNoIndex: none. Each is the
+// last to start of its kind: operators (if there is none, annotations; an annotation inside an
+// operator launches nothing), collectives, backward ops.
 struct OpenRanges {
   TrackId track = kNone<TrackId>;
   std::int64_t time_ns = 0;
@@ -37,7 +37,7 @@ struct OpenRanges {
   // Of `annotations`, innermost first.
   std::uint32_t annotations_first = 0, annotations_count = 0;
 };
-// Of more annotations around one moment, only the innermost ones count.
+// If more annotations are open at one moment, only the innermost ones count.
 inline constexpr std::uint32_t kMaxOpenAnnotations = 64;
 
 // Fills in all but track and time; appends to `annotations`. Ranges may overlap in any way. O(n log

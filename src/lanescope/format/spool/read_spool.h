@@ -38,9 +38,9 @@ bool is_spool(std::string_view first_bytes);
 Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options = {});
 Result<Trace> read_spool_bytes(std::string_view bytes, const ReadSpoolOptions& options = {});
 
-// Memory of reading in pieces: about 60 MB for 100,000 rows a piece, and the recording's texts
-// (64 MiB at most), however long it is; 16 to 40 bytes more a range that ended in another chunk
-// or by another thread.
+// Memory of reading in pieces: about 60 MB for 100,000 rows a piece, and the texts of the recording
+// (64 MiB at most), however long the recording is. A range that ended in another chunk, or by
+// another thread, takes 16 to 40 bytes more.
 inline constexpr std::uint64_t kRowsPerPiece = 100'000;
 // Pieces come in order of time, the `number`-th of `count`, from 1. Together they have the rows of
 // read_spool(), each once. An event is in the piece in which it begins, device work in the piece of

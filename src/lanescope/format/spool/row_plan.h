@@ -12,8 +12,8 @@
 
 namespace lanescope::format {
 
-// The state of numbering events, in the order of threads and their chunks, and what waits for the
-// thread's next range.
+// The state while events are numbered, in the order of threads and their chunks, and what waits for
+// the thread's next range.
 struct RowNumbers {
   std::int64_t external_id = 0, ev_idx = 0, memory = 0, python_id = 0;
   // The engine's wrapper of a backward node gets the node's numbers.

@@ -1,9 +1,9 @@
 // Samples of a thread's Python stack become slices of a track of its own.
 //
-// A slice is a frame that was on the stack in samples one after another, with the same callers. It
-// is no call: two calls with a sample in each and none between them are one slice, and a call
-// without a sample has none. So the slices have a category of their own, "python_sample", which no
-// analysis takes for calls. Arguments: docs/formats/spool.md.
+// A slice is a frame that was on the stack in a run of samples, with the same callers. It is not a
+// call: two calls in neighbouring samples are one slice, and a call without a sample has none. So
+// the slices have a category of their own, "python_sample", which no analysis takes for calls.
+// Arguments: docs/formats/spool.md.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -20,14 +20,14 @@ struct SampleFrame {
   std::uint32_t line = 0;
 };
 
-// Equal samples, one after another. Times are nanoseconds.
+// A run of equal samples. Times are nanoseconds.
 struct SampleRun {
   std::int64_t first_ns = 0, last_ns = 0;
   std::int64_t period_ns = 0;  // mean distance of samples
   std::int64_t samples = 0, on_cpu = 0;
   bool cpu_known = false;
-  // Of `samples`: in which the thread held the interpreter's lock while others waited for it, and in
-  // which it collected garbage.
+  // How many of `samples` found that the thread held the interpreter's lock while others waited for
+  // it, and how many found it collecting garbage.
   std::int64_t others_waited = 0, collecting = 0;
   std::span<const SampleFrame> frames;  // outermost first
 };

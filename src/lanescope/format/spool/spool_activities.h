@@ -43,7 +43,7 @@ struct SpoolActivities {
 class ActivityDecoder {
  public:
   explicit ActivityDecoder(ImportStats* stats) : stats_(stats) {}
-  // `records`: about how many will come.
+  // `records`: about how many there will be.
   void expect(std::size_t records) { out_.records.reserve(records); }
   void add_chunk(std::span<const spool::Record> records, std::uint64_t offset);
   SpoolActivities take() { return std::move(out_); }

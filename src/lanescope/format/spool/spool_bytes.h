@@ -11,7 +11,7 @@
 
 namespace lanescope::format {
 
-// Reads a file and never maps it, because its writer may cut it meanwhile. Any thread.
+// Reads a file and never maps it, because its writer may shorten it meanwhile. Any thread.
 class SpoolBytes {
  public:
   virtual ~SpoolBytes() = default;

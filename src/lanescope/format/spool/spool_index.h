@@ -80,8 +80,8 @@ class ChunkBuffer {
       std::make_unique_for_overwrite<std::byte[]>(spool::kChunkBytes);
 };
 
-// Reads the payload of a chunk or small chunk into `buffer` (kChunkBytes), checks its checksum and
-// counts damage. Without `stats` it does neither: that was done before. Returns the records.
+// Reads the payload of a chunk or small chunk into `buffer` (kChunkBytes). Returns the records.
+// With `stats`, also checks the checksum and counts damage; without, that was done before.
 std::span<const spool::Record> read_records(const SpoolBytes& bytes, const SpoolChunk& chunk,
                                             std::span<std::byte> buffer, ImportStats* stats);
 

@@ -1,4 +1,4 @@
-// Finds the annotations whose work device work is, for their rows on streams: those around its
+// Finds the annotations to which device work belongs, for their rows on streams: those around its
 // launch, and for the work of a backward op those around its forward op.
 // docs/decisions/gpu_annotations.md.
 #pragma once

@@ -5,7 +5,7 @@
 namespace lanescope::format {
 
 // A list of numbers a tensor (docs/decisions/tensor_identities.md). Only prof._memory_profile()
-// reads it, in the process that recorded. So a JSON file does not have it; and its name is ours, so
+// reads it, in the process that recorded. So JSON files do not have it. Its name is our own, so
 // that no argument of another program is lost.
 inline constexpr std::string_view kTensorIdentities = "lanescope tensors";
 

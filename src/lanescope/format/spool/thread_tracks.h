@@ -1,4 +1,4 @@
-// The tracks of a recording's threads: each appears, with its name, with its first event.
+// The tracks of a recording's threads. Each is made, with its name, at its first event.
 #pragma once
 #include <fmt/format.h>
 

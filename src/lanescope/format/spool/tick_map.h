@@ -1,11 +1,11 @@
 // Converts the recorder's ticks to nanoseconds.
 //
 // Problem: the rate of the counter is known only roughly, and drifts against the monotonic clock.
-// Idea: the recorder sometimes reads both clocks at once (anchors). Between two anchors, time is
-// a straight line, so every anchor is exact and time never runs backwards. Outside, the line
-// through the outermost anchors goes on. Error: at most half the width of the anchors' reading
-// (tens of ns), plus the drift of the rate in between; while a window is open, anchors are at
-// most a second apart.
+// Idea: the recorder sometimes reads both clocks at once (anchors). Between two anchors, time is a
+// straight line, so every anchor is exact and time never runs backwards. Before the first anchor
+// and after the last one, the nearest line goes on. Error: at most half the width of the anchors'
+// reading (tens of ns), plus the drift of the rate in between; while a window is open, anchors are
+// at most a second apart.
 #pragma once
 #include <cstdint>
 #include <optional>
