@@ -1,4 +1,4 @@
-// `lanescope merge`: one trace out of the traces of a job's ranks, clocks aligned.
+// `lanescope merge`: merges the traces of a job's ranks into one, with clocks aligned.
 #include <fmt/format.h>
 
 #include <memory>
@@ -68,7 +68,7 @@ int run_merge(const MergeFlags& flags, Output& output) {
 
 void add_merge_command(CommandLine& line) {
   Command command =
-      line.command("merge", "one trace out of the traces of a job's ranks, clocks aligned");
+      line.command("merge", "merge the traces of a job's ranks into one, with clocks aligned");
   const auto flags = std::make_shared<MergeFlags>();
   command.arguments("PATHS", &flags->paths,
                     "a folder with the traces of a job's ranks, a pattern in quotes, or the files");

@@ -201,7 +201,7 @@ Examples:
   lanescope ranks check traces/ --budget job.toml             for CI
   lanescope ranks hang /tmp/dumps                             which rank stopped, which collective differs
 
-What the numbers mean: docs/definitions/ranks.md. A file that cannot be read is named, and the others count.
+What the numbers mean: docs/definitions/ranks.md. A file that cannot be read is named; the others still count.
 )");
   command.runs([flags](Output& output) -> int { return run_ranks(*flags, output); });
 }

@@ -27,8 +27,8 @@ void add_roofline_command(CommandLine& line) {
   lanescope roofline trace.json.gz --step 12 --rows 50
   lanescope roofline trace.json.gz --json | python3 -m json.tool
 
-The trace needs input shapes: record with record_shapes=True. A trace with hardware lanes (record --hardware) has columns
-more: what the GPU's counters measured, next to the model from shapes. The numbers are defined in
+The trace needs input shapes: record with record_shapes=True. For a trace with hardware lanes (record --hardware), more
+columns show what the GPU's counters measured, next to the model from shapes. The numbers are defined in
 docs/definitions/kernels.md#roofline and docs/definitions/hardware.md#use-of-an-operator.
 )",
              roofline_text, roofline_json});

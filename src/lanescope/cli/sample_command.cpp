@@ -199,7 +199,7 @@ void add_sample_command(CommandLine& line) {
   command.number_flag("--seconds", &flags->seconds, 1, 86'400,
                       "how long (default 10); Ctrl-C ends it earlier");
   command.number_flag("--rate", &flags->rate, 1, sample::kMostSamplesPerSecond,
-                      "samples a second, in the mean (default 1000)");
+                      "samples a second, on average (default 1000)");
   command.switch_flag("--native", &flags->native,
                       "also native functions, and threads and programs without Python");
   command.text_flag("-o,--out", &flags->trace, "FILE",

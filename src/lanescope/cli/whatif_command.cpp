@@ -140,7 +140,7 @@ void add_whatif_command(CommandLine& line) {
   workers 8 [from 2]    so many DataLoader workers
   batch 2x              a step does twice the work (rough)
 
-NAME is a whole name; when no event has that name, all that contain it are meant.
+NAME is a whole name. If no event has it, it means all events whose name contains it.
 
 Examples:
   lanescope whatif trace.json.gz                             the usual changes, best first
