@@ -3,6 +3,7 @@
 // that program's memory alone.
 #include <malloc.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -13,12 +14,32 @@ namespace {
 
 using lanescope::SpillMemory;
 
+// As with malloc, a block that is given or taken back leaves errno as it was.
+class KeptErrno {
+ public:
+  KeptErrno() : kept_(errno) {}
+  ~KeptErrno() { errno = kept_; }
+  KeptErrno(const KeptErrno&) = delete;
+  KeptErrno& operator=(const KeptErrno&) = delete;
+
+ private:
+  int kept_;
+};
+
+void* from_spill_memory(std::size_t bytes) {
+  const KeptErrno kept;
+  return SpillMemory::of_process().allocate(bytes);
+}
+
 void* from_malloc(std::size_t bytes) {
   void* const block = std::malloc(bytes == 0 ? 1 : bytes);
   // What malloc gives is a little more than what was asked for.
   if (block && bytes >= SpillMemory::kLeastSpilled / 2)
-    if (const std::size_t given = ::malloc_usable_size(block); given >= SpillMemory::kLeastSpilled)
+    if (const std::size_t given = ::malloc_usable_size(block);
+        given >= SpillMemory::kLeastSpilled) {
+      const KeptErrno kept;
       SpillMemory::of_process().count_malloc(given);
+    }
   return block;
 }
 
@@ -31,7 +52,7 @@ bool begins_a_page(const void* block) {
 
 void* operator new(std::size_t bytes) {
   if (bytes >= SpillMemory::kLeastSpilled)
-    if (void* const block = SpillMemory::of_process().allocate(bytes)) return block;
+    if (void* const block = from_spill_memory(bytes)) return block;
   for (;;) {
     if (void* const block = from_malloc(bytes)) return block;
     const std::new_handler handler = std::get_new_handler();
@@ -42,6 +63,7 @@ void* operator new(std::size_t bytes) {
 
 void operator delete(void* block) noexcept {
   if (!block) return;
+  const KeptErrno kept;
   // Before it is made there is no block to give back. It frees small ones while it is being made.
   if (SpillMemory* const spill = SpillMemory::of_process_if_made()) {
     if (begins_a_page(block) && spill->release(block)) return;
