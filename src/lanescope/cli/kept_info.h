@@ -1,4 +1,4 @@
-// What `lanescope info` says of a trace. Where the trace has an index, it is remembered beside it, so
+// What `lanescope info` says of a trace. Where the trace has an index, it is remembered with it, so
 // that the next one need not walk all events.
 #pragma once
 #include <optional>

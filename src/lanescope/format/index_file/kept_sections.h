@@ -38,7 +38,7 @@ struct KeptSections {
   bool was_checked = false;
   std::function<void()> remember_checked = [] {};
   // What the layer said of exactly these bytes before, with remember_note(); empty: nothing. It is
-  // for answers that follow from all columns, and lies beside the index in the user's cache.
+  // for answers that follow from all columns, and lies next to the index in the user's cache.
   std::string note;
   std::function<void(std::string_view)> remember_note = [](std::string_view) {};
 };
