@@ -8,6 +8,7 @@ namespace lanescope::explain::rules {
 
 namespace {
 
+// Where the advice of each row is documented.
 constexpr char kIndexing[] = "https://docs.pytorch.org/docs/stable/tensor_view.html";
 constexpr char kLinalg[] = "https://docs.pytorch.org/docs/stable/linalg.html";
 constexpr char kCdist[] = "https://docs.pytorch.org/docs/stable/generated/torch.cdist.html";
@@ -27,6 +28,17 @@ constexpr char kAttention[] =
     "torch.nn.functional.scaled_dot_product_attention.html";
 constexpr char kCufft[] = "https://docs.nvidia.com/cuda/cufft/index.html#accuracy-and-performance";
 constexpr char kPinned[] = "https://docs.pytorch.org/docs/stable/data.html#memory-pinning";
+constexpr char kDeterministic[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html";
+constexpr char kSparse[] = "https://docs.pytorch.org/docs/stable/sparse.html";
+constexpr char kConv2d[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html";
+constexpr char kCosine[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html";
+constexpr char kBackends[] = "https://docs.pytorch.org/docs/stable/backends.html";
+constexpr char kOptimizers[] = "https://docs.pytorch.org/docs/stable/optim.html";
+constexpr char kRepeats[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html";
 
 constexpr char kCells[] = "does one time step; a Python loop calls it for each";
 constexpr char kWholeLstm[] =
@@ -76,8 +88,6 @@ constexpr char kNotDeterministic[] =
 constexpr char kNotDeterministicMore[] =
     "without torch.use_deterministic_algorithms(True) index_add adds in parallel; sums may then "
     "differ in their last digits from run to run";
-constexpr char kDeterministic[] =
-    "https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html";
 
 constexpr char kAcrossRows[] = "reads along a dimension whose elements lie far apart in memory";
 constexpr char kThatDimensionLast[] =
@@ -86,16 +96,6 @@ constexpr char kThatDimensionLastMore[] =
     "each element is in another cache line or sector; store the tensor with the dimension last "
     "that "
     "the operator goes along, or choose the other dimension where the model allows it";
-
-constexpr char kSparse[] = "https://docs.pytorch.org/docs/stable/sparse.html";
-constexpr char kConv2d[] =
-    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html";
-constexpr char kCosine[] =
-    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html";
-constexpr char kBackends[] = "https://docs.pytorch.org/docs/stable/backends.html";
-constexpr char kOptimizers[] = "https://docs.pytorch.org/docs/stable/optim.html";
-constexpr char kRepeats[] =
-    "https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html";
 
 constexpr std::array kAdvice = {
     OperatorAdvice{"aten::_fft_c2c", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
