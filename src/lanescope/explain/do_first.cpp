@@ -4,7 +4,6 @@
 #include <map>
 #include <string>
 
-#include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"
@@ -64,22 +63,8 @@ void put_causes_before_launches(const Explanation& explanation, std::vector<std:
   }
 }
 
-// Do owners that launch work hold three tenths of the step? Where they do not, as where the CPU communicates or reads
-// files, launching faster is no cure. Unknown owners may be launching.
-bool is_of_launching(const Facts& facts) {
-  const Owners* owners = step_owners(facts);
-  if (!owners) return true;
-  std::int64_t launching_ns = 0, known_ns = 0;
-  for (const Owner& owner : owners->owners) {
-    known_ns += owner.total_ns;
-    if (mechanism_of(owner) == Mechanism::kLaunching) launching_ns += owner.total_ns;
-  }
-  return (launching_ns + owners->total_ns - known_ns) * 10 >= owners->total_ns * 3;
-}
-
 // Findings that may be acted on, in their order, the bound at the place that its stake gives it.
-std::vector<std::size_t> candidates_of(const Facts& facts, const Explanation& explanation,
-                                       bool has_start_of_program) {
+std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_start_of_program) {
   const std::vector<Finding>& findings = explanation.findings;
   std::vector<std::size_t> found;
   std::int64_t largest_cost_ns = 0;
@@ -110,10 +95,6 @@ std::vector<std::size_t> candidates_of(const Facts& facts, const Explanation& ex
         return findings[i].kind == FindingKind::kCost && !is_general(findings[i]) &&
                findings[i].at_stake_ratio >= kLeastShare;
       });
-  const auto is_host_bound = [&](std::size_t i) { return findings[i].rule == "host-bound"; };
-  if (found.size() > 1 && std::any_of(found.begin(), found.end(), is_host_bound) &&
-      !is_of_launching(facts))
-    std::erase_if(found, is_host_bound);
   const auto comes_before = [&](std::size_t a, std::size_t b) {
     const auto rank = [&](const Finding& each) {
       if (each.kind == FindingKind::kEnds) return 0;
@@ -276,7 +257,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
   std::vector<Suggestion> chosen;
   const std::int64_t wall_ns = facts.per_step(facts.steady_wall_ns());
   const std::vector<std::size_t> candidates = candidates_of(
-      facts, explanation, facts.steps.found && facts.selection.steady.size() >= kEnoughSteps);
+      explanation, facts.steps.found && facts.selection.steady.size() >= kEnoughSteps);
   for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||

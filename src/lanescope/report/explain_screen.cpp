@@ -127,6 +127,10 @@ class Screen {
     // "All other parts" names nobody, and what the first suggestion names is told.
     const bool is_named = !takers.empty() && !takers.front().is_whole_step &&
                           !names_owner(first.front(), takers.front());
+    // What bounds the step is no cause: one that a finding names comes before the owner.
+    if (explanation_.findings[first.front().finding].kind == FindingKind::kBound &&
+        first.size() > 1 && fits(line_count(suggestions[1])))
+      ++shown;
     if (is_named) add_suggestions(takers.front().ratio);
     if (is_named && fits(kTitle + line_count(owners.front()))) ++shown_owners;
     add_suggestions(0);
