@@ -77,7 +77,7 @@ Trace repeated(const Trace& trace, std::size_t wanted) {
     }
     for (const Flow& flow : trace.flows()) {
       Flow own = flow;
-      own.id.number += static_cast<std::int64_t>(time) << 32;
+      own.id_value += static_cast<std::int64_t>(time) << 32;
       own.name = copier.copy(flow.name);
       own.category = copier.copy(flow.category);
       own.from_track = copier.track(flow.from_track);

@@ -243,7 +243,7 @@ py::dict metadata(const Trace& trace) {
 py::list flows(const Trace& trace) {
   py::list list;
   for (const Flow& flow : trace.flows()) {
-    list.append(py::make_tuple(scalar(trace, flow.id), optional_text(trace, flow.name),
+    list.append(py::make_tuple(scalar(trace, flow.id()), optional_text(trace, flow.name),
                                raw(flow.from_track), flow.from_ns, raw(flow.to_track), flow.to_ns));
   }
   return list;

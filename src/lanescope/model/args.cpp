@@ -96,14 +96,15 @@ std::string_view arg_key_text(ArgKey key) {
 
 std::uint64_t ArgsView::bits(const ArgField& field) const {
   const std::uint32_t count = arg_words(field.type);
-  std::uint64_t value = count >= 1 ? words_[field.word] : 0;
-  if (count == 2) value |= static_cast<std::uint64_t>(words_[field.word + 1]) << 32;
+  const std::uint32_t* const at = words(field);
+  std::uint64_t value = count >= 1 ? at[0] : 0;
+  if (count == 2) value |= static_cast<std::uint64_t>(at[1]) << 32;
   return value;
 }
 
 std::optional<std::int64_t> ArgsView::integer(const ArgField* field) const {
   if (!field) return std::nullopt;
-  if (field->type == ArgType::kInt32) return static_cast<std::int32_t>(words_[field->word]);
+  if (field->type == ArgType::kInt32) return static_cast<std::int32_t>(*words(*field));
   if (field->type == ArgType::kInt64) return static_cast<std::int64_t>(bits(*field));
   return std::nullopt;
 }
@@ -120,7 +121,7 @@ std::optional<StringId> ArgsView::text(ArgKey key) const {
   const ArgField* field = find(key);
   if (!field || (field->type != ArgType::kString && field->type != ArgType::kJson))
     return std::nullopt;
-  return StringId{words_[field->word]};
+  return StringId{*words(*field)};
 }
 
 }  // namespace lanescope

@@ -1,9 +1,12 @@
 // An event's arguments: all that the file has, compact, in order, and typed where analyses need it.
 //
-// Problem: a trace has few kinds of events and each kind repeats the same keys, so storing key and
-// value per event wastes most of the memory. Idea: the list of (key, type) is interned as an
-// ArgShape; an event keeps its shape and 32-bit words. Example: {"External id": 7, "Ev Idx": 3} is
-// the shape [External id:int32, Ev Idx:int32] and the words [shape, 7, 3]. ArgsBuilder makes them.
+// Problem: a trace has few kinds of events, each kind repeats the same keys, and most of its values
+// repeat, too (the grid of a kernel, the device). Idea: the list of (key, type) is interned as an
+// ArgShape, and the values that repeat are interned together as an ArgVariant of that shape; an
+// event keeps its variant and the other values, in 32-bit words. Example: {"correlation": 7,
+// "device": 0, "stream": 3} is the shape [correlation:int32, device:int32 shared, stream:int32
+// shared], the variant [shape, 0, 3], and the words [variant, 7]. ArgsBuilder makes them, and
+// decides what is shared.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -119,7 +122,8 @@ constexpr std::uint32_t arg_words(ArgType type) {  // 32-bit words a value takes
 struct ArgField {
   StringId key;
   ArgType type;
-  std::uint16_t word;  // offset of the value after the shape word
+  bool is_shared;      // the value is a variant's, not the event's own
+  std::uint16_t word;  // its offset in the words of the variant, or of the event after the first
 };
 
 struct ArgShape {
@@ -129,13 +133,20 @@ struct ArgShape {
       slots;  // which of these fields, -1 when absent; the last of equal keys wins
 };
 
+// Values that many events have together.
+struct ArgVariant {
+  std::uint32_t shape;
+  std::uint32_t first_word;  // of ArgsTable::shared
+};
+
 // One event's arguments. Borrows the table; cheap to copy. Missing, or of another type: nullopt.
 class ArgsView {
  public:
   ArgsView() = default;
-  // `fields`: those of `shape`. `words`: the event's values.
-  ArgsView(const ArgShape* shape, const ArgField* fields, const std::uint32_t* words)
-      : shape_(shape), fields_(fields), words_(words) {}
+  // `fields`: those of `shape`. `own` and `shared`: the values of the event and of its variant.
+  ArgsView(const ArgShape* shape, const ArgField* fields, const std::uint32_t* own,
+           const std::uint32_t* shared)
+      : shape_(shape), fields_(fields), words_{own, shared} {}
   bool empty() const { return shape_ == nullptr; }
   std::size_t size() const { return shape_ ? shape_->field_count : 0; }
   const ArgField& field(std::size_t index) const { return fields_[index]; }
@@ -154,16 +165,22 @@ class ArgsView {
   std::uint64_t bits(const ArgField& field) const;  // the words as stored
 
  private:
+  const std::uint32_t* words(const ArgField& field) const {
+    return words_[field.is_shared ? 1 : 0] + field.word;
+  }
+
   const ArgShape* shape_ = nullptr;
   const ArgField* fields_ = nullptr;
-  const std::uint32_t* words_ = nullptr;
+  std::array<const std::uint32_t*, 2> words_{};  // the event's own, the variant's
 };
 
 // All arguments of one Trace. Strings are ids of the Trace's texts; kJson is the raw JSON text of
 // a list or an object, as the file had it.
 template <template <typename> class List>
 struct ArgsTable {
-  List<std::uint32_t> words;  // of an event: its shape, then its values. An ArgsId points here
+  List<std::uint32_t> words;  // of an event: its variant, then its values. An ArgsId points here
+  List<ArgVariant> variants;
+  List<std::uint32_t> shared;  // the values of all variants, one variant after the other
   List<ArgShape> shapes;
   List<ArgField> fields;  // of all shapes, one shape after the other
 
@@ -171,8 +188,10 @@ struct ArgsTable {
   ArgsView view(ArgsId id) const {
     if (id == kNone<ArgsId>) return {};
     const std::uint32_t* const event = words.data() + raw(id);
-    const ArgShape& shape = shapes[*event];
-    return {&shape, fields.data() + shape.first_field, event + 1};
+    const ArgVariant& variant = variants[*event];
+    const ArgShape& shape = shapes[variant.shape];
+    return {&shape, fields.data() + shape.first_field, event + 1,
+            shared.data() + variant.first_word};
   }
 };
 

@@ -1,4 +1,5 @@
-// Makes the arguments of a Trace, event by event: interns the shapes and appends the words.
+// Makes the arguments of a Trace, event by event: interns the shapes, decides which values events
+// share, and appends the words.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,13 @@
 
 namespace lanescope {
 
-// One thread. Strings are ids of the Trace's texts. Cost: an append, and one hash lookup an event.
+// One thread. Strings are ids of the Trace's texts. The result depends only on the events and
+// their order. Cost: an append, and two hash lookups an event.
+//
+// Which values are shared is learned. At certain numbers of events of one kind (the same keys and
+// types in the same order), a run of them is looked at: fields with few different values, of which
+// few are met late in the run, are shared from then on, if the same holds for their combinations. So
+// an id that is new in each event stays the event's own, and the grid of a kernel does not.
 class ArgsBuilder {
  public:
   // The fields of one event: begin(), add_*() in file order, then end(). No fields: kNone<ArgsId>.
@@ -23,21 +30,19 @@ class ArgsBuilder {
   void add_json(StringId key, ArgKey known, StringId raw_text);
   // At most 65535 words per event; the rest is left out, and `overflowed` is set.
   ArgsId end(bool* overflowed = nullptr);
-  // The shape of an event's arguments. Another event with this shape has the same fields in
-  // the same order.
-  std::uint32_t shape(ArgsId id) const { return table_.words[raw(id)]; }
-  ArgsId add_event(std::uint32_t shape, std::span<const std::uint32_t> words) {
-    event_start_ = table_.words.size();
-    table_.words.push_back(shape);
-    table_.words.insert(table_.words.end(), words.begin(), words.end());
-    return ArgsId{static_cast<std::uint32_t>(event_start_)};
+  // The kind of an event's arguments. Another event of this kind has the same fields in the same
+  // order.
+  std::uint32_t kind(ArgsId id) const {
+    return kind_of_shape_[table_.variants[table_.words[raw(id)]].shape];
   }
+  std::size_t kind_count() const { return kinds_.size(); }
+  // `words`: the values of all fields, one after the other.
+  ArgsId add_event(std::uint32_t kind, std::span<const std::uint32_t> words);
   // Removes everything since the last begin() or add_event(), also after end().
   void cancel();
 
   // Valid until the next begin() or add_event().
   ArgsView view(ArgsId id) const { return table_.view(id); }
-  std::size_t shape_count() const { return table_.shapes.size(); }
 
   // With the rough number of words to come, their list need not grow step by step.
   void expect_words(std::size_t count) { table_.words.reserve(count); }
@@ -53,11 +58,38 @@ class ArgsBuilder {
     ArgType type;
     bool operator==(const Pending&) const = default;
   };
-  std::uint32_t shape_of_pending();
+  struct Kind {
+    std::uint32_t plain_shape = 0, plain_variant = 0;  // nothing is shared
+    std::uint32_t shape = 0;                           // of the next event
+    std::uint32_t last_variant = 0;                    // found last
+    std::uint32_t word_count = 0;                      // of all values
+    std::uint32_t events = 0, next_look = 0;           // the event that is looked at next
+    std::uint32_t looks = 0;                           // that are over
+    std::uint32_t shape_events = 0;                    // events before the first one with `shape`
+    std::uint32_t shape_variants = 0;                  // made since then
+    // Places in the words of all values; no shared ones: `shape` is plain_shape.
+    std::vector<std::uint16_t> own, shared;
+    std::vector<std::uint32_t> looked_at;  // words of the events of the present look
+  };
+
+  std::uint32_t kind_of_pending();
+  std::uint32_t add_shape(std::uint32_t kind, std::span<const bool> is_shared);
+  void look(std::uint32_t kind_index, std::span<const std::uint32_t> words);
+  void share(std::uint32_t kind_index, std::span<const bool> is_shared);
+  void share_nothing(Kind& kind);
+  // The variant of the shape of the next event that has its shared values, made if there is none.
+  std::uint32_t find_variant(Kind& kind, std::span<const std::uint32_t> words);
+  void grow_slots();
 
   ArgsTable<GrowingColumn> table_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> shape_by_hash_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> kind_by_hash_;
+  std::vector<Kind> kinds_;
+  std::vector<std::uint32_t> kind_of_shape_;
+  std::vector<std::uint32_t> shared_count_;  // of a shape: words of its shared values
+  std::vector<std::uint32_t> slots_;         // of variants with shared values: number + 1; 0: free
+  std::size_t used_slots_ = 0;
   std::vector<Pending> pending_;
+  std::vector<std::uint32_t> pending_words_;
   std::uint64_t pending_hash_ = 0;
   std::size_t event_start_ = 0;
   bool pending_overflow_ = false;

@@ -51,6 +51,8 @@ void each_column(With&& with, Tables&... tables) {
   with("other_metadata_events", tables.other_metadata_events...);
   with("api_calls", tables.api_calls...);
   with("args.words", tables.args.words...);
+  with("args.variants", tables.args.variants...);
+  with("args.shared", tables.args.shared...);
   with("args.shapes", tables.args.shapes...);
   with("args.fields", tables.args.fields...);
   with("strings.bytes", tables.strings.bytes...);

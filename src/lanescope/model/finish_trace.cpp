@@ -124,8 +124,11 @@ void TraceBuilder::sort_flows() {
     if (a.from_ns != b.from_ns) return a.from_ns < b.from_ns;
     if (a.to_ns != b.to_ns) return a.to_ns < b.to_ns;
     if (a.category != b.category) return a.category < b.category;
-    if (a.id.number != b.id.number) return a.id.number < b.id.number;
-    if (a.id.text != b.id.text) return a.id.text < b.id.text;
+    if (a.id_is_text != b.id_is_text || a.id_value != b.id_value) {
+      const Scalar id_a = a.id(), id_b = b.id();
+      if (id_a.number != id_b.number) return id_a.number < id_b.number;
+      return id_a.text < id_b.text;
+    }
     if (a.from_track != b.from_track) return a.from_track < b.from_track;
     return a.to_track < b.to_track;
   });

@@ -2,9 +2,9 @@
 // them over to the Trace (Column), which may as well get them from a mapped file.
 //
 // Every row is trivially copyable. Plain rows have no padding, so their bytes are their value:
-// numbers, ids, Metadata and ApiCall. The rows of flows, tracks, processes, categories, steps and
-// of the shapes and fields of arguments have padding, and some have optionals: all that a reader
-// sees of them is in their bytes, but the bytes in between are not defined.
+// numbers, ids, Flow, Metadata, ApiCall and ArgVariant. The rows of tracks, processes, categories,
+// steps and of the shapes and fields of arguments have padding, and some have optionals: all that a
+// reader sees of them is in their bytes, but the bytes in between are not defined.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,9 +23,13 @@ namespace lanescope {
 
 // A pid, tid or id as files write it: a number or a text. Compared by kind and value.
 struct Scalar {
+  constexpr Scalar() = default;
+  constexpr Scalar(bool is_a_text, std::int64_t a_number, StringId a_text = kNone<StringId>)
+      : is_text(is_a_text), text(a_text), number(a_number) {}
+
   bool is_text = false;
-  std::int64_t number = 0;
   StringId text = kNone<StringId>;
+  std::int64_t number = 0;
   bool operator==(const Scalar&) const = default;
 };
 
@@ -98,13 +102,24 @@ struct CounterTable {
 };
 
 // A complete arrow. One start may have several ends. Half arrows are counted
-// (ImportIssue::kOrphanFlow) and not kept.
+// (ImportIssue::kOrphanFlow) and not kept. The id is not a Scalar, because arrows are many: 40
+// bytes each.
 struct Flow {
-  Scalar id;
+  Scalar id() const {
+    return id_is_text ? Scalar{true, 0, StringId{static_cast<std::uint32_t>(id_value)}}
+                      : Scalar{false, id_value, kNone<StringId>};
+  }
+  void set_id(const Scalar& id) {
+    id_is_text = id.is_text;
+    id_value = id.is_text ? static_cast<std::int64_t>(raw(id.text)) : id.number;
+  }
+
+  std::int64_t from_ns = 0, to_ns = 0;
+  std::int64_t id_value = 0;  // the number, or the StringId of the text
+  TrackId from_track{}, to_track{};
   StringId name = kNone<StringId>;
   CategoryId category{};
-  TrackId from_track{}, to_track{};
-  std::int64_t from_ns = 0, to_ns = 0;
+  bool id_is_text = false;
   bool binds_enclosing = false;  // "bp":"e" on the end
 };
 
@@ -152,6 +167,8 @@ using InstantColumns = InstantTable<Column>;
 using CounterColumns = CounterTable<Column>;
 using TraceColumns = TraceTables<Column>;
 
+static_assert(std::has_unique_object_representations_v<Flow> && sizeof(Flow) == 40);
+static_assert(std::has_unique_object_representations_v<ArgVariant>);
 static_assert(std::has_unique_object_representations_v<Metadata>);
 static_assert(std::has_unique_object_representations_v<ApiCall>);
 

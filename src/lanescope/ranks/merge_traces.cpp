@@ -75,7 +75,7 @@ class Merger {
                            counters.value[i]);
     for (const Flow& flow : trace.flows()) {
       Flow own = flow;
-      own.id = next_id();
+      own.set_id(next_id());
       own.name = copier.copy(flow.name);
       own.category = copier.copy(flow.category);
       own.from_track = copier.track(flow.from_track);
@@ -160,7 +160,7 @@ class Merger {
       const Place& place = places_[member.rank][member.call];
       if (place.start_ns > last->start_ns || place.end_ns <= last->start_ns) continue;
       Flow flow;
-      flow.id = next_id();
+      flow.set_id(next_id());
       flow.name = builder_.intern("last rank arrives");
       flow.category = builder_.category("collective");
       flow.from_track = last->track;

@@ -82,7 +82,7 @@ Cell slice_in(Rows& r, Id i) {
   return id_cell(arrow.binds_enclosing ? r.slice_at(arrow.to_track, arrow.to_ns)
                                        : r.slice_after(arrow.to_track, arrow.to_ns));
 }
-Cell flow_id(Rows& r, Id i) { return scalar_cell(r.trace(), flow(r, i).id); }
+Cell flow_id(Rows& r, Id i) { return scalar_cell(r.trace(), flow(r, i).id()); }
 Cell flow_name(Rows& r, Id i) { return text_cell(r.trace(), flow(r, i).name); }
 Cell flow_category(Rows& r, Id i) {
   return text_cell(r.trace(), r.trace().categories()[raw(flow(r, i).category)].text);

@@ -147,7 +147,7 @@ class Writer {
     sorted(lines, found);
     for (const Flow& flow : trace_.flows())
       found.push_back("flow " + category(flow.category) + " " + text(flow.name) + " " +
-                      scalar(flow.id) + " " + arrow_ends_[raw(flow.from_track)] + " " +
+                      scalar(flow.id()) + " " + arrow_ends_[raw(flow.from_track)] + " " +
                       std::to_string(flow.from_ns) + " -> " + arrow_ends_[raw(flow.to_track)] +
                       " " + std::to_string(flow.to_ns) + (flow.binds_enclosing ? " e" : ""));
     sorted(lines, found);

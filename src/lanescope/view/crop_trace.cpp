@@ -114,7 +114,7 @@ class Cropper {
 
   void add_flow(const Flow& flow) {
     Flow own = flow;
-    own.id = copier_.copy(flow.id);
+    own.set_id(copier_.copy(flow.id()));
     own.name = copier_.copy(flow.name);
     own.category = copier_.copy(flow.category);
     own.from_track = copier_.track(flow.from_track);

@@ -12,7 +12,7 @@ using ::testing::Not;
 using testing::Sketch;
 using ::testing::StartsWith;
 
-Scalar number(std::int64_t value) { return {.number = value}; }
+Scalar number(std::int64_t value) { return {false, value}; }
 
 // Three steps of 1 ms on an NPU: it computes for 100 us and a collective runs for 700 us after that.
 Trace npu() {

@@ -1,5 +1,6 @@
 #include "lanescope/format/index_file/check_index.h"
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -32,6 +33,11 @@ bool fits(const Scalar& scalar, std::size_t texts) {
   return scalar.is_text ? is_row(scalar.text, texts) : is_row_or_none(scalar.text, texts);
 }
 
+bool fits_id(const Flow& flow, std::size_t texts) {
+  return !flow.id_is_text ||
+         (flow.id_value >= 0 && static_cast<std::uint64_t>(flow.id_value) < texts);
+}
+
 bool is_bool(const void* at) {
   unsigned char byte = 0;
   std::memcpy(&byte, at, 1);
@@ -55,9 +61,9 @@ class ArgsCheck {
       at.first_text = texts_.size();
       for (std::uint32_t i = 0; i < shape.field_count; ++i) {
         const ArgField& field = columns.args.fields[shape.first_field + i];
-        at.words += arg_words(field.type);
+        at.words[field.is_shared ? 1 : 0] += arg_words(field.type);
         if (field.type == ArgType::kString || field.type == ArgType::kJson)
-          texts_.push_back({field.word, field.type == ArgType::kJson});
+          texts_.push_back({field.word, field.is_shared, field.type == ArgType::kJson});
       }
       at.text_count = texts_.size() - at.first_text;
       shapes_.push_back(at);
@@ -68,13 +74,20 @@ class ArgsCheck {
   bool fits(ArgsId id) {
     if (id == kNone<ArgsId>) return true;
     const auto& words = columns_.args.words;
+    const auto& variants = columns_.args.variants;
+    const auto& shared = columns_.args.shared;
     const std::size_t at = raw(id);
-    if (at >= words.size() || words[at] >= shapes_.size()) return false;
-    const Shape& shape = shapes_[words[at]];
-    if (shape.words > words.size() - at - 1) return false;
-    const std::uint32_t* const values = words.data() + at + 1;
+    if (at >= words.size() || words[at] >= variants.size()) return false;
+    const ArgVariant& variant = variants[words[at]];
+    if (variant.shape >= shapes_.size() || variant.first_word > shared.size()) return false;
+    const Shape& shape = shapes_[variant.shape];
+    if (shape.words[0] > words.size() - at - 1 ||
+        shape.words[1] > shared.size() - variant.first_word)
+      return false;
+    const std::uint32_t* const own = words.data() + at + 1;
+    const std::uint32_t* const common = shared.data() + variant.first_word;
     for (std::size_t i = shape.first_text; i < shape.first_text + shape.text_count; ++i) {
-      const std::uint32_t text = values[texts_[i].word];
+      const std::uint32_t text = (texts_[i].is_shared ? common : own)[texts_[i].word];
       if (text >= is_json_.size()) return false;
       if (texts_[i].is_json) is_json_[text] = true;
     }
@@ -89,12 +102,12 @@ class ArgsCheck {
 
  private:
   struct Shape {
-    std::size_t words = 0;  // of its values
+    std::array<std::size_t, 2> words{};  // of an event's own values, and of shared ones
     std::size_t first_text = 0, text_count = 0;
   };
   struct Text {
     std::uint16_t word;
-    bool is_json;
+    bool is_shared, is_json;
   };
   const TraceColumns& columns_;
   std::vector<Shape> shapes_;
@@ -168,9 +181,9 @@ Result<void> check_flows(const TraceColumns& columns) {
   const Flow* before = nullptr;
   for (const Flow& flow : columns.flows) {
     // Their bytes first: a bool that is neither 0 nor 1 must not be read as one.
-    EXPECT_FIT(is_bool(&flow.id.is_text) && is_bool(&flow.binds_enclosing),
+    EXPECT_FIT(is_bool(&flow.id_is_text) && is_bool(&flow.binds_enclosing),
                "an arrow with a number that is no bool");
-    EXPECT_FIT(fits(flow.id, texts) && is_row_or_none(flow.name, texts) &&
+    EXPECT_FIT(fits_id(flow, texts) && is_row_or_none(flow.name, texts) &&
                    is_row(flow.category, columns.categories.size()) &&
                    is_row(flow.from_track, tracks) && is_row(flow.to_track, tracks),
                "an arrow without its name, category or track");

@@ -20,11 +20,18 @@ using testing_index::index_text;
 using testing_index::read_text;
 using testing_index::seal;
 
-// A row of every table.
+// A row of every table. Values are shared once a few dozen events of a kind have had them.
 std::string small_index() {
-  const auto trace = read_trace_bytes(R"({"schemaVersion": 1, "baseTimeNanoseconds": 7,
-  "deviceProperties": [{"id": 0}], "traceEvents": [
-  {"ph": "X", "cat": "cpu_op", "name": "aten::é", "pid": 5, "tid": 5, "ts": 1, "dur": 9,
+  std::string kernels;
+  for (int i = 0; i < 33; ++i)
+    kernels += R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": )" +
+               std::to_string(30 + i) + R"(, "dur": 1, "args": {"correlation": )" +
+               std::to_string(100 + i) + R"(, "device": 0, "stream": 7}},)";
+  const auto trace = read_trace_bytes(
+      R"({"schemaVersion": 1, "baseTimeNanoseconds": 7,
+  "deviceProperties": [{"id": 0}], "traceEvents": [)" +
+      kernels +
+      R"({"ph": "X", "cat": "cpu_op", "name": "aten::é", "pid": 5, "tid": 5, "ts": 1, "dur": 9,
    "args": {"External id": 1, "Input Dims": [[2], []], "k": "v", "d": 0.5, "n": 5000000000}},
   {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 5, "tid": 5, "ts": 0, "dur": 20},
   {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 5, "tid": 5, "ts": 3, "dur": 1,

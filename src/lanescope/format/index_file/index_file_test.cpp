@@ -32,14 +32,8 @@ std::vector<std::uint64_t> numbers_of(const T& row) {
   return numbers;
 }
 
-bool same(const Scalar& a, const Scalar& b) { return a == b; }
-bool same(const Flow& a, const Flow& b) {
-  return same(a.id, b.id) && a.name == b.name && a.category == b.category &&
-         a.from_track == b.from_track && a.to_track == b.to_track && a.from_ns == b.from_ns &&
-         a.to_ns == b.to_ns && a.binds_enclosing == b.binds_enclosing;
-}
 bool same(const ArgField& a, const ArgField& b) {
-  return a.key == b.key && a.type == b.type && a.word == b.word;
+  return a.key == b.key && a.type == b.type && a.is_shared == b.is_shared && a.word == b.word;
 }
 bool same(const ArgShape& a, const ArgShape& b) {
   return a.first_field == b.first_field && a.field_count == b.field_count && a.slots == b.slots;
@@ -131,11 +125,11 @@ TEST(IndexFileTest, RowsLieWhereTheDescriptionSays) {
   EXPECT_EQ(text.substr(0, 8), "LSINDEX\n");
   EXPECT_EQ(head.header.file_bytes, text.size());
   EXPECT_EQ(head.header.source.changed_ns, 20);
-  ASSERT_EQ(head.sections.size(), 32u);  // the values and 31 columns
+  ASSERT_EQ(head.sections.size(), 34u);  // the values and 33 columns
   EXPECT_STREQ(head.sections[0].name, "values");
   EXPECT_STREQ(head.sections[1].name, "slices.start_ns");
-  // 64 + 32 * 64 + 8 = 2120 bytes of head, so the rows begin at 2176 = 34 * 64.
-  EXPECT_EQ(head.sections[0].offset, 2176u);
+  // 64 + 34 * 64 + 8 = 2248 bytes of head, so the rows begin at 2304 = 36 * 64.
+  EXPECT_EQ(head.sections[0].offset, 2304u);
   std::array<std::int64_t, 2> start_ns{};
   std::memcpy(start_ns.data(), text.data() + head.sections[1].offset, sizeof(start_ns));
   EXPECT_EQ(start_ns, (std::array<std::int64_t, 2>{1500, 2000}));

@@ -6,7 +6,7 @@
 //   rows         of each section, at multiples of 64 bytes, zeros in between
 //
 // Plain columns are mapped as they are in memory. Rows with padding, bools and optionals lie in the
-// file as 64-bit numbers (index_rows.h), flows excepted: they are many, so they are mapped too.
+// file as 64-bit numbers (index_rows.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace lanescope::format {
 
 inline constexpr char kIndexMagic[8] = {'L', 'S', 'I', 'N', 'D', 'E', 'X', '\n'};
-inline constexpr std::uint32_t kIndexVersion = 2;
+inline constexpr std::uint32_t kIndexVersion = 3;
 inline constexpr std::uint32_t kIndexByteOrder = 0x01020304;  // other bytes on other machines
 inline constexpr std::uint64_t kIndexAlignment = 64;
 inline constexpr std::string_view kIndexEnding = ".lanescope";
@@ -71,12 +71,10 @@ constexpr std::uint64_t index_head_bytes(std::uint64_t section_count) {
 std::uint64_t index_build();
 
 // How the rows of a flow lie in a file, and in memory.
-inline constexpr std::size_t kFlowBytes = 64;
-static_assert(sizeof(Scalar) == 24 && offsetof(Scalar, is_text) == 0 &&
-              offsetof(Scalar, number) == 8 && offsetof(Scalar, text) == 16);
-static_assert(sizeof(Flow) == kFlowBytes && offsetof(Flow, id) == 0 && offsetof(Flow, name) == 24 &&
-              offsetof(Flow, category) == 28 && offsetof(Flow, from_track) == 32 &&
-              offsetof(Flow, to_track) == 36 && offsetof(Flow, from_ns) == 40 &&
-              offsetof(Flow, to_ns) == 48 && offsetof(Flow, binds_enclosing) == 56);
+static_assert(sizeof(Flow) == 40 && offsetof(Flow, from_ns) == 0 && offsetof(Flow, to_ns) == 8 &&
+              offsetof(Flow, id_value) == 16 && offsetof(Flow, from_track) == 24 &&
+              offsetof(Flow, to_track) == 28 && offsetof(Flow, name) == 32 &&
+              offsetof(Flow, category) == 36 && offsetof(Flow, id_is_text) == 38 &&
+              offsetof(Flow, binds_enclosing) == 39);
 
 }  // namespace lanescope::format

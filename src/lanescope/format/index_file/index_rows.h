@@ -26,12 +26,12 @@ inline constexpr std::size_t kRowNumbers<Step> = 2;
 template <>
 inline constexpr std::size_t kRowNumbers<ArgShape> = 2;
 template <>
-inline constexpr std::size_t kRowNumbers<ArgField> = 2;
+inline constexpr std::size_t kRowNumbers<ArgField> = 3;
 // Base time, window (start, end, has a span), sizes (input, unpacked, events), and three numbers
 // for each ImportIssue.
 inline constexpr std::size_t kValuesNumbers = 7 + 3 * kImportIssueCount;
 
-// Slots of a shape and words of a field are left out: they follow from keys and types.
+// Slots of a shape and words of a field are left out: they follow from its fields.
 void put_row(std::uint64_t* out, const Process& row);
 void put_row(std::uint64_t* out, const Track& row);
 void put_row(std::uint64_t* out, const Category& row);

@@ -177,11 +177,12 @@ class IndexReader {
         return damaged("a shape of arguments without its fields");
       first += shape.field_count;
       shape.slots.fill(-1);
-      std::size_t word = 0;
+      std::size_t own = 0, shared = 0;  // words up to now
       for (std::uint32_t i = 0; i < shape.field_count; ++i) {
         ArgField& field = fields[shape.first_field + i];
         if (field.type > ArgType::kJson || raw(field.key) >= columns.strings.size())
           return damaged("an argument without its key or type");
+        std::size_t& word = field.is_shared ? shared : own;
         field.word = static_cast<std::uint16_t>(word);
         word += arg_words(field.type);
         if (word > kMostArgWords) return damaged("arguments longer than an event may have");

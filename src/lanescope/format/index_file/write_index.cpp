@@ -1,6 +1,6 @@
 // Problem: checksums come before the rows, and a large trace's rows should not be copied. Idea:
 // make the rows of a section in blocks, twice: once to add up, once to write. Mapped columns are
-// handed out where they lie; only small tables and one block of flows are made anew.
+// handed out where they lie; only small tables are made anew.
 #include "lanescope/format/index_file/write_index.h"
 
 #include <algorithm>
@@ -20,72 +20,38 @@ std::string_view bytes_of(const void* at, std::size_t count) {
   return {static_cast<const char*>(at), count};
 }
 
-// The rows of one section: a view of them, or flows to be written without what is in their padding.
-struct Rows {
-  std::string_view bytes;
-  std::span<const Flow> flows;
-
-  template <typename Each>  // Result<void> each(std::string_view block)
-  Result<void> each_block(const Each& each) const {
-    for (std::size_t at = 0; at < bytes.size(); at += kIndexBlockBytes)
-      LANESCOPE_TRY_VOID(each(bytes.substr(at, kIndexBlockBytes)));
-    constexpr std::size_t kFlowsPerBlock = kIndexBlockBytes / kFlowBytes;
-    std::string block;
-    for (std::size_t at = 0; at < flows.size(); at += kFlowsPerBlock) {
-      const auto part = flows.subspan(at, std::min(kFlowsPerBlock, flows.size() - at));
-      block.assign(part.size() * kFlowBytes, '\0');
-      for (std::size_t i = 0; i < part.size(); ++i)
-        put_flow(block.data() + i * kFlowBytes, part[i]);
-      LANESCOPE_TRY_VOID(each(std::string_view(block)));
-    }
-    return {};
-  }
-  std::uint64_t size() const { return bytes.size() + flows.size() * kFlowBytes; }
-
- private:
-  template <typename T>
-  static void put(char* row, std::size_t offset, const T& value) {
-    std::memcpy(row + offset, &value, sizeof(value));
-  }
-  static void put_flow(char* row, const Flow& flow) {
-    put(row, offsetof(Scalar, is_text), flow.id.is_text);
-    put(row, offsetof(Scalar, number), flow.id.number);
-    put(row, offsetof(Scalar, text), flow.id.text);
-    put(row, offsetof(Flow, name), flow.name);
-    put(row, offsetof(Flow, category), flow.category);
-    put(row, offsetof(Flow, from_track), flow.from_track);
-    put(row, offsetof(Flow, to_track), flow.to_track);
-    put(row, offsetof(Flow, from_ns), flow.from_ns);
-    put(row, offsetof(Flow, to_ns), flow.to_ns);
-    put(row, offsetof(Flow, binds_enclosing), flow.binds_enclosing);
-  }
-};
+// Calls each(std::string_view block), which returns Result<void>, for all blocks of a section.
+template <typename Each>
+Result<void> each_block(std::string_view rows, const Each& each) {
+  for (std::size_t at = 0; at < rows.size(); at += kIndexBlockBytes)
+    LANESCOPE_TRY_VOID(each(rows.substr(at, kIndexBlockBytes)));
+  return {};
+}
 
 class IndexWriter {
  public:
   IndexWriter(const Trace& trace, std::span<const KeptSection> kept)
       : values_(put_values(trace.columns().values)) {
-    add("values", sizeof(std::uint64_t), values_.size(),
-        {bytes_of(values_.data(), sizeof(values_)), {}});
+    add("values", sizeof(std::uint64_t), values_.size(), bytes_of(values_.data(), sizeof(values_)));
     each_column([this](const char* name, const auto& column) { add_column(name, column); },
                 trace.columns());
     LANESCOPE_CHECK(kept.size() <= kMostKeptSections);
     for (const KeptSection& section : kept)
       add(section.name, section.row_bytes, section.rows.size() / section.row_bytes,
-          {bytes_of(section.rows.data(), section.rows.size()), {}});
+          bytes_of(section.rows.data(), section.rows.size()));
   }
 
   Result<std::uint64_t> write(const IndexSource& source, codec::ByteSink& sink) {
     std::uint64_t end = index_head_bytes(sections_.size());
     for (std::size_t i = 0; i < sections_.size(); ++i) {
       sections_[i].offset = end;
-      sections_[i].checksum = checksum(rows_[i]);
+      sections_[i].checksum = index_checksum(rows_[i]);
       end = index_aligned(end + rows_[i].size());
     }
     LANESCOPE_TRY_VOID(write_head(source, end, sink));
-    for (const Rows& rows : rows_) {
+    for (const std::string_view rows : rows_) {
       LANESCOPE_TRY_VOID(
-          rows.each_block([&sink](std::string_view block) { return sink.write(block); }));
+          each_block(rows, [&sink](std::string_view block) { return sink.write(block); }));
       LANESCOPE_TRY_VOID(pad(rows.size(), sink));
     }
     return end;
@@ -94,11 +60,9 @@ class IndexWriter {
  private:
   template <typename T>
   void add_column(const char* name, const Column<T>& column) {
-    if constexpr (std::is_same_v<T, Flow>) {
-      add(name, kFlowBytes, column.size(), {{}, column});
-    } else if constexpr (kRowNumbers<T> == 0) {
+    if constexpr (kRowNumbers<T> == 0) {
       static_assert(std::is_same_v<T, double> || std::has_unique_object_representations_v<T>);
-      add(name, sizeof(T), column.size(), {bytes_of(column.data(), column.size() * sizeof(T)), {}});
+      add(name, sizeof(T), column.size(), bytes_of(column.data(), column.size() * sizeof(T)));
     } else {
       constexpr std::size_t kNumbers = kRowNumbers<T>;
       std::vector<std::uint64_t> numbers(column.size() * kNumbers);
@@ -107,10 +71,11 @@ class IndexWriter {
       made_.push_back(std::move(numbers));
       const std::size_t size = made_.back().size() * sizeof(std::uint64_t);
       add(name, kNumbers * sizeof(std::uint64_t), column.size(),
-          {bytes_of(made_.back().data(), size), {}});
+          bytes_of(made_.back().data(), size));
     }
   }
-  void add(std::string_view name, std::uint64_t row_bytes, std::uint64_t row_count, Rows rows) {
+  void add(std::string_view name, std::uint64_t row_bytes, std::uint64_t row_count,
+           std::string_view rows) {
     IndexSection section{};
     LANESCOPE_CHECK(name.size() < sizeof(section.name));
     name.copy(section.name, name.size());
@@ -118,14 +83,6 @@ class IndexWriter {
     section.row_count = row_count;
     sections_.push_back(section);
     rows_.push_back(rows);
-  }
-  static std::uint64_t checksum(const Rows& rows) {
-    IndexChecksum checksum;
-    static_cast<void>(rows.each_block([&checksum](std::string_view block) -> Result<void> {
-      checksum.add_block(block);
-      return {};
-    }));
-    return checksum.value();
   }
   Result<void> write_head(const IndexSource& source, std::uint64_t file_bytes,
                           codec::ByteSink& sink) const {
@@ -152,7 +109,7 @@ class IndexWriter {
   std::array<std::uint64_t, kValuesNumbers> values_;
   std::vector<std::vector<std::uint64_t>> made_;  // small tables as numbers
   std::vector<IndexSection> sections_;
-  std::vector<Rows> rows_;  // of each section
+  std::vector<std::string_view> rows_;  // of each section
 };
 
 constexpr unsigned kNotForOthersToWrite = 022;

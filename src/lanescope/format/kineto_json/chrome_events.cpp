@@ -96,8 +96,9 @@ void ChromeEvents::add_async(char phase, TrackId async_track, CategoryId categor
 
 void ChromeEvents::add_flow(char phase, TrackId track, CategoryId category, StringId name,
                             const Scalar& id, std::int64_t time_ns, bool binds_enclosing) {
-  flow_points_.push_back(
-      {time_ns, id, name, track, category, phase, binds_enclosing, builder_.skip_event()});
+  const auto id_value = id.is_text ? static_cast<std::int64_t>(raw(id.text)) : id.number;
+  flow_points_.push_back({time_ns, id_value, name, track, builder_.skip_event(), category, phase,
+                          id.is_text, binds_enclosing});
 }
 
 void ChromeEvents::set_thread_name(const Scalar& pid, const Scalar& tid, StringId name) {
@@ -244,9 +245,8 @@ void ChromeEvents::pair_flows() {
   move_arrows_to_streams();
   const auto key_less = [](const FlowPoint& a, const FlowPoint& b) {
     if (a.category != b.category) return a.category < b.category;
-    if (a.id.is_text != b.id.is_text) return b.id.is_text;
-    if (a.id.number != b.id.number) return a.id.number < b.id.number;
-    if (a.id.text != b.id.text) return a.id.text < b.id.text;
+    if (a.id_is_text != b.id_is_text) return b.id_is_text;
+    if (a.id_value != b.id_value) return a.id_value < b.id_value;
     return a.name < b.name;
   };
   sort_nearly_sorted(flow_points_.begin(), flow_points_.end(),
@@ -260,7 +260,8 @@ void ChromeEvents::pair_flows() {
                     [](const FlowPoint& point) { return point.phase != 's'; })));
   const auto add = [&](const FlowPoint& from, const FlowPoint& to) {
     Flow flow;
-    flow.id = from.id;
+    flow.id_is_text = from.id_is_text;
+    flow.id_value = from.id_value;
     flow.name = from.name;
     flow.category = from.category;
     flow.from_track = from.track;

@@ -81,7 +81,7 @@ ArgsId BatchAdder::add_args(std::uint32_t shape_index, std::span<const std::uint
     word += count;
   }
   const ArgsId id = args.end();
-  shape.id = args.shape(id);
+  shape.id = args.kind(id);
   return id;
 }
 

@@ -51,7 +51,7 @@ class Before {
         trace_.track(event.kind == EventKind::kFlowStart ? flow.from_track : flow.to_track);
     return {trace_.text(trace_.categories()[raw(flow.category)].text),
             trace_.text(flow.name),
-            key(flow.id),
+            key(flow.id()),
             key(trace_.process(track.process).pid),
             key(track.tid),
             flow.binds_enclosing};
@@ -65,8 +65,8 @@ template <typename Point>
 std::vector<std::uint32_t> by_id(std::span<const Flow> flows, Point point) {
   const auto key = [&](std::uint32_t i) {
     const Flow& flow = flows[i];
-    return std::tuple(raw(flow.category), raw(flow.name), flow.id.is_text, flow.id.number,
-                      raw(flow.id.text), point(flow));
+    return std::tuple(raw(flow.category), raw(flow.name), flow.id_is_text, flow.id_value,
+                      point(flow));
   };
   std::vector<std::uint32_t> order(flows.size());
   std::iota(order.begin(), order.end(), 0u);
@@ -76,7 +76,7 @@ std::vector<std::uint32_t> by_id(std::span<const Flow> flows, Point point) {
 }
 
 bool same_id(const Flow& a, const Flow& b) {
-  return a.category == b.category && a.name == b.name && a.id == b.id;
+  return a.category == b.category && a.name == b.name && a.id() == b.id();
 }
 
 // What to write for the two ends of arrow i. Among arrows with the same start, only the first
@@ -97,9 +97,8 @@ Ends find_ends(std::span<const Flow> flows) {
   // also an arrival.
   const auto less = [&](const Flow& a, std::pair<std::int64_t, std::uint32_t> at_a, const Flow& b,
                         std::pair<std::int64_t, std::uint32_t> at_b) {
-    return std::tuple(raw(a.category), raw(a.name), a.id.is_text, a.id.number, raw(a.id.text),
-                      at_a) < std::tuple(raw(b.category), raw(b.name), b.id.is_text, b.id.number,
-                                         raw(b.id.text), at_b);
+    return std::tuple(raw(a.category), raw(a.name), a.id_is_text, a.id_value, at_a) <
+           std::tuple(raw(b.category), raw(b.name), b.id_is_text, b.id_value, at_b);
   };
   std::size_t start = 0;
   for (std::size_t arrival = 0; arrival < arrivals.size(); ++arrival) {

@@ -129,8 +129,8 @@ void EventReader::put_into_batch(const EventFields& event, IssueBits notes, Args
   if (args == kNone<ArgsId>)
     return batch_->add(event, notes, EventBatch::kNoShape, {}, begin, size);
   const ArgsView view = builder_.args().view(args);
-  const std::uint32_t shape = builder_.args().shape(args);
-  if (builder_.args().shape_count() > shapes_in_batches_) {
+  const std::uint32_t shape = builder_.args().kind(args);
+  if (builder_.args().kind_count() > shapes_in_batches_) {
     batch_->learn_shape(view);
     ++shapes_in_batches_;
   }
@@ -197,7 +197,7 @@ ArgsId EventReader::add_known_args(EventPatterns::Pattern& pattern) {
   }
   const ArgsId id = args.end();
   pattern.types = known_.types;
-  pattern.shape = args.shape(id);
+  pattern.shape = args.kind(id);
   pattern.has_shape = true;
   return id;
 }

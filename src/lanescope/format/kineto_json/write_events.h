@@ -122,7 +122,7 @@ class EventWriter {
     const Flow& flow = trace_.flows()[i];
     begin_event(phase, places_.category(flow.category), flow.name);
     text_.add(",\"id\":");
-    values_.append_scalar(text_.raw(), flow.id);
+    values_.append_scalar(text_.raw(), flow.id());
     const TrackId track = phase == 's' ? flow.from_track : flow.to_track;
     const std::int64_t ns = phase == 's' ? flow.from_ns : flow.to_ns;
     const auto row = places_.row_at(track, ns);

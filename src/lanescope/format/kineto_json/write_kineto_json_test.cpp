@@ -44,7 +44,7 @@ TEST(WriteKinetoJsonTest, TheTextIsWhatViewersExpect) {
   const Scalar pid{false, 100}, device{false, 0}, stream{false, 7};
   const CategoryId ac2g = sketch.builder().category("ac2g");
   Flow arrow;
-  arrow.id = {false, 9};
+  arrow.set_id({false, 9});
   arrow.category = ac2g;
   arrow.name = sketch.builder().intern("ac2g");
   arrow.from_track = sketch.builder().thread_track(pid, pid);

@@ -40,11 +40,11 @@ FlowPlaces::FlowPlaces(const Trace& trace) {
     const std::uint32_t to = slice_at(trace, flow.to_track, flow.to_ns);
     std::uint64_t wire_id = pftrace::kOwnFlowsFrom + i;
     const bool has_small_id =
-        !flow.id.is_text && flow.id.number >= 0 &&
-        static_cast<std::uint64_t>(flow.id.number) < pftrace::kFlowKindFactor && kind < 1U << 22U;
+        !flow.id_is_text && flow.id_value >= 0 &&
+        static_cast<std::uint64_t>(flow.id_value) < pftrace::kFlowKindFactor && kind < 1U << 22U;
     if (has_small_id && begins_at(trace, from, flow.from_ns) && begins_at(trace, to, flow.to_ns)) {
       const std::uint64_t own = (kind + std::uint64_t{1}) * pftrace::kFlowKindFactor +
-                                static_cast<std::uint64_t>(flow.id.number);
+                                static_cast<std::uint64_t>(flow.id_value);
       if (taken.insert(own).second) wire_id = own;
     }
     if (wire_id >= pftrace::kOwnFlowsFrom) spelled_.push_back({i, kind, wire_id});

@@ -100,7 +100,7 @@ void OwnTrace::read_flow(std::string_view message, TraceBuilder& builder) {
         break;
     }
   }
-  own.flow.id = id;
+  own.flow.set_id(id);
   if (kind < kinds_.size()) {
     own.flow.name = kinds_[kind].name;
     own.flow.category = kinds_[kind].category;
@@ -112,11 +112,11 @@ void OwnTrace::read_flow(std::string_view message, TraceBuilder& builder) {
 Flow OwnTrace::flow_of(std::uint64_t wire_id, TraceBuilder& builder) const {
   Flow flow;
   flow.category = builder.no_category();
-  flow.id.number = static_cast<std::int64_t>(wire_id);
+  flow.id_value = static_cast<std::int64_t>(wire_id);
   const std::uint64_t kind = wire_id / pftrace::kFlowKindFactor;
   if (is_there_ && kind >= 1 && kind <= kinds_.size()) {
     flow = kinds_[static_cast<std::size_t>(kind) - 1];
-    flow.id.number = static_cast<std::int64_t>(wire_id % pftrace::kFlowKindFactor);
+    flow.id_value = static_cast<std::int64_t>(wire_id % pftrace::kFlowKindFactor);
   } else {
     flow.name = builder.intern("flow");
     flow.category = builder.category("flow");

@@ -129,10 +129,10 @@ class PftraceWriter {
     writer.integer(pftrace::kOwnToTrack, tracks_.uuid(flow.to_track));
     writer.signed_integer(pftrace::kOwnToNs, flow.to_ns);
     writer.integer(pftrace::kOwnFlowKindIndex, spelled.kind);
-    if (flow.id.is_text)
-      writer.bytes(pftrace::kOwnFlowIdText, trace_.text(flow.id.text));
+    if (flow.id_is_text)
+      writer.bytes(pftrace::kOwnFlowIdText, trace_.text(flow.id().text));
     else
-      writer.signed_integer(pftrace::kOwnFlowId, flow.id.number);
+      writer.signed_integer(pftrace::kOwnFlowId, flow.id_value);
     own(pftrace::kOwnFlow, text);
   }
 

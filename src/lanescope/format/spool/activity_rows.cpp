@@ -295,7 +295,7 @@ class RowWriter {
       if (work.call == kNoIndex || !links_.calls[work.call].in_window) continue;
       const LinkedCall& call = links_.calls[work.call];
       const GpuEvent& event = activities_.work[work.event];
-      arrow.id.number = event.correlation;
+      arrow.id_value = event.correlation;
       arrow.from_track = call.track;
       arrow.from_ns = call.start_ns;
       arrow.to_track = track_of(event.device, event.stream);

@@ -172,7 +172,7 @@ TEST(ActivityRowsTest, OneGraphLaunchOwnsAllItsKernels) {
   ASSERT_EQ(trace.flows().size(), 3u);
   for (const Flow& flow : trace.flows()) {
     EXPECT_EQ(flow.from_ns, ns(4000));
-    EXPECT_EQ(flow.id.number, 60);
+    EXPECT_EQ(flow.id_value, 60);
     EXPECT_TRUE(flow.binds_enclosing);
   }
   EXPECT_EQ(issues(trace, ImportIssue::kOrphanFlow), 0u);

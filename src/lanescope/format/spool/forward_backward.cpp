@@ -20,7 +20,7 @@ void ForwardBackward::add_flows(TraceBuilder& builder, std::vector<SequenceLink>
     }
     const Forward* const start = forward_.find(link.node);
     if (!start) continue;
-    arrow.id.number = ++arrows_;
+    arrow.id_value = ++arrows_;
     arrow.from_track = track_of(start->thread);
     arrow.from_ns = start->start_ns;
     arrow.to_track = track_of(link.thread);
