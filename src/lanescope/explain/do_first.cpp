@@ -16,7 +16,7 @@ namespace lanescope::explain {
 namespace {
 
 constexpr std::size_t kMostTakers = 3;
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastDoFirstShare = 0.05;
 constexpr std::size_t kEnoughSteps = 3;  // to know what each of them pays
 
 bool is_general(const Finding& finding) {
@@ -93,7 +93,7 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
   const bool has_cost_of_steps =
       has_start_of_program && std::any_of(found.begin(), found.end(), [&](std::size_t i) {
         return findings[i].kind == FindingKind::kCost && !is_general(findings[i]) &&
-               findings[i].at_stake_ratio >= kLeastShare;
+               findings[i].at_stake_ratio >= kLeastDoFirstShare;
       });
   const auto comes_before = [&](std::size_t a, std::size_t b) {
     const auto rank = [&](const Finding& each) {
@@ -217,7 +217,7 @@ std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers)
     taker.ratio = std::min(1.0, static_cast<double>(taker.per_step_ns) / wall_ns);
     taker.per_step_ns = facts.per_step(taker.per_step_ns);
   }
-  std::erase_if(takers, [](const TimeTaker& taker) { return taker.ratio < kLeastShare; });
+  std::erase_if(takers, [](const TimeTaker& taker) { return taker.ratio < kLeastDoFirstShare; });
   if (takers.size() > kMostTakers) takers.resize(kMostTakers);
   return takers;
 }

@@ -22,13 +22,13 @@ constexpr std::int64_t kMicrosecond = 1'000;
 
 // Steps of so many launches each, 20 us apart, each with a kernel of 10 us; without those
 // launched at `no_gpu_from_us` and later.
-struct Drawn {
+struct DrawnLeftOutSteps {
   std::vector<int> launches = {20, 20, 20, 20};
   std::int64_t no_gpu_from_us = 1'000'000;
   bool calls = true;
   std::int64_t step_us = 1'000;
 };
-Sketch draw(const Drawn& drawn) {
+Sketch draw(const DrawnLeftOutSteps& drawn) {
   Sketch sketch;
   std::int64_t id = 0;
   for (std::size_t step = 0; step < drawn.launches.size(); ++step) {
@@ -101,7 +101,7 @@ TEST(CutStepsTest, OfAFileThatWasCutLessThanUsualIsEnough) {
 }
 
 TEST(CutStepsTest, OfAFileThatWasCutNothingIsSure) {
-  Drawn drawn{.launches = {20, 20, 20, 20}};
+  DrawnLeftOutSteps drawn{.launches = {20, 20, 20, 20}};
   const Trace whole_trace = draw(drawn).trace();
   const auto whole = run_rules(facts_of(whole_trace), {});
   Sketch sketch = draw(drawn);
@@ -149,7 +149,8 @@ TEST(CutStepsTest, TheLastSynchronizeIsNotExplainedByWorkThatIsMissing) {
 
 TEST(CutStepsTest, OneOfTwentyKernelsMissingIsNotYetAStep) {
   // Of 120 launches in the last step 6 are without work: a twentieth, and a fiftieth of all.
-  Drawn drawn{.launches = {90, 90, 120}, .no_gpu_from_us = 10'010 + 114 * 20, .step_us = 5'000};
+  DrawnLeftOutSteps drawn{
+      .launches = {90, 90, 120}, .no_gpu_from_us = 10'010 + 114 * 20, .step_us = 5'000};
   const Trace six = draw(drawn).trace();
   EXPECT_TRUE(facts_of(six).kernel_launches.gpu_stops_early());
   EXPECT_THAT(facts_of(six).selection.cut(), IsEmpty());

@@ -14,7 +14,7 @@ namespace {
 
 using analysis::Sizes;
 
-constexpr std::uint32_t kFewestRounds = 8;
+constexpr std::uint32_t kFewestSizedRounds = 8;
 constexpr double kManyRows = 8;
 
 std::optional<Sizes> first_shape(const Trace& trace, SliceId call) {
@@ -57,7 +57,7 @@ bool is_product(std::string_view op) {
 
 SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::uint32_t rounds,
                        std::uint32_t round_size) {
-  if (rounds < kFewestRounds || calls.size() < std::size_t{rounds} * round_size) return {};
+  if (rounds < kFewestSizedRounds || calls.size() < std::size_t{rounds} * round_size) return {};
   const auto call = [&](std::uint32_t round, std::uint32_t place) {
     return calls[std::size_t{round} * round_size + place];
   };

@@ -21,7 +21,7 @@ Fields rows(std::int64_t count) {
 }
 
 // A step on the CPU: ten rounds of a product of so many rows, 100 us, and a cat of 10.
-Trace draw(std::int64_t first, std::int64_t more, bool even = true) {
+Trace draw_rounds(std::int64_t first, std::int64_t more, bool even = true) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     for (std::int64_t round = 0; round < 10; ++round) {
@@ -33,15 +33,15 @@ Trace draw(std::int64_t first, std::int64_t more, bool even = true) {
   return program.trace();
 }
 
-struct Explained {
-  explicit Explained(Trace made) : trace(std::move(made)), facts(*gather_facts(trace)) {}
+struct ExplainedRounds {
+  explicit ExplainedRounds(Trace made) : trace(std::move(made)), facts(*gather_facts(trace)) {}
   const Owner& first() const { return step_owners(facts)->owners.at(0); }
   Trace trace;
   Facts facts;
 };
 
 TEST(OwnerRoundsTest, ASizeGrowsRoundByRound) {
-  const Explained explained(draw(32, 1));
+  const ExplainedRounds explained(draw_rounds(32, 1));
   const Owner& owner = explained.first();
   EXPECT_EQ(owner.sizes.op, "aten::linear");
   EXPECT_EQ(owner.sizes.least, 32);
@@ -51,7 +51,7 @@ TEST(OwnerRoundsTest, ASizeGrowsRoundByRound) {
 }
 
 TEST(OwnerRoundsTest, ASizeChangesFromRoundToRound) {
-  const Explained explained(draw(32, 8, false));
+  const ExplainedRounds explained(draw_rounds(32, 8, false));
   EXPECT_EQ(explained.first().sizes.most, 104);
   EXPECT_FALSE(explained.first().sizes.grows);
   EXPECT_NE(remedy_of_rounds(explained.facts, explained.first()).pattern.find("pad"),
@@ -67,18 +67,18 @@ TEST(OwnerRoundsTest, TheSizeIsThatOfAProductWhereOneChanges) {
       p.begin_op("aten::scaled_dot_product_attention", rows(32 + round)).pass(98).end();
     }
   });
-  EXPECT_EQ(Explained(program.trace()).first().sizes.op, "aten::linear");
+  EXPECT_EQ(ExplainedRounds(program.trace()).first().sizes.op, "aten::linear");
 }
 
 // Equal rounds, and parts of one tensor that do not divide evenly.
 TEST(OwnerRoundsTest, EqualSizesAreNotRemarkedOn) {
-  EXPECT_TRUE(Explained(draw(32, 0)).first().sizes.op.empty());
-  EXPECT_TRUE(Explained(draw(5000, 1, false)).first().sizes.op.empty());
+  EXPECT_TRUE(ExplainedRounds(draw_rounds(32, 0)).first().sizes.op.empty());
+  EXPECT_TRUE(ExplainedRounds(draw_rounds(5000, 1, false)).first().sizes.op.empty());
 }
 
 // A product of 32 rows is a layer; one of a single row may be a sample.
 TEST(OwnerRoundsTest, OneCallForAllRoundsIsNotForLayers) {
-  const Explained layers(draw(32, 0)), samples(draw(1, 0));
+  const ExplainedRounds layers(draw_rounds(32, 0)), samples(draw_rounds(1, 0));
   EXPECT_FALSE(has_remedy(layers.facts, layers.first()));
   EXPECT_TRUE(has_remedy(samples.facts, samples.first()));
 }
@@ -90,14 +90,14 @@ TEST(OwnerRoundsTest, CallsBeyondTwiceTheMedianAreSummed) {
     for (int round = 0; round < 10; ++round)
       p.begin_op("aten::linear", rows(32)).pass(round == 4 ? 2098 : 98).end();
   });
-  const Explained explained(program.trace());
+  const ExplainedRounds explained(program.trace());
   EXPECT_EQ(explained.first().work.uneven_ns, us(1900) * 3);  // three steady steps
   EXPECT_NE(more_of_rounds(explained.facts, explained.first()).pattern.find("median"),
             std::string::npos);
 }
 
 TEST(OwnerRoundsTest, KnowsMicroBatchesAndDifferentiatedBackwardPasses) {
-  const Explained explained(draw(32, 0));
+  const ExplainedRounds explained(draw_rounds(32, 0));
   Owner owner = explained.first();
   owner.cell = {"aten::linear", "AddmmBackward0", "torch::autograd::AccumulateGrad"};
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("micro batches"),

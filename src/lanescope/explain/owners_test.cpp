@@ -17,8 +17,8 @@ using simulate::PathKind;
 using testing::ProgramSketch;
 
 // The owners of a drawn program.
-struct Explained {
-  explicit Explained(ProgramSketch& program)
+struct ExplainedOwners {
+  explicit ExplainedOwners(ProgramSketch& program)
       : trace(program.trace()), facts(*gather_facts(trace)) {}
   const Owners& owners() const { return *step_owners(facts); }
   const Owner& first() const { return owners().owners.at(0); }
@@ -42,7 +42,7 @@ TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
     for (int i = 0; i < 64; ++i) p.launch({.us = 2});
     p.end();
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   const Owner& owner = explained.first();
   EXPECT_EQ(owner.kind, OwnerKind::kLoop);
   EXPECT_THAT(owner.cell, ::testing::ElementsAre("aten::mm"));
@@ -59,7 +59,7 @@ TEST(OwnersTest, AHoleOfPythonIsNamedByItsNeighbours) {
     p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item").pass(2000);
     p.launch({.us = 20, .op = "aten::add"});
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   const Owner& owner = explained.first();
   EXPECT_EQ(owner.kind, OwnerKind::kCode);
   EXPECT_EQ(owner.name, "aten::item");
@@ -74,7 +74,7 @@ TEST(OwnersTest, AnOperatorThatComputesOnTheCpuIsWork) {
   program.steps(4, [](ProgramSketch& p) {
     p.launch({.us = 100}).wait().cpu_op("aten::repeat_interleave", 1500).launch({.us = 100});
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   EXPECT_EQ(explained.first().name, "aten::repeat_interleave");
   EXPECT_EQ(explained.mechanism(), Mechanism::kCpuWork);
   EXPECT_EQ(explained.first().work.launches, 0u);
@@ -88,7 +88,7 @@ std::string advice_of_loop(const char* first, const char* second, std::int64_t u
     for (int i = 0; i < 10; ++i) p.cpu_op(first, us).cpu_op(second, us / 2);
     p.end();
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
   return advice_text(explained.facts, explained.first()).pattern;
 }
@@ -113,7 +113,7 @@ TEST(OwnersTest, AKnownOperatorInALoopIsNamed) {
     for (int i = 0; i < 10; ++i) p.cpu_op("aten::linear", 70).cpu_op("aten::_weight_norm", 10);
     p.end();
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   EXPECT_EQ(known_operator(explained.facts, explained.first()), nullptr);
 }
 
@@ -129,7 +129,7 @@ TEST(OwnersTest, AKnownOperatorInsideAPartOfALoopIsNamed) {
       }
       p.end();
     });
-    const Explained explained(program);
+    const ExplainedOwners explained(program);
     EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
     return advice_text(explained.facts, explained.first()).pattern;
   };
@@ -147,7 +147,7 @@ TEST(OwnersTest, TheLargestPartOfALoopHasItsShare) {
     for (int i = 0; i < 10; ++i)
       p.cpu_op("aten::index", 10).cpu_op("aten::add", 10).cpu_op("aten::mul", 10);
   });
-  const Explained first(uneven), second(even);
+  const ExplainedOwners first(uneven), second(even);
   EXPECT_THAT(owner_text(first.facts, first.first()).pattern, ::testing::HasSubstr("({} {}, {})"));
   EXPECT_THAT(owner_text(second.facts, second.first()).pattern,
               ::testing::HasSubstr("({}, {}, {}"));
@@ -167,7 +167,7 @@ TEST(OwnersTest, CodeInALoopIsNamedByItsFrame) {
         p.pass(code_us);
       }
     });
-    const Explained explained(program);
+    const ExplainedOwners explained(program);
     EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
     EXPECT_EQ(explained.mechanism(), Mechanism::kCode);
     return std::pair(names_in(mechanism_text(explained.facts, explained.first())),
@@ -189,7 +189,7 @@ TEST(OwnersTest, CodeOfTheProgramIsToLeaveTheStep) {
       program.sketch().slice("python_function", frame, us(p.cpu_us()), us(900));
       p.pass(900).cpu_op("aten::add", 50);
     });
-    const Explained explained(program);
+    const ExplainedOwners explained(program);
     EXPECT_EQ(explained.first().kind, OwnerKind::kCode);
     return advice_text(explained.facts, explained.first()).pattern;
   };
@@ -206,7 +206,7 @@ TEST(OwnersTest, ALongKernelBelongsToTheOperatorThatLaunchedIt) {
   program.steps(4, [](ProgramSketch& p) {
     p.launch({.name = "cdist_kernel", .us = 5000, .op = "aten::cdist"}).launch({.us = 50}).wait();
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   const Owner& owner = explained.first();
   EXPECT_EQ(owner.name, "aten::cdist");
   EXPECT_EQ(explained.mechanism(), Mechanism::kGpuWork);
@@ -224,7 +224,7 @@ TEST(OwnersTest, ARangeOfManySmallPartsIsNamedAsAWhole) {
     p.end().begin("model");
     p.launch({.us = 10, .op = "aten::mm"}).end();
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   EXPECT_EQ(explained.first().kind, OwnerKind::kRange);
   EXPECT_EQ(explained.first().name, "tokenize");
   EXPECT_EQ(explained.first().parts.size(), 5u);
@@ -236,7 +236,7 @@ TEST(OwnersTest, NumberedRangesAreOne) {
     for (const char* layer : {"layer_1", "layer_2"})
       p.begin(layer).launch({.us = 2, .op = "aten::mm"}).launch({.us = 2, .op = "aten::add"}).end();
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   std::vector<std::string> ranges;
   for (const Owner& owner : explained.owners().owners)
     ranges.push_back(owner.kind == OwnerKind::kRange ? owner.name : owner.around.at(0));
@@ -251,7 +251,7 @@ TEST(OwnersTest, OwnersAreDisjointAndKindsAddUp) {
     for (int i = 0; i < 12; ++i) p.launch({.us = 2, .op = "aten::sub"}).cpu_op("aten::select", 9);
     p.end();
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   std::int64_t sum = 0, of_path = 0;
   for (const Owner& owner : explained.owners().owners) {
     std::int64_t kinds = 0;
@@ -273,7 +273,7 @@ TEST(OwnersTest, WhatHappensInOneStepSaysSo) {
     if (++step == 4) p.pass(400);
     p.launch({.us = 100, .op = "aten::add"});
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   for (const Owner& owner : explained.owners().owners)
     if (owner.kind == OwnerKind::kCode && owner.next_name == "aten::add") {
       EXPECT_GT(owner.most_in_a_step_ns * 10, owner.total_ns * 9);
@@ -290,7 +290,7 @@ TEST(OwnersTest, WithoutGpuWorkTheThreadOfTheStepsIsThePath) {
     for (int i = 0; i < 20; ++i) p.cpu_op("aten::dot", 10).cpu_op("aten::fill_", 2).pass(3);
     p.cpu_op("aten::mm", 60);
   });
-  const Explained explained(program);
+  const ExplainedOwners explained(program);
   EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
   EXPECT_EQ(explained.first().cell_size, 2u);
   EXPECT_EQ(explained.mechanism(), Mechanism::kCpuWork);
@@ -308,7 +308,7 @@ TEST(OwnersTest, ACpuThatIsHiddenBehindTheGpuOwnsNothing) {
     program.steps(6, [&](ProgramSketch& p) {
       for (int i = 0; i < 10; ++i) p.pass(90).launch({.us = kernel_us});
     });
-    const Explained explained(program);
+    const ExplainedOwners explained(program);
     if (kernel_us == 98)
       EXPECT_EQ(explained.mechanism(), Mechanism::kGpuWork);
     else
@@ -323,7 +323,7 @@ TEST(OwnersTest, StacksThatAreRecordedAreNotAskedFor) {
     program.steps(4, [](ProgramSketch& p) { p.cpu_op("aten::conv2d", 900).pass(20); });
     if (has_frames)
       program.sketch().slice("python_function", "train.py(3): <module>", us(1000), us(3800));
-    const Explained explained(program);
+    const ExplainedOwners explained(program);
     const Sentence advice = advice_text(explained.facts, explained.first());
     const std::string all =
         advice.pattern + (advice.values.empty() ? "" : advice.values.at(0).text);
@@ -340,7 +340,7 @@ TEST(OwnersTest, AGpuThatWasNotRecordedIsAskedForFirst) {
       if (launches) p.call("cudaLaunchKernel", 5);
       p.end();
     });
-    const Explained explained(program);
+    const ExplainedOwners explained(program);
     const std::string more = record_more(explained.facts, explained.first());
     EXPECT_EQ(more.starts_with("record the GPU too"), launches) << more;
   }
@@ -355,7 +355,7 @@ TEST(OwnersTest, WhatOnlyRecordingDelaysBelongsToTheGpuWork) {
         p.launch({.us = kernel_us});
       }
     });
-    const Explained explained(program);
+    const ExplainedOwners explained(program);
     if (kernel_us == 35) {
       EXPECT_EQ(explained.owners().total_ns, 5 * 10 * us(35));
       EXPECT_EQ(explained.mechanism(), Mechanism::kGpuWork);

@@ -19,7 +19,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastBackAndForthShare = 0.05;
 constexpr std::uint64_t kFewestPairs = 2;  // of a step: one may be its input or output
 constexpr std::int64_t kLargestValueBytes = 4096;
 
@@ -123,7 +123,8 @@ std::optional<BackAndForth> measure_back_and_forth(const Facts& facts) {
   for (const LaunchSequence& sequence : launch_sequences(facts)) find_pairs(facts, sequence, found);
   found.work.finish();
   const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
-  if (found.count < kFewestPairs * steps || wall_share(facts, found.work.time_ns()) < kLeastShare)
+  if (found.count < kFewestPairs * steps ||
+      wall_share(facts, found.work.time_ns()) < kLeastBackAndForthShare)
     return std::nullopt;
   return found;
 }

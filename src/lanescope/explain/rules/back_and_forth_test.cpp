@@ -20,8 +20,9 @@ void cast(ProgramSketch& p, const std::string& to, const std::string& from, std:
 }
 
 // A step: twice a product, a cast to float32 of 30 us, a softmax of 80 us, and `back` of 20 us.
-Trace draw(const std::string& back, const std::string& dims_back = "[[64, 64], [64, 64], []]",
-           int pairs = 2) {
+Trace draw_back_and_forth(const std::string& back,
+                          const std::string& dims_back = "[[64, 64], [64, 64], []]",
+                          int pairs = 2) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     for (int i = 0; i < pairs; ++i) {
@@ -36,7 +37,7 @@ Trace draw(const std::string& back, const std::string& dims_back = "[[64, 64], [
 
 // Two pairs of 30 + 20 us a step.
 TEST(BackAndForthTest, CountsBothConversionsOfAPair) {
-  const auto finding = find_by_rule(draw("c10::BFloat16"), "back-and-forth");
+  const auto finding = find_by_rule(draw_back_and_forth("c10::BFloat16"), "back-and-forth");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values.at(0).integer, 2);
   EXPECT_EQ(finding->verdict.values.at(1).integer, us(100));
@@ -47,15 +48,16 @@ TEST(BackAndForthTest, CountsBothConversionsOfAPair) {
 }
 
 TEST(BackAndForthTest, IsQuietAboutOneWayAndOtherSizes) {
-  EXPECT_FALSE(find_by_rule(draw(""), "back-and-forth"));
-  EXPECT_FALSE(find_by_rule(draw("c10::Half"), "back-and-forth"));
-  EXPECT_FALSE(find_by_rule(draw("c10::BFloat16", "[[32, 64], [32, 64], []]"), "back-and-forth"));
+  EXPECT_FALSE(find_by_rule(draw_back_and_forth(""), "back-and-forth"));
+  EXPECT_FALSE(find_by_rule(draw_back_and_forth("c10::Half"), "back-and-forth"));
+  EXPECT_FALSE(find_by_rule(draw_back_and_forth("c10::BFloat16", "[[32, 64], [32, 64], []]"),
+                            "back-and-forth"));
 }
 
 // One pair in a step may be its input and its output.
 TEST(BackAndForthTest, IsQuietAboutOnePair) {
-  EXPECT_FALSE(
-      find_by_rule(draw("c10::BFloat16", "[[64, 64], [64, 64], []]", 1), "back-and-forth"));
+  EXPECT_FALSE(find_by_rule(draw_back_and_forth("c10::BFloat16", "[[64, 64], [64, 64], []]", 1),
+                            "back-and-forth"));
 }
 
 // To the CPU and back with other work in between; a batch that comes and a result that goes are none.

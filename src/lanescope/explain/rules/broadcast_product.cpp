@@ -20,7 +20,7 @@ using analysis::TensorArguments;
 
 namespace {
 
-constexpr double kLeastShare = 0.03;
+constexpr double kLeastBroadcastProductShare = 0.03;
 // How many times larger than either input the tensor in between is, at least.
 constexpr double kLeastGrowth = 4;
 
@@ -99,7 +99,7 @@ std::optional<BroadcastProducts> measure_broadcast_product(const Facts& facts) {
     }
   if (calls.empty()) return std::nullopt;
   found.work = work_in_calls(facts, calls);
-  if (wall_share(facts, found.work.saved_ns()) < kLeastShare) return std::nullopt;
+  if (wall_share(facts, found.work.saved_ns()) < kLeastBroadcastProductShare) return std::nullopt;
   return found;
 }
 

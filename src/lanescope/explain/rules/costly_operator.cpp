@@ -19,7 +19,7 @@ using analysis::Window;
 
 namespace {
 
-constexpr double kLeastShare = 0.08;
+constexpr double kLeastCostlyOperatorShare = 0.08;
 
 struct AdvisedCalls {
   std::vector<SliceId> calls;
@@ -101,7 +101,7 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
     if (calls.calls.size() < static_cast<std::size_t>(row->least_calls) * steps) continue;
     if (!row->kernel.empty() && !runs_kernel(*facts.trace, calls, row->kernel)) continue;
     measure_cost(facts, calls);
-    if (share_of(calls.cost_ns(), facts.wall.partition.wall_ns) >= kLeastShare)
+    if (share_of(calls.cost_ns(), facts.wall.partition.wall_ns) >= kLeastCostlyOperatorShare)
       found.ranked.emplace_back(row, std::move(calls));
   }
   if (found.ranked.empty()) return std::nullopt;

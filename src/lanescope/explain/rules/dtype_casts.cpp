@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostBetween = 3;  // elementwise kernels from one cast to the other
 
-struct Cast {
+struct DtypeCast {
   bool widens = false;  // bfloat16 -> float32; else back
   std::string_view from = {},
                    to = {};    // as the trace names types; empty: only the kernel's name tells
@@ -55,25 +55,25 @@ std::string readable_type(std::string_view type) {
   return std::string(type.substr(type.starts_with("c10::") ? 5 : 0));
 }
 
-std::optional<Cast> cast_by_types(std::string_view types, std::string_view dims) {
+std::optional<DtypeCast> cast_by_types(std::string_view types, std::string_view dims) {
   const auto both = quoted(types);  // copy_(to, from)
   if (both.size() < 2) return std::nullopt;
   const int to = float_bytes(both[0]), from = float_bytes(both[1]);
   if (to == 0 || from == 0 || to == from) return std::nullopt;
-  return Cast{.widens = to > from, .from = both[1], .to = both[0], .dims = dims};
+  return DtypeCast{.widens = to > from, .from = both[1], .to = both[0], .dims = dims};
 }
 
 // For calls without recorded inputs. ATen has a special kernel for float -> bfloat16; other casts
 // happen while a kernel loads its input.
-std::optional<Cast> cast_by_name(std::string_view name) {
-  if (name.find("float16_copy_kernel") != name.npos) return Cast{.widens = false};
+std::optional<DtypeCast> cast_by_name(std::string_view name) {
+  if (name.find("float16_copy_kernel") != name.npos) return DtypeCast{.widens = false};
   if (name.find("direct_copy_kernel") != name.npos && name.find("LoadWithCast") != name.npos &&
       name.find("lambda(float)") != name.npos)
-    return Cast{.widens = true};
+    return DtypeCast{.widens = true};
   return std::nullopt;
 }
 
-std::optional<Cast> cast_of(const Facts& facts, const KernelCall& kernel) {
+std::optional<DtypeCast> cast_of(const Facts& facts, const KernelCall& kernel) {
   const Trace& trace = *facts.trace;
   if (kernel.op == kNone<SliceId> || trace.name(kernel.op) != "aten::copy_") return std::nullopt;
   const auto args = trace.slice_args(kernel.op);
@@ -95,8 +95,8 @@ struct Detours {
   std::string narrow, wide;                   // of the first; empty: not recorded
 };
 
-void add_detour(const Facts& facts, const std::vector<const KernelCall*>& way, const Cast& down,
-                Detours& found) {
+void add_detour(const Facts& facts, const std::vector<const KernelCall*>& way,
+                const DtypeCast& down, Detours& found) {
   std::string operators;
   const KernelCall &first = *way.front(), &last = *way.back();
   if (found.detours++ == 0 && !down.to.empty()) {
@@ -125,7 +125,7 @@ std::optional<Detours> measure_dtype_casts(const Facts& facts) {
   Detours found;
   for (const auto& [track, kernels] : streams) {
     std::vector<const KernelCall*> way;  // from a cast that widens; empty: none is open
-    Cast up;
+    DtypeCast up;
     for (const KernelCall* kernel : kernels) {
       const auto cast = cast_of(facts, *kernel);
       if (cast && cast->widens) {

@@ -29,7 +29,7 @@ namespace {
 
 using analysis::Sizes;
 
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastForwardTwiceShare = 0.05;
 constexpr std::size_t kFewestLayers = 3;  // of one forward pass
 
 bool is_layer(std::string_view op) {
@@ -129,7 +129,8 @@ class TwiceFinder {
     if (such_steps == 0 || such_steps * 2 <= facts_.selection.steady.size()) return std::nullopt;
     found.calls = again.size();
     found.cost_ns = cost_of_calls(facts_, again);
-    if (share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastShare) return std::nullopt;
+    if (share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastForwardTwiceShare)
+      return std::nullopt;
     return found;
   }
 

@@ -10,7 +10,7 @@ namespace {
 using testing::Fields;
 using testing::ProgramSketch;
 
-struct Drawn {
+struct DrawnForwardTwice {
   int passes = 2;
   int gradients = 3;              // accumulated, of the three weights of the model
   bool takes_result = false;      // the second pass takes the result of the first
@@ -32,7 +32,7 @@ void draw_plain(ProgramSketch& p, int passes) {
 }
 
 // On the CPU: a model of three layers of 100 us, and their nodes of 100 us.
-Trace draw(const Drawn& drawn) {
+Trace draw_forward_twice(const DrawnForwardTwice& drawn) {
   ProgramSketch program;
   std::int64_t number = 0;
   program.steps(4, [&](ProgramSketch& p) {
@@ -79,7 +79,7 @@ Trace draw(const Drawn& drawn) {
 
 // The second pass: three layers and three nodes.
 TEST(ForwardTwiceTest, CountsTheSecondPassAndItsBackwardPart) {
-  const auto finding = find_by_rule(draw({}), "forward-twice");
+  const auto finding = find_by_rule(draw_forward_twice({}), "forward-twice");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(600));
   EXPECT_EQ(finding->brief.values[0].integer, 3);
@@ -87,35 +87,36 @@ TEST(ForwardTwiceTest, CountsTheSecondPassAndItsBackwardPart) {
 
 // Dropout gives one input two results: the first is not to be used twice.
 TEST(ForwardTwiceTest, KnowsThatDropoutMakesResultsDiffer) {
-  const auto with = find_by_rule(draw({.has_dropout = true}), "forward-twice");
+  const auto with = find_by_rule(draw_forward_twice({.has_dropout = true}), "forward-twice");
   ASSERT_TRUE(with);
   EXPECT_EQ(with->action.pattern.find("one result twice"), std::string::npos);
   EXPECT_NE(with->action.pattern.find("one batch"), std::string::npos);
-  const auto without = find_by_rule(draw({}), "forward-twice");
+  const auto without = find_by_rule(draw_forward_twice({}), "forward-twice");
   ASSERT_TRUE(without);
   EXPECT_NE(without->action.pattern.find("one result twice"), std::string::npos);
 }
 
 TEST(ForwardTwiceTest, IsQuietAboutTwoModels) {
-  EXPECT_FALSE(find_by_rule(draw({.gradients = 6}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.gradients = 6}), "forward-twice"));
 }
 
 TEST(ForwardTwiceTest, IsQuietAboutRecurrentLayers) {
-  EXPECT_FALSE(find_by_rule(draw({.takes_result = true}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.takes_result = true}), "forward-twice"));
 }
 
 // Three layers are trained, and three frozen ones of equal shapes take their result.
 TEST(ForwardTwiceTest, IsQuietAboutFrozenLayersThatFollow) {
-  EXPECT_FALSE(find_by_rule(draw({.is_second_frozen = true}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.is_second_frozen = true}), "forward-twice"));
 }
 
 TEST(ForwardTwiceTest, IsQuietAboutOtherShapesAndOnePass) {
-  EXPECT_FALSE(find_by_rule(draw({.is_other_shape = true}), "forward-twice"));
-  EXPECT_FALSE(find_by_rule(draw({.passes = 1}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.is_other_shape = true}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.passes = 1}), "forward-twice"));
 }
 
 TEST(ForwardTwiceTest, CountsASecondPassWithoutGradients) {
-  const auto finding = find_by_rule(draw({.passes = 1, .plain_after = 1}), "forward-twice");
+  const auto finding =
+      find_by_rule(draw_forward_twice({.passes = 1, .plain_after = 1}), "forward-twice");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(300));
   EXPECT_NE(finding->action.pattern.find("If model and input"), std::string::npos);
@@ -123,10 +124,11 @@ TEST(ForwardTwiceTest, CountsASecondPassWithoutGradients) {
 
 // Frozen layers come before those that are trained; several passes are a validation.
 TEST(ForwardTwiceTest, IsQuietAboutFrozenLayersValidationAndCheckpoints) {
-  EXPECT_FALSE(find_by_rule(draw({.passes = 1, .plain_before = 1}), "forward-twice"));
-  EXPECT_FALSE(find_by_rule(draw({.passes = 1, .plain_after = 2}), "forward-twice"));
-  EXPECT_FALSE(find_by_rule(draw({.passes = 1, .plain_after = 1, .is_checkpointed = true}),
-                            "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.passes = 1, .plain_before = 1}), "forward-twice"));
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.passes = 1, .plain_after = 2}), "forward-twice"));
+  EXPECT_FALSE(
+      find_by_rule(draw_forward_twice({.passes = 1, .plain_after = 1, .is_checkpointed = true}),
+                   "forward-twice"));
 }
 
 }  // namespace

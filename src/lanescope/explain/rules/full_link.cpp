@@ -11,8 +11,8 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-constexpr double kNearPeak = 0.8;
-constexpr double kLeastShare = 0.1;  // of the steady wall
+constexpr double kNearLinkPeak = 0.8;
+constexpr double kLeastFullLinkShare = 0.1;  // of the steady wall
 
 struct LinkSeries {
   const char* name;
@@ -46,7 +46,7 @@ FullLink measure_link(const Facts& facts, const analysis::HardwareLanes& lanes,
   for (const SampleSpan& sample : sample_spans(*series, lanes.interval_ns)) {
     if (!inside(facts.steady_windows, sample.start_ns)) continue;
     ++found.samples;
-    if (sample.value * 1e9 < kNearPeak * found.peak) continue;
+    if (sample.value * 1e9 < kNearLinkPeak * found.peak) continue;
     ++found.full_samples;
     found.full_ns += sample.end_ns - sample.start_ns;
     found.bytes += sample.value * static_cast<double>(sample.end_ns - sample.start_ns);
@@ -69,7 +69,7 @@ Measurement<FullLink> measure_full_link(const Facts& facts) {
     return NotChecked{
         "20 samples of PCIe or NVLink in the steady steps and the link's peak rate (record "
         "--hardware)"};
-  if (!fullest || share_of(fullest->full_ns, facts.wall.partition.wall_ns) < kLeastShare)
+  if (!fullest || share_of(fullest->full_ns, facts.wall.partition.wall_ns) < kLeastFullLinkShare)
     return Quiet{};
   return *fullest;
 }

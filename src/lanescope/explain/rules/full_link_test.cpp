@@ -8,13 +8,13 @@ namespace {
 constexpr char kLinkPeaks[] =
     R"("pcie_peak_bytes_per_second": 63000000000, "nvlink_peak_bytes_per_second": 450000000000)";
 
-Trace draw(std::string_view link, double rate, const char* peaks = kLinkPeaks) {
+Trace draw_full_link(std::string_view link, double rate, const char* peaks = kLinkPeaks) {
   testing::ProgramSketch program = busy_program(4000);
   return with_hardware(program, {constant(link, "GB/s", rate)}, peaks);
 }
 
 TEST(FullLinkTest, PcieCarriesNearlyItsPeak) {
-  const auto finding = find_by_rule(draw("PCIe read", 55), "full-link");
+  const auto finding = find_by_rule(draw_full_link("PCIe read", 55), "full-link");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values.at(0).text, "PCIe, from the host to the GPU");
   EXPECT_GT(finding->verdict.values.at(1).real, 0.95);
@@ -22,16 +22,17 @@ TEST(FullLinkTest, PcieCarriesNearlyItsPeak) {
 }
 
 TEST(FullLinkTest, NvlinkHasAPeakOfItsOwn) {
-  EXPECT_TRUE(find_by_rule(draw("NVLink send", 380), "full-link"));
-  EXPECT_EQ(state_of_rule(draw("NVLink send", 55), "full-link"), RuleRun::State::kQuiet);
+  EXPECT_TRUE(find_by_rule(draw_full_link("NVLink send", 380), "full-link"));
+  EXPECT_EQ(state_of_rule(draw_full_link("NVLink send", 55), "full-link"), RuleRun::State::kQuiet);
 }
 
 TEST(FullLinkTest, IsQuietBelowEightyPercent) {
-  EXPECT_EQ(state_of_rule(draw("PCIe read", 50), "full-link"), RuleRun::State::kQuiet);
+  EXPECT_EQ(state_of_rule(draw_full_link("PCIe read", 50), "full-link"), RuleRun::State::kQuiet);
 }
 
 TEST(FullLinkTest, SaysNothingWithoutAPeak) {
-  EXPECT_EQ(state_of_rule(draw("PCIe read", 55, ""), "full-link"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(draw_full_link("PCIe read", 55, ""), "full-link"),
+            RuleRun::State::kNotChecked);
 }
 
 }  // namespace

@@ -8,10 +8,10 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-constexpr double kLeastShare = 0.03;  // of the samples in the steady steps
+constexpr double kLeastGarbageCollectionShare = 0.03;  // of the samples in the steady steps
 
 Measurement<SampledLock> measure_garbage_collection(const Facts& facts) {
-  return measure_lock(facts, &SampledLock::collecting, kLeastShare);
+  return measure_lock(facts, &SampledLock::collecting, kLeastGarbageCollectionShare);
 }
 
 Finding tell_garbage_collection(const Facts& facts, const SampledLock& found) {

@@ -8,10 +8,10 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-constexpr double kLeastShare = 0.1;  // of the samples in the steady steps
+constexpr double kLeastGilContentionShare = 0.1;  // of the samples in the steady steps
 
 Measurement<SampledLock> measure_gil_contention(const Facts& facts) {
-  return measure_lock(facts, &SampledLock::others_held, kLeastShare);
+  return measure_lock(facts, &SampledLock::others_held, kLeastGilContentionShare);
 }
 
 Finding tell_gil_contention(const Facts& facts, const SampledLock& found) {

@@ -13,7 +13,7 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-constexpr double kLeastShare = 0.1;  // of the thread's samples
+constexpr double kLeastImportTimeShare = 0.1;  // of the thread's samples
 constexpr std::string_view kImportFile = "<frozen importlib._bootstrap>(",
                            kImportFunction = ": _find_and_load", kModuleCode = "): <module>";
 
@@ -107,7 +107,7 @@ std::optional<ImportTime> measure_import_time(const Facts& facts) {
     if (!most || found.samples > most->samples) most = std::move(found);
   }
   if (!most || most->samples < kLeastSamples ||
-      share_of(most->samples, most->all_samples) < kLeastShare)
+      share_of(most->samples, most->all_samples) < kLeastImportTimeShare)
     return std::nullopt;
   return most;
 }

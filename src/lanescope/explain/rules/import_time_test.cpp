@@ -28,7 +28,7 @@ void sampled(ProgramSketch& program, const char* name, std::int64_t from_ms, std
 
 // 400 ms of `torch`, with an import of `sympy` inside that counts once; 100 ms of `mine`; then the
 // program runs to 1000 ms.
-Trace draw(std::int64_t torch_ms) {
+Trace draw_import_time(std::int64_t torch_ms) {
   ProgramSketch program;
   program.launch({.us = 40});
   sampled(program, "train.py(1): <module>", 0, 1000);
@@ -42,7 +42,7 @@ Trace draw(std::int64_t torch_ms) {
 }
 
 TEST(ImportTimeTest, OutermostImportsAreNamedByTheirModule) {
-  const auto finding = find_by_rule(draw(400), "import-time");
+  const auto finding = find_by_rule(draw_import_time(400), "import-time");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kOnce);
   EXPECT_EQ(finding->at_stake_ns, us(500'000));
@@ -55,7 +55,8 @@ TEST(ImportTimeTest, OutermostImportsAreNamedByTheirModule) {
 }
 
 TEST(ImportTimeTest, IsQuietAboutShortImports) {
-  EXPECT_EQ(state_of_rule(draw(76), "import-time"), RuleRun::State::kQuiet);  // 95 of 1000
+  EXPECT_EQ(state_of_rule(draw_import_time(76), "import-time"),
+            RuleRun::State::kQuiet);  // 95 of 1000
 }
 
 // 20 of 40 samples.

@@ -13,7 +13,7 @@ constexpr char kConvolution[] = "aten::cudnn_convolution";
 
 // A recording without steps: 300 ms until the context is there, then six convolutions. A cudaFree of
 // 200 ms is in the n-th of them.
-Trace draw(int slow_one, bool gpu_works = false) {
+Trace draw_library_setup(int slow_one, bool gpu_works = false) {
   ProgramSketch program;
   program.begin_op("aten::empty").call("cudaDeviceGetStreamPriorityRange", 300'000).end();
   for (int i = 0; i < 6; ++i) {
@@ -26,7 +26,7 @@ Trace draw(int slow_one, bool gpu_works = false) {
 }
 
 TEST(LibrarySetupTest, CountsTheContextAndTheLibrary) {
-  const auto finding = find_by_rule(draw(0), "library-setup");
+  const auto finding = find_by_rule(draw_library_setup(0), "library-setup");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kOnce);
   EXPECT_EQ(finding->verdict.values.at(0).integer, us(500'000));
@@ -37,14 +37,14 @@ TEST(LibrarySetupTest, CountsTheContextAndTheLibrary) {
 
 // The operator ran before: what is slow now is no first use.
 TEST(LibrarySetupTest, LeavesOutLaterCallsOfTheOperator) {
-  const auto finding = find_by_rule(draw(3), "library-setup");
+  const auto finding = find_by_rule(draw_library_setup(3), "library-setup");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values.at(0).integer, us(300'000));
 }
 
 // cudaFree waits for what runs.
 TEST(LibrarySetupTest, LeavesOutCallsDuringWhichTheGpuWorks) {
-  const auto finding = find_by_rule(draw(0, true), "library-setup");
+  const auto finding = find_by_rule(draw_library_setup(0, true), "library-setup");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values.at(0).integer, us(300'000));
 }
@@ -75,7 +75,7 @@ TEST(LibrarySetupTest, DecidesTheHeadline) {
 
 // 300 ms before the first work are more than all that follows.
 TEST(LibrarySetupTest, TheHeadlineSaysWhatCameBefore) {
-  const Trace trace = draw(-1);
+  const Trace trace = draw_library_setup(-1);
   const auto facts = gather_facts(trace);
   ASSERT_TRUE(facts);
   const auto explanation = run_rules(*facts, {});

@@ -19,7 +19,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr double kLeastShare = 0.1;  // of the critical path
+constexpr double kLeastLoopedCallsShare = 0.1;  // of the critical path
 
 bool is_move(std::string_view op) {
   constexpr std::string_view kMoves[] = {"aten::select", "aten::slice",     "aten::narrow",
@@ -110,7 +110,8 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
     for (const Owner* other : found.others) add(*other, found);
     if (found.saved_ns > best.saved_ns) best = std::move(found);
   }
-  if (!best.loop || share_of(best.saved_ns, best.path_ns) < kLeastShare) return std::nullopt;
+  if (!best.loop || share_of(best.saved_ns, best.path_ns) < kLeastLoopedCallsShare)
+    return std::nullopt;
   best.all_launches = steady_work(facts).size();
   return best;
 }

@@ -14,7 +14,7 @@ using testing::ProgramSketch;
 constexpr char kAccumulate[] =
     "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
 
-struct Drawn {
+struct DrawnLoopedCalls {
   int rounds = 20;
   const char* first = "aten::mul";
   const char* second = "aten::add";
@@ -24,7 +24,7 @@ struct Drawn {
 };
 
 // Four steps. A round is two operators of 10 us with a kernel of 1 us each.
-Trace drawn(const Drawn& loop) {
+Trace drawn(const DrawnLoopedCalls& loop) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     for (int i = 0; i < loop.rounds; ++i) {

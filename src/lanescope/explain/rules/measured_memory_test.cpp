@@ -5,7 +5,8 @@
 namespace lanescope::explain {
 namespace {
 
-Trace draw(double read, double write, std::int64_t kernel_us = 2000, const char* peak = kPeak) {
+Trace draw_measured_memory(double read, double write, std::int64_t kernel_us = 2000,
+                           const char* peak = kPeak) {
   testing::ProgramSketch program = busy_program(kernel_us);
   return with_hardware(program,
                        {constant("SM active", "%", 90), constant("DRAM read", "GB/s", read),
@@ -15,7 +16,7 @@ Trace draw(double read, double write, std::int64_t kernel_us = 2000, const char*
 
 // 2000 + 1000 of 4000 GB/s: 75 %.
 TEST(MeasuredMemoryTest, KernelsNearTheMemorysPeak) {
-  const auto finding = find_by_rule(draw(2000, 1000), "measured-memory");
+  const auto finding = find_by_rule(draw_measured_memory(2000, 1000), "measured-memory");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kWhere);
   EXPECT_DOUBLE_EQ(finding->verdict.values.at(0).real, 1);
@@ -26,16 +27,18 @@ TEST(MeasuredMemoryTest, KernelsNearTheMemorysPeak) {
 }
 
 TEST(MeasuredMemoryTest, IsQuietBelowSixtyPercent) {
-  EXPECT_EQ(state_of_rule(draw(1400, 900), "measured-memory"), RuleRun::State::kQuiet);  // 57.5 %
+  EXPECT_EQ(state_of_rule(draw_measured_memory(1400, 900), "measured-memory"),
+            RuleRun::State::kQuiet);  // 57.5 %
 }
 
 TEST(MeasuredMemoryTest, SaysNothingOnFewSamplesOrWithoutThem) {
   // Four kernels of 300 us: 2 or 3 samples in each.
-  EXPECT_EQ(state_of_rule(draw(2000, 1000, 300), "measured-memory"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(draw_measured_memory(2000, 1000, 300), "measured-memory"),
+            RuleRun::State::kNotChecked);
   EXPECT_EQ(state_of_rule(busy_program(2000).trace(), "measured-memory"),
             RuleRun::State::kNotChecked);
   // The peak is not known.
-  EXPECT_FALSE(find_by_rule(draw(2000, 1000, 2000, ""), "measured-memory"));
+  EXPECT_FALSE(find_by_rule(draw_measured_memory(2000, 1000, 2000, ""), "measured-memory"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ namespace {
 
 using analysis::Tensor;
 
-constexpr double kLeastShare = 0.03;
+constexpr double kLeastOneHotProductShare = 0.03;
 // A product over few classes is fast on a GPU.
 constexpr std::int64_t kFewestClasses = 65, kFewestRows = 2;
 
@@ -85,7 +85,8 @@ class ProductFinder {
     calls_.insert(used_.begin(), used_.end());
     found_.calls = calls_.size();
     found_.cost_ns = cost_of_calls(facts_, calls_);
-    if (share_of(found_.cost_ns, facts_.steady_wall_ns()) < kLeastShare) return std::nullopt;
+    if (share_of(found_.cost_ns, facts_.steady_wall_ns()) < kLeastOneHotProductShare)
+      return std::nullopt;
     return found_;
   }
 

@@ -10,7 +10,8 @@ namespace {
 using testing::ProgramSketch;
 
 // On the CPU: one_hot of 32 indices in 100 us, a product of 100 us, and its backward part of 50.
-Trace draw(const std::string& classes, const std::string& left, bool is_logits = false) {
+Trace draw_one_hot_product(const std::string& classes, const std::string& left,
+                           bool is_logits = false) {
   ProgramSketch program;
   std::int64_t number = 0;
   program.steps(4, [&](ProgramSketch& p) {
@@ -38,7 +39,7 @@ Trace draw(const std::string& classes, const std::string& left, bool is_logits =
 
 // 100 us of one_hot, 100 of the product, 50 of its node.
 TEST(OneHotProductTest, CountsTheProductsThatTakeTheMatrix) {
-  const auto finding = find_by_rule(draw("500", "[32, 500]"), "one-hot-product");
+  const auto finding = find_by_rule(draw_one_hot_product("500", "[32, 500]"), "one-hot-product");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(250));
   EXPECT_EQ(finding->verdict.values[0].integer, 1);
@@ -47,13 +48,13 @@ TEST(OneHotProductTest, CountsTheProductsThatTakeTheMatrix) {
 }
 
 TEST(OneHotProductTest, IsQuietAboutFewClassesAndOtherMatrices) {
-  EXPECT_FALSE(find_by_rule(draw("64", "[32, 64]"), "one-hot-product"));
-  EXPECT_FALSE(find_by_rule(draw("400", "[64, 500]"), "one-hot-product"));
+  EXPECT_FALSE(find_by_rule(draw_one_hot_product("64", "[32, 64]"), "one-hot-product"));
+  EXPECT_FALSE(find_by_rule(draw_one_hot_product("400", "[64, 500]"), "one-hot-product"));
 }
 
 // A loss by one-hot labels: the gradient of the logits has their shape, and is multiplied.
 TEST(OneHotProductTest, IsQuietAboutGradientsOfLogits) {
-  EXPECT_FALSE(find_by_rule(draw("500", "[32, 8]", true), "one-hot-product"));
+  EXPECT_FALSE(find_by_rule(draw_one_hot_product("500", "[32, 8]", true), "one-hot-product"));
 }
 
 }  // namespace

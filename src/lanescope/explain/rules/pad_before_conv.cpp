@@ -17,7 +17,7 @@ using analysis::TensorArguments;
 
 namespace {
 
-constexpr double kLeastShare = 0.03;
+constexpr double kLeastPadBeforeConvShare = 0.03;
 
 bool is_convolution_call(std::string_view op) {
   return op == "aten::conv1d" || op == "aten::conv2d" || op == "aten::conv3d" ||
@@ -83,7 +83,7 @@ std::optional<Pads> measure_pad_before_conv(const Facts& facts) {
     }
   if (calls.empty()) return std::nullopt;
   found.work = work_in_calls(facts, calls);
-  if (wall_share(facts, found.work.saved_ns()) < kLeastShare) return std::nullopt;
+  if (wall_share(facts, found.work.saved_ns()) < kLeastPadBeforeConvShare) return std::nullopt;
   return found;
 }
 

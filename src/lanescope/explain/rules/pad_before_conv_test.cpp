@@ -11,8 +11,8 @@ namespace {
 using testing::Fields;
 using testing::ProgramSketch;
 
-void draw(ProgramSketch& p, std::string_view pads, std::string_view value,
-          std::string_view image_after) {
+void draw_pad_before_conv(ProgramSketch& p, std::string_view pads, std::string_view value,
+                          std::string_view image_after) {
   Fields inputs = shapes("[[4, 8, 30, 30], [], []]", R"(["float", "ScalarList", "Scalar"])");
   inputs.concrete_inputs =
       R"(["", ")" + std::string(pads) + R"(", ")" + std::string(value) + R"("])";
@@ -23,8 +23,9 @@ void draw(ProgramSketch& p, std::string_view pads, std::string_view value,
 }
 
 TEST(PadBeforeConvTest, NamesPaddingThatTheConvolutionCouldDo) {
-  const auto finding = find_in_steps(
-      "pad-before-conv", [](ProgramSketch& p) { draw(p, "[1, 1, 1, 1]", "0.", "[4, 8, 32, 32]"); });
+  const auto finding = find_in_steps("pad-before-conv", [](ProgramSketch& p) {
+    draw_pad_before_conv(p, "[1, 1, 1, 1]", "0.", "[4, 8, 32, 32]");
+  });
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 40'000);
   EXPECT_EQ(finding->brief.values.at(0).integer, 1);
@@ -32,7 +33,8 @@ TEST(PadBeforeConvTest, NamesPaddingThatTheConvolutionCouldDo) {
 
 TEST(PadBeforeConvTest, IsQuietAboutOtherPadding) {
   const auto fires = [](std::string_view pads, std::string_view value, std::string_view after) {
-    return find_in_steps("pad-before-conv", [&](ProgramSketch& p) { draw(p, pads, value, after); })
+    return find_in_steps("pad-before-conv",
+                         [&](ProgramSketch& p) { draw_pad_before_conv(p, pads, value, after); })
         .has_value();
   };
   EXPECT_FALSE(fires("[0, 1, 0, 1]", "0.", "[4, 8, 31, 31]"));         // on one side only

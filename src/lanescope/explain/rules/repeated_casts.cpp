@@ -30,7 +30,7 @@ using analysis::shape_text;
 using analysis::Sizes;
 using analysis::Tensor;
 
-constexpr double kLeastShare = 0.03;
+constexpr double kLeastRepeatedCastsShare = 0.03;
 constexpr std::size_t kMostRemembered = 3;  // casts before the layer that takes them
 
 // Layers by slots: input, weight, bias.
@@ -40,15 +40,15 @@ bool has_weight_slots(std::string_view op) {
   return std::find(kLayers.begin(), kLayers.end(), op) != kLayers.end();
 }
 
-struct Cast {
+struct WeightCast {
   SliceId op{};
   Sizes dims;
   std::string_view from, to;
 };
 
 // Casts of one shape and the weights of it.
-struct Shape {
-  std::vector<Cast> casts;
+struct CastShape {
+  std::vector<WeightCast> casts;
   std::uint64_t nodes = 0;        // casts that a backward pass goes through
   std::uint64_t accumulated = 0;  // gradients of this shape
   // Frozen weights have casts, too, but no nodes and no gradients.
@@ -61,7 +61,7 @@ struct RepeatedCasts {
   bool is_autocast = false;  // the largest
   std::int64_t cost_ns = 0;
   std::uint64_t calls = 0;
-  Cast largest;
+  WeightCast largest;
 };
 
 class CastFinder {
@@ -79,7 +79,7 @@ class CastFinder {
 
  private:
   // The cast that a call makes right inside, of floating-point types.
-  std::optional<Cast> cast_of(SliceId op) const {
+  std::optional<WeightCast> cast_of(SliceId op) const {
     if (trace_.name(op) != "aten::to") return std::nullopt;
     for (std::uint32_t i = raw(op) + 1; is_inside(i, op); ++i) {
       if (trace_.name(SliceId{i}) != "aten::copy_") continue;
@@ -89,7 +89,7 @@ class CastFinder {
           !to->type->is_floating || !from->type->is_floating ||
           to->type->size_bytes >= from->type->size_bytes)
         return std::nullopt;
-      return Cast{op, to->dims, from->type->torch, to->type->torch};
+      return WeightCast{op, to->dims, from->type->torch, to->type->torch};
     }
     return std::nullopt;
   }
@@ -116,7 +116,7 @@ class CastFinder {
     const auto first = inputs.tensor(0);
     if (!first) return;
     // autocast casts inside the layer; the program itself casts before it.
-    std::vector<Cast> inside;
+    std::vector<WeightCast> inside;
     for (std::uint32_t i = raw(op) + 1; is_inside(i, op); ++i)
       if (auto cast = cast_of(SliceId{i})) inside.push_back(std::move(*cast));
     for (const std::size_t slot : {std::size_t{1}, std::size_t{2}}) {
@@ -129,8 +129,8 @@ class CastFinder {
     recent_.clear();
   }
 
-  void take(const Tensor& weight, const std::vector<Cast>& casts, bool is_autocast) {
-    for (const Cast& cast : casts) {
+  void take(const Tensor& weight, const std::vector<WeightCast>& casts, bool is_autocast) {
+    for (const WeightCast& cast : casts) {
       const std::string_view type = is_autocast ? cast.from : cast.to;
       if (cast.dims != weight.dims || type != weight.type->torch ||
           !taken_.insert(raw(cast.op)).second)
@@ -162,7 +162,7 @@ class CastFinder {
     for (const auto& [dims, shape] : shapes_) {
       if (has_backward_ && !shape.is_repeated()) continue;
       std::unordered_set<std::uint32_t> calls;
-      for (const Cast& cast : shape.casts) calls.insert(raw(cast.op));
+      for (const WeightCast& cast : shape.casts) calls.insert(raw(cast.op));
       const std::uint64_t all = shape.casts.size();
       const std::uint64_t repeated =
           has_backward_ ? std::min(all, shape.nodes) - std::min(all, shape.accumulated) : all;
@@ -178,15 +178,16 @@ class CastFinder {
       found.largest = shape.casts.front();
       found.is_autocast = autocasts_.contains(raw(found.largest.op));
     }
-    if (found.calls == 0 || share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastShare)
+    if (found.calls == 0 ||
+        share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastRepeatedCastsShare)
       return std::nullopt;
     return found;
   }
 
   const Facts& facts_;
   const Trace& trace_;
-  std::vector<Cast> recent_;  // by the program, before a layer
-  std::map<Sizes, Shape> shapes_;
+  std::vector<WeightCast> recent_;  // by the program, before a layer
+  std::map<Sizes, CastShape> shapes_;
   std::unordered_set<std::uint32_t> taken_, autocasts_;
   bool has_backward_ = false;
 };
@@ -260,10 +261,10 @@ Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
                  a_step(found.weights)})
           : say(facts, "Weights are cast to {} in each step: {} [cast|casts] of {} [per step]",
                 {text(to), a_step(found.casts), text(shape_text(found.largest.dims))});
-  finding.action = !found.has_backward ? say("Cast them once: model.to(torch.{})", {text(to)})
+  finding.action = !found.has_backward ? say("WeightCast them once: model.to(torch.{})", {text(to)})
                    : found.is_autocast
                        ? say("Enter autocast once around all uses, with its cache on")
-                       : say("Cast each weight once a step and use the result again");
+                       : say("WeightCast each weight once a step and use the result again");
   return finding;
 }
 

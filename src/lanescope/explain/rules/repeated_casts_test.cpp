@@ -22,7 +22,7 @@ void cast(ProgramSketch& p, const std::string& size) {
   p.pass(46).end().end();
 }
 
-struct Drawn {
+struct DrawnRepeatedCasts {
   int uses = 4;       // of weights of one shape, a step
   int gradients = 0;  // accumulated; 0: no backward pass
   bool is_autocast = false;
@@ -31,7 +31,7 @@ struct Drawn {
 };
 
 // On the CPU: casts of [256, 256], each followed by its layer of 100 us, and the backward pass.
-Trace draw(const Drawn& drawn) {
+Trace draw_repeated_casts(const DrawnRepeatedCasts& drawn) {
   const std::string weight = "[256, 256]";
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
@@ -60,8 +60,8 @@ Trace draw(const Drawn& drawn) {
 
 TEST(RepeatedCastsTest, CountsCastsBeyondTheWeightsThatHaveGradients) {
   for (const bool is_autocast : {false, true}) {
-    const auto finding =
-        find_by_rule(draw({.gradients = 1, .is_autocast = is_autocast}), "repeated-casts");
+    const auto finding = find_by_rule(
+        draw_repeated_casts({.gradients = 1, .is_autocast = is_autocast}), "repeated-casts");
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->at_stake_ns, us(150));  // 3 of 4 casts
     EXPECT_EQ(finding->action.pattern.find("autocast") != std::string::npos, is_autocast);
@@ -69,7 +69,7 @@ TEST(RepeatedCastsTest, CountsCastsBeyondTheWeightsThatHaveGradients) {
 }
 
 TEST(RepeatedCastsTest, CountsAllCastsWithoutABackwardPass) {
-  const auto finding = find_by_rule(draw({}), "repeated-casts");
+  const auto finding = find_by_rule(draw_repeated_casts({}), "repeated-casts");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(200));
   EXPECT_EQ(finding->brief.values[1].integer, 4);
@@ -78,17 +78,19 @@ TEST(RepeatedCastsTest, CountsAllCastsWithoutABackwardPass) {
 
 // Mixed precision casts each weight once a step.
 TEST(RepeatedCastsTest, IsQuietAboutOneCastOfEachWeight) {
-  EXPECT_FALSE(find_by_rule(draw({.gradients = 4}), "repeated-casts"));
-  EXPECT_FALSE(find_by_rule(draw({.gradients = 4, .is_autocast = true}), "repeated-casts"));
+  EXPECT_FALSE(find_by_rule(draw_repeated_casts({.gradients = 4}), "repeated-casts"));
+  EXPECT_FALSE(
+      find_by_rule(draw_repeated_casts({.gradients = 4, .is_autocast = true}), "repeated-casts"));
 }
 
 TEST(RepeatedCastsTest, IsQuietAboutFrozenWeights) {
-  EXPECT_FALSE(find_by_rule(draw({.gradients = 1, .is_frozen = true}), "repeated-casts"));
+  EXPECT_FALSE(
+      find_by_rule(draw_repeated_casts({.gradients = 1, .is_frozen = true}), "repeated-casts"));
 }
 
 // What has the shape of the weight may be the layer's input.
 TEST(RepeatedCastsTest, IsQuietAboutInputs) {
-  EXPECT_FALSE(find_by_rule(draw({.input = "[256, 256]"}), "repeated-casts"));
+  EXPECT_FALSE(find_by_rule(draw_repeated_casts({.input = "[256, 256]"}), "repeated-casts"));
 }
 
 }  // namespace

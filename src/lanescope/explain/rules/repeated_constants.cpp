@@ -16,7 +16,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr double kLeastShare = 0.03;
+constexpr double kLeastRepeatedConstantsShare = 0.03;
 constexpr std::size_t kFewestSteps = 3;  // in all of which a result is made, for "in each step"
 constexpr std::size_t kMostGroups = 16;
 
@@ -72,7 +72,8 @@ std::optional<RepeatedConstants> measure_repeated_constants(const Facts& facts) 
     found.cost_ns += group.cost_ns;
     for (const ConstantRun* run : group.runs) found.calls += run->calls.size();
   }
-  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRepeatedConstantsShare)
+    return std::nullopt;
   std::stable_sort(groups.begin(), groups.end(),
                    [](const Group& a, const Group& b) { return a.cost_ns > b.cost_ns; });
   found.groups = std::move(groups);

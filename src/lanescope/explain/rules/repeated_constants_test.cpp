@@ -28,7 +28,7 @@ void compute(ProgramSketch& p, const char* op, const std::string& dims, const st
   p.begin_op(op, inputs(dims, types, concrete)).pass(98).end();
 }
 
-struct Drawn {
+struct DrawnRepeatedConstants {
   const char* source = "aten::arange";
   int layers = 4;
   int longer_by = 0;  // each step
@@ -37,7 +37,7 @@ struct Drawn {
 };
 
 // On the CPU, layers of 300 us: arange, sin of it, and the sum with the layer's input.
-Trace draw(const Drawn& drawn) {
+Trace draw_repeated_constants(const DrawnRepeatedConstants& drawn) {
   ProgramSketch program;
   int length = 64;
   program.steps(4, [&](ProgramSketch& p) {
@@ -57,7 +57,7 @@ Trace draw(const Drawn& drawn) {
 
 // Of each layer 200 us. The sum takes a tensor of the program.
 TEST(RepeatedConstantsTest, CountsWhatDependsOnNoTensorOfTheProgram) {
-  const auto finding = find_by_rule(draw({}), "repeated-constants");
+  const auto finding = find_by_rule(draw_repeated_constants({}), "repeated-constants");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(800));
   EXPECT_EQ(finding->brief.values[0].integer, 4);  // times a step
@@ -65,33 +65,38 @@ TEST(RepeatedConstantsTest, CountsWhatDependsOnNoTensorOfTheProgram) {
 }
 
 TEST(RepeatedConstantsTest, KeepsOneAStepWhereTheResultMayChangeWithTheStep) {
-  for (const Drawn& drawn : {Drawn{.longer_by = 1}, Drawn{.has_counter = true}}) {
-    const auto finding = find_by_rule(draw(drawn), "repeated-constants");
+  for (const DrawnRepeatedConstants& drawn :
+       {DrawnRepeatedConstants{.longer_by = 1}, DrawnRepeatedConstants{.has_counter = true}}) {
+    const auto finding = find_by_rule(draw_repeated_constants(drawn), "repeated-constants");
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->at_stake_ns, us(600));
   }
 }
 
 TEST(RepeatedConstantsTest, SaysWhenItIsOnceInEachStep) {
-  const auto finding = find_by_rule(draw({.layers = 1}), "repeated-constants");
+  const auto finding = find_by_rule(draw_repeated_constants({.layers = 1}), "repeated-constants");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(200));
   EXPECT_NE(finding->brief.pattern.find("in each step"), std::string::npos);
 }
 
 TEST(RepeatedConstantsTest, IsQuietWhereSomethingChanges) {
-  EXPECT_FALSE(find_by_rule(draw({.layers = 1, .longer_by = 1}), "repeated-constants"));
-  EXPECT_FALSE(find_by_rule(draw({.layers = 1, .has_counter = true}), "repeated-constants"));
+  EXPECT_FALSE(
+      find_by_rule(draw_repeated_constants({.layers = 1, .longer_by = 1}), "repeated-constants"));
+  EXPECT_FALSE(find_by_rule(draw_repeated_constants({.layers = 1, .has_counter = true}),
+                            "repeated-constants"));
 }
 
 // A program keeps its state in tensors that begin as zeros.
 TEST(RepeatedConstantsTest, IsQuietAboutZeros) {
-  EXPECT_FALSE(find_by_rule(draw({.source = "aten::zeros"}), "repeated-constants"));
+  EXPECT_FALSE(
+      find_by_rule(draw_repeated_constants({.source = "aten::zeros"}), "repeated-constants"));
 }
 
 // Of the layer only the arange is one.
 TEST(RepeatedConstantsTest, EndsBeforeATensorOfTheProgram) {
-  const auto finding = find_by_rule(draw({.takes_input = true}), "repeated-constants");
+  const auto finding =
+      find_by_rule(draw_repeated_constants({.takes_input = true}), "repeated-constants");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(400));
 }

@@ -10,8 +10,8 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-constexpr double kActive = 10;        // percent
-constexpr double kLeastShare = 0.05;  // of the samples without work of this program
+constexpr double kActive = 10;                 // percent
+constexpr double kLeastSharedGpuShare = 0.05;  // of the samples without work of this program
 
 struct SharedGpu {
   std::uint64_t active_samples = 0, idle_samples = 0;
@@ -60,7 +60,7 @@ Measurement<SharedGpu> measure_shared_gpu(const Facts& facts) {
     return NotChecked{"20 samples of the counters in which this program had no GPU work"};
   if (found.active_samples < analysis::kFewestHardwareSamples ||
       static_cast<double>(found.active_samples) <
-          kLeastShare * static_cast<double>(found.idle_samples))
+          kLeastSharedGpuShare * static_cast<double>(found.idle_samples))
     return Quiet{};
   found.mean = weighted / static_cast<double>(found.active_ns);
   return found;

@@ -6,13 +6,13 @@ namespace lanescope::explain {
 namespace {
 
 // Four steps, each with two kernels of 100 us that are 3 ms apart.
-Trace draw(double active) {
+Trace draw_shared_gpu(double active) {
   testing::ProgramSketch program = loop(4, 2, {.us = 100}, 3000);
   return with_hardware(program, {constant("SM active", "%", active)});
 }
 
 TEST(SharedGpuTest, SmsWorkWhileTheProgramHasNothingOnTheGpu) {
-  const auto finding = find_by_rule(draw(40), "shared-gpu");
+  const auto finding = find_by_rule(draw_shared_gpu(40), "shared-gpu");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kTrust);
   EXPECT_EQ(finding->verdict.values.at(0).integer, finding->verdict.values.at(1).integer);
@@ -20,7 +20,7 @@ TEST(SharedGpuTest, SmsWorkWhileTheProgramHasNothingOnTheGpu) {
 }
 
 TEST(SharedGpuTest, IsQuietAboutAnIdleGpu) {
-  EXPECT_EQ(state_of_rule(draw(9), "shared-gpu"), RuleRun::State::kQuiet);
+  EXPECT_EQ(state_of_rule(draw_shared_gpu(9), "shared-gpu"), RuleRun::State::kQuiet);
 }
 
 // Of a GPU that always works for this program the counters cannot tell whose work it is.

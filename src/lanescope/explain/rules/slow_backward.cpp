@@ -29,7 +29,7 @@ constexpr std::int64_t kUsual = 3;    // what it may cost
 constexpr std::int64_t kUnusual = 5;  // from here on it is remarked on
 // The engine's own time for each node, where times are those of the CPU.
 constexpr std::int64_t kNodeOnCpuNs = 20'000;
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastSlowBackwardShare = 0.05;
 
 // What is known about nodes: data, one row a node.
 struct NodeAdvice {
@@ -146,7 +146,7 @@ std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
              parts[std::string(facts.trace->name(pair.forward))]);
   SlowBackward found;
   for (auto& [label, part] : parts)
-    if (share_of(part.excess_ns, facts.steady_wall_ns()) >= kLeastShare)
+    if (share_of(part.excess_ns, facts.steady_wall_ns()) >= kLeastSlowBackwardShare)
       found.parts.emplace_back(label, std::move(part));
   if (found.parts.empty()) return std::nullopt;
   std::stable_sort(found.parts.begin(), found.parts.end(), [](const auto& a, const auto& b) {

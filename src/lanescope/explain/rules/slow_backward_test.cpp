@@ -9,7 +9,7 @@ namespace {
 
 using testing::ProgramSketch;
 
-struct Drawn {
+struct DrawnSlowBackward {
   std::string op = "aten::grid_sampler";
   std::string node = "GridSamplerBackward0";
   std::int64_t forward_us = 10, backward_us = 80;
@@ -18,7 +18,7 @@ struct Drawn {
   bool records_again = false;  // the node runs its forward operator again, for a later backward
 };
 
-void node(ProgramSketch& p, const Drawn& drawn, std::int64_t number) {
+void node(ProgramSketch& p, const DrawnSlowBackward& drawn, std::int64_t number) {
   p.begin_op("autograd::engine::evaluate_function: " + drawn.node,
              {.sequence = number, .fwd_thread = 1});
   if (drawn.records_again) p.begin_op(drawn.op, {.sequence = number}).pass(1).end();
@@ -26,7 +26,7 @@ void node(ProgramSketch& p, const Drawn& drawn, std::int64_t number) {
 }
 
 // Four steps of a product of 100 us and the operator; the first step is left out.
-Trace draw(const Drawn& drawn) {
+Trace draw_slow_backward(const DrawnSlowBackward& drawn) {
   ProgramSketch program;
   std::int64_t number = 0;
   program.steps(4, [&](ProgramSketch& p) {
@@ -47,7 +47,7 @@ Trace draw(const Drawn& drawn) {
 
 // 80 us against 10 us: 8 times. 80 - 3 x 10 us are at stake.
 TEST(SlowBackwardTest, SpeaksOfANodeThatTakesAMultipleOfItsOperator) {
-  const auto finding = find_by_rule(draw({}), "slow-backward");
+  const auto finding = find_by_rule(draw_slow_backward({}), "slow-backward");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kCost);
   EXPECT_EQ(finding->verdict.values.at(0).text, "aten::grid_sampler");
@@ -60,34 +60,35 @@ TEST(SlowBackwardTest, SpeaksOfANodeThatTakesAMultipleOfItsOperator) {
 
 // What a backward pass usually takes, and what becomes several kernels (aten::pow takes 3.5 times).
 TEST(SlowBackwardTest, IsQuietBelowFiveTimes) {
-  EXPECT_FALSE(find_by_rule(draw({.backward_us = 26}), "slow-backward"));
-  EXPECT_FALSE(find_by_rule(draw({.backward_us = 50}), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw_slow_backward({.backward_us = 26}), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw_slow_backward({.backward_us = 50}), "slow-backward"));
 }
 
 // The node of a C++ function has the number of an operator that did not make it.
 TEST(SlowBackwardTest, IsQuietAboutNodesWhoseOperatorIsNotRecorded) {
-  EXPECT_FALSE(find_by_rule(draw({.node = "torch::autograd::CppNode<Lookup>"}), "slow-backward"));
-  EXPECT_FALSE(find_by_rule(draw({.node = "OtherBackward0"}), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw_slow_backward({.node = "torch::autograd::CppNode<Lookup>"}),
+                            "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw_slow_backward({.node = "OtherBackward0"}), "slow-backward"));
 }
 
 // A checkpoint runs the forward part again; the rule recompute reports that.
 TEST(SlowBackwardTest, IsQuietAboutForwardWorkThatRunsAgain) {
-  EXPECT_FALSE(find_by_rule(draw({.records_again = true}), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw_slow_backward({.records_again = true}), "slow-backward"));
 }
 
 // Two passes of 40 us each: the rule repeated-backward reports that.
 TEST(SlowBackwardTest, CountsOnePassOfANode) {
-  EXPECT_FALSE(find_by_rule(draw({.backward_us = 40, .runs = 2}), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw_slow_backward({.backward_us = 40, .runs = 2}), "slow-backward"));
 }
 
 // A view costs nothing, its node fills a gradient as large as the tensor, for each of the views.
 TEST(SlowBackwardTest, KnowsViewsTakenOneByOne) {
-  const Drawn drawn{.op = "aten::select",
-                    .node = "SelectBackward0",
-                    .forward_us = 0,
-                    .backward_us = 20,
-                    .calls = 4};
-  const auto finding = find_by_rule(draw(drawn), "slow-backward");
+  const DrawnSlowBackward drawn{.op = "aten::select",
+                                .node = "SelectBackward0",
+                                .forward_us = 0,
+                                .backward_us = 20,
+                                .calls = 4};
+  const auto finding = find_by_rule(draw_slow_backward(drawn), "slow-backward");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(80));
   EXPECT_NE(finding->action.pattern.find("unbind"), std::string::npos);
@@ -96,7 +97,8 @@ TEST(SlowBackwardTest, KnowsViewsTakenOneByOne) {
 // These copy each gradient once, as their forward part would have to.
 TEST(SlowBackwardTest, IsQuietAboutViewsThatAreTakenTogether) {
   EXPECT_FALSE(find_by_rule(
-      draw({.op = "aten::unbind", .node = "UnbindBackward0", .forward_us = 0, .backward_us = 60}),
+      draw_slow_backward(
+          {.op = "aten::unbind", .node = "UnbindBackward0", .forward_us = 0, .backward_us = 60}),
       "slow-backward"));
 }
 

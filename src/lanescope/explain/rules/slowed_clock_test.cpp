@@ -8,7 +8,8 @@ namespace {
 constexpr std::int64_t kSlow = 10'000;  // us between samples of the clocks
 
 // Four steps of 50 ms; the first does not count.
-Trace draw(double clock, double by_power, double by_heat, std::int64_t kernel_us = 50'000) {
+Trace draw_slowed_clock(double clock, double by_power, double by_heat,
+                        std::int64_t kernel_us = 50'000) {
   testing::ProgramSketch program = busy_program(kernel_us);
   return with_hardware(
       program,
@@ -21,7 +22,7 @@ Trace draw(double clock, double by_power, double by_heat, std::int64_t kernel_us
 
 // 1485 of 1980 MHz: a quarter of 50 ms.
 TEST(SlowedClockTest, ThePowerLimitHoldsTheClockDown) {
-  const auto finding = find_by_rule(draw(1485, 1, 0), "slowed-clock");
+  const auto finding = find_by_rule(draw_slowed_clock(1485, 1, 0), "slowed-clock");
   ASSERT_TRUE(finding);
   EXPECT_NE(finding->verdict.pattern.find("power limit"), std::string::npos);
   EXPECT_EQ(finding->verdict.values.at(2).integer, 1485);
@@ -31,29 +32,30 @@ TEST(SlowedClockTest, ThePowerLimitHoldsTheClockDown) {
 }
 
 TEST(SlowedClockTest, HeatIsNamed) {
-  const auto finding = find_by_rule(draw(1485, 0, 1), "slowed-clock");
+  const auto finding = find_by_rule(draw_slowed_clock(1485, 0, 1), "slowed-clock");
   ASSERT_TRUE(finding);
   EXPECT_NE(finding->verdict.pattern.find("too hot"), std::string::npos);
 }
 
 TEST(SlowedClockTest, ALowClockWithoutAReasonHasNone) {
-  const auto finding = find_by_rule(draw(1200, 0, 0), "slowed-clock");
+  const auto finding = find_by_rule(draw_slowed_clock(1200, 0, 0), "slowed-clock");
   ASSERT_TRUE(finding);
   EXPECT_NE(finding->verdict.pattern.find("neither power nor heat"), std::string::npos);
 }
 
 TEST(SlowedClockTest, IsQuietAtAUsualClock) {
-  EXPECT_EQ(state_of_rule(draw(1755, 0, 0), "slowed-clock"), RuleRun::State::kQuiet);
+  EXPECT_EQ(state_of_rule(draw_slowed_clock(1755, 0, 0), "slowed-clock"), RuleRun::State::kQuiet);
 }
 
 // The power limit is named now and then at the highest clocks too: 1952 of 1980 MHz is 98.6 %.
 TEST(SlowedClockTest, IsQuietAboutAReasonThatCostsNearlyNothing) {
-  EXPECT_EQ(state_of_rule(draw(1952, 1, 0), "slowed-clock"), RuleRun::State::kQuiet);
-  EXPECT_TRUE(find_by_rule(draw(1919, 1, 0), "slowed-clock"));  // 96.9 %
+  EXPECT_EQ(state_of_rule(draw_slowed_clock(1952, 1, 0), "slowed-clock"), RuleRun::State::kQuiet);
+  EXPECT_TRUE(find_by_rule(draw_slowed_clock(1919, 1, 0), "slowed-clock"));  // 96.9 %
 }
 
 TEST(SlowedClockTest, SaysNothingOnFewSamples) {
-  EXPECT_EQ(state_of_rule(draw(1485, 1, 0, 10'000), "slowed-clock"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(draw_slowed_clock(1485, 1, 0, 10'000), "slowed-clock"),
+            RuleRun::State::kNotChecked);
 }
 
 // An idle GPU lowers its clock: those samples do not count.

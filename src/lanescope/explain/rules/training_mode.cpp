@@ -15,7 +15,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr double kLeastShare = 0.02;
+constexpr double kLeastTrainingModeShare = 0.02;
 
 bool has_backward(const Trace& trace) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -80,7 +80,8 @@ std::optional<TrainingMode> measure_training_mode(const Facts& facts) {
   found.norms = norms.size();
   // The statistics of the batch need one more pass over the input: three, not two.
   found.cost_ns = cost_of_calls(facts, dropouts) + cost_of_calls(facts, norms) / 3;
-  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastTrainingModeShare)
+    return std::nullopt;
   return found;
 }
 

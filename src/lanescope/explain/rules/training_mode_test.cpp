@@ -10,14 +10,14 @@ namespace {
 using testing::Fields;
 using testing::ProgramSketch;
 
-struct Drawn {
+struct DrawnTrainingMode {
   bool draws_mask = true;
   bool has_backward = false;
   bool has_statistics = true;  // batch norm keeps a mean and a variance
 };
 
 // A step on the CPU: 200 us of convolution, batch norm of 50 in training mode, dropout of 100.
-Trace draw(const Drawn& drawn) {
+Trace draw_training_mode(const DrawnTrainingMode& drawn) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     p.cpu_op("aten::conv2d", 200);
@@ -38,7 +38,7 @@ Trace draw(const Drawn& drawn) {
 
 // 60 us for the mask, 38 next to it, and 1 us at each end of the operator; a third of the norm's 50 us.
 TEST(TrainingModeTest, NamesDropoutAndBatchNorm) {
-  const auto finding = find_by_rule(draw({}), "training-mode");
+  const auto finding = find_by_rule(draw_training_mode({}), "training-mode");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(100) + us(50) / 3);
   EXPECT_NE(finding->brief.pattern.find("batch norm"), std::string::npos);
@@ -47,14 +47,14 @@ TEST(TrainingModeTest, NamesDropoutAndBatchNorm) {
 
 // Batch norm without kept statistics uses those of the batch in eval mode, too.
 TEST(TrainingModeTest, LeavesOutNormsWithoutStatistics) {
-  const auto finding = find_by_rule(draw({.has_statistics = false}), "training-mode");
+  const auto finding = find_by_rule(draw_training_mode({.has_statistics = false}), "training-mode");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->brief.pattern.find("batch norm"), std::string::npos);
 }
 
 TEST(TrainingModeTest, IsQuietInEvalModeAndInTraining) {
-  EXPECT_FALSE(find_by_rule(draw({.draws_mask = false}), "training-mode"));
-  EXPECT_FALSE(find_by_rule(draw({.has_backward = true}), "training-mode"));
+  EXPECT_FALSE(find_by_rule(draw_training_mode({.draws_mask = false}), "training-mode"));
+  EXPECT_FALSE(find_by_rule(draw_training_mode({.has_backward = true}), "training-mode"));
 }
 
 }  // namespace

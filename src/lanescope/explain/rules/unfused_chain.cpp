@@ -54,9 +54,9 @@ struct Size {
   std::int64_t elements = 0, bytes = 0;
 };
 
-class Sizes {
+class ChainSizes {
  public:
-  explicit Sizes(const Trace& trace) : trace_(trace) {}
+  explicit ChainSizes(const Trace& trace) : trace_(trace) {}
 
   Size of(SliceId op) {
     if (op == kNone<SliceId>) return {};
@@ -247,7 +247,7 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   KernelNames names(trace);
-  Sizes sizes(trace);
+  ChainSizes sizes(trace);
   const Memory memory = memory_of(facts);
   const auto& steps = facts.steps.steps;
   const auto step_of = [&](SliceId op) {

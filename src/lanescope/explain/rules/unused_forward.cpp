@@ -16,7 +16,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastUnusedForwardShare = 0.05;
 constexpr std::size_t kFewestCalls = 3;  // of a step
 constexpr std::size_t kFewestEqual = 4;  // neighbours that a backward pass goes through elsewhere
 constexpr std::size_t kMostCompared = 2000;  // of a step
@@ -156,7 +156,8 @@ std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
   if (such_steps * 2 <= facts.selection.steady.size()) return std::nullopt;
   found.calls = unused.size();
   found.cost_ns = cost_of_calls(facts, unused);
-  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastUnusedForwardShare)
+    return std::nullopt;
   return found;
 }
 

@@ -16,7 +16,7 @@ Fields numbered(std::int64_t number, std::int64_t size = 8) {
           .input_types = R"(["float", "float"])"};
 }
 
-struct Drawn {
+struct DrawnUnusedForward {
   int second = 4;             // operators of the second forward pass
   bool has_gradients = true;  // of them
   bool is_used = false;
@@ -25,7 +25,7 @@ struct Drawn {
 
 // A step on the CPU: four operators of 100 us, their backward pass, and a second forward pass. Each
 // operator makes one node.
-Trace draw(const Drawn& drawn) {
+Trace draw_unused_forward(const DrawnUnusedForward& drawn) {
   ProgramSketch program;
   std::int64_t number = 0;
   program.steps(4, [&](ProgramSketch& p) {
@@ -54,7 +54,7 @@ Trace draw(const Drawn& drawn) {
 
 // Of 3 steady steps: 11 operators of 100 us. The very last of the recording has no number after it.
 TEST(UnusedForwardTest, CountsOperatorsWithoutBackward) {
-  const auto finding = find_by_rule(draw({}), "unused-forward");
+  const auto finding = find_by_rule(draw_unused_forward({}), "unused-forward");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 3);
   EXPECT_EQ(finding->at_stake_ns, us(1'100) / 3);
@@ -63,16 +63,16 @@ TEST(UnusedForwardTest, CountsOperatorsWithoutBackward) {
 }
 
 TEST(UnusedForwardTest, SaysWhenTheyAreThoseOfTheLoss) {
-  const auto finding = find_by_rule(draw({.size = 8}), "unused-forward");
+  const auto finding = find_by_rule(draw_unused_forward({.size = 8}), "unused-forward");
   ASSERT_TRUE(finding);
   EXPECT_NE(finding->brief.pattern.find("once more"), std::string::npos);
   EXPECT_NE(finding->action.pattern.find("first result"), std::string::npos);
 }
 
 TEST(UnusedForwardTest, IsQuietWithoutGradientsAndWithABackwardPass) {
-  EXPECT_FALSE(find_by_rule(draw({.has_gradients = false}), "unused-forward"));
-  EXPECT_FALSE(find_by_rule(draw({.is_used = true}), "unused-forward"));
-  EXPECT_FALSE(find_by_rule(draw({.second = 2}), "unused-forward"));  // a metric
+  EXPECT_FALSE(find_by_rule(draw_unused_forward({.has_gradients = false}), "unused-forward"));
+  EXPECT_FALSE(find_by_rule(draw_unused_forward({.is_used = true}), "unused-forward"));
+  EXPECT_FALSE(find_by_rule(draw_unused_forward({.second = 2}), "unused-forward"));  // a metric
 }
 
 }  // namespace

@@ -18,16 +18,16 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastUnusedGradientsShare = 0.05;
 constexpr std::uint64_t kFewestUnused = 2;
 constexpr char kOptimizer[] = "Optimizer.step#";
 
-using Shape = std::vector<std::int64_t>;
-using Shapes = std::map<Shape, std::uint64_t>;  // how often
+using GradientShape = std::vector<std::int64_t>;
+using Shapes = std::map<GradientShape, std::uint64_t>;  // how often
 
-std::optional<Shape> shape_of(const JsonValue& value) {
+std::optional<GradientShape> shape_of(const JsonValue& value) {
   if (!value.is_array()) return std::nullopt;
-  Shape shape;
+  GradientShape shape;
   for (const JsonValue& size : value.items) {
     if (!size.integer) return std::nullopt;
     shape.push_back(*size.integer);
@@ -36,13 +36,13 @@ std::optional<Shape> shape_of(const JsonValue& value) {
 }
 
 // Of the first input: one, or each of a list.
-std::vector<Shape> first_input(const Trace& trace, SliceId op) {
+std::vector<GradientShape> first_input(const Trace& trace, SliceId op) {
   const auto dims = trace.slice_args(op).text(ArgKey::kInputDims);
   const auto inputs = dims ? parse_json(trace.text(*dims)) : std::nullopt;
   if (!inputs || !inputs->is_array() || inputs->items.empty()) return {};
   const JsonValue& first = inputs->items.front();
   if (const auto one = shape_of(first)) return {*one};
-  std::vector<Shape> shapes;
+  std::vector<GradientShape> shapes;
   if (first.is_array())
     for (const JsonValue& each : first.items)
       if (auto shape = shape_of(each)) shapes.push_back(*std::move(shape));
@@ -58,14 +58,14 @@ bool is_distributed(const Trace& trace) {
 }
 
 // One backward pass: its nodes in order, and the shape of each gradient that it made.
-struct Pass {
+struct BackwardPass {
   std::vector<SliceId> nodes;
-  std::vector<std::pair<std::size_t, Shape>> gradients;  // index of the node
+  std::vector<std::pair<std::size_t, GradientShape>> gradients;  // index of the node
 };
 
 struct StepUse {
-  std::map<std::uint32_t, std::vector<Pass>> passes;  // by thread
-  std::map<std::string, Shapes> updates;              // by operator of the optimizer
+  std::map<std::uint32_t, std::vector<BackwardPass>> passes;  // by thread
+  std::map<std::string, Shapes> updates;                      // by operator of the optimizer
 };
 
 class Reader {
@@ -81,7 +81,7 @@ class Reader {
       if (trace_.name(id).starts_with(kEvaluateNode))
         add_node(steps_[step], id);
       else if (is_update(id))
-        for (Shape& shape : first_input(trace_, id))
+        for (GradientShape& shape : first_input(trace_, id))
           ++steps_[step].updates[std::string(trace_.name(id))][std::move(shape)];
       else if (trace_.name(id) == "torch::autograd::AccumulateGrad")
         add_gradient(steps_[step], id);
@@ -114,9 +114,9 @@ class Reader {
 
   void add_gradient(StepUse& step, SliceId op) {
     const auto found = step.passes.find(raw(trace_.slices().track[raw(op)]));
-    const std::vector<Shape> shapes = first_input(trace_, op);
+    const std::vector<GradientShape> shapes = first_input(trace_, op);
     if (found == step.passes.end() || found->second.empty() || shapes.size() != 1) return;
-    Pass& pass = found->second.back();
+    BackwardPass& pass = found->second.back();
     pass.gradients.emplace_back(pass.nodes.size() - 1, shapes.front());
   }
 
@@ -134,7 +134,7 @@ struct UnusedGradients {
 };
 
 // The gradients that the optimizer may have used: by shape, the first ones of the pass.
-std::vector<bool> used_gradients(const Pass& pass, Shapes updates) {
+std::vector<bool> used_gradients(const BackwardPass& pass, Shapes updates) {
   std::vector<bool> used;
   for (const auto& [node, shape] : pass.gradients) {
     const auto left = updates.find(shape);
@@ -150,9 +150,9 @@ std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
   std::unordered_set<std::uint32_t> nodes;
   const std::map<std::size_t, StepUse> steps = Reader(facts).run();
   for (const auto& [index, step] : steps) {
-    const Pass* largest = nullptr;
+    const BackwardPass* largest = nullptr;
     for (const auto& [thread, passes] : step.passes)
-      for (const Pass& pass : passes)
+      for (const BackwardPass& pass : passes)
         if (!largest || pass.gradients.size() > largest->gradients.size()) largest = &pass;
     if (!largest || step.updates.empty()) continue;
     std::vector<bool> used;  // by the operator that updates most
@@ -178,7 +178,8 @@ std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
   if (nodes.empty()) return std::nullopt;
   found.nodes = nodes.size();
   found.cost_ns = cost_of_calls(facts, nodes);
-  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastUnusedGradientsShare)
+    return std::nullopt;
   return found;
 }
 

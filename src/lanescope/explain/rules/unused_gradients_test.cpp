@@ -9,7 +9,7 @@ namespace {
 
 using testing::ProgramSketch;
 
-struct Drawn {
+struct DrawnUnusedGradients {
   int layers = 5;
   int trained = 1;  // the last layers, in the optimizer
   bool as_list = true;
@@ -18,7 +18,7 @@ struct Drawn {
 
 // A step on the CPU. The backward pass has a node of 100 us for each layer, from the last to the first,
 // and after each a gradient of the layer's weight, 10 us.
-Trace draw(const Drawn& drawn) {
+Trace draw_unused_gradients(const DrawnUnusedGradients& drawn) {
   constexpr char kShape[] = "[8, 8]";
   ProgramSketch program;
   std::int64_t number = 0;
@@ -52,7 +52,8 @@ Trace draw(const Drawn& drawn) {
 // After the first gradient come four nodes of 100 us and their gradients, 10 us each.
 TEST(UnusedGradientsTest, ComparesGradientsWithUpdates) {
   for (const bool as_list : {true, false}) {
-    const auto finding = find_by_rule(draw({.as_list = as_list}), "unused-gradients");
+    const auto finding =
+        find_by_rule(draw_unused_gradients({.as_list = as_list}), "unused-gradients");
     ASSERT_TRUE(finding) << as_list;
     EXPECT_EQ(finding->verdict.values[0].integer, 5);
     EXPECT_EQ(finding->verdict.values[1].integer, 1);
@@ -62,18 +63,19 @@ TEST(UnusedGradientsTest, ComparesGradientsWithUpdates) {
 }
 
 TEST(UnusedGradientsTest, IsQuietWhereGradientsAreUsed) {
-  EXPECT_FALSE(find_by_rule(draw({.trained = 5}), "unused-gradients"));
-  EXPECT_FALSE(find_by_rule(draw({.trained = 4}), "unused-gradients"));  // an input's gradient
+  EXPECT_FALSE(find_by_rule(draw_unused_gradients({.trained = 5}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw_unused_gradients({.trained = 4}),
+                            "unused-gradients"));  // an input's gradient
 }
 
 // Each rank may update its own part.
 TEST(UnusedGradientsTest, IsQuietAboutJobsOfSeveralRanks) {
-  EXPECT_FALSE(find_by_rule(draw({.is_distributed = true}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw_unused_gradients({.is_distributed = true}), "unused-gradients"));
 }
 
 // What the optimizer updates is not known.
 TEST(UnusedGradientsTest, IsQuietWithoutTheOptimizersTensors) {
-  EXPECT_FALSE(find_by_rule(draw({.trained = 0}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw_unused_gradients({.trained = 0}), "unused-gradients"));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ using analysis::TensorArguments;
 
 namespace {
 
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastUnusedRowsShare = 0.05;
 constexpr double kMostRead = 0.25;  // of the result's elements
 constexpr double kLeastElements = 4096;
 
@@ -149,7 +149,7 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
   const double unread = found.unread_ns > 0 ? 1 - read / found.unread_ns : 0;
   found.cost_ns =
       static_cast<std::int64_t>(unread * static_cast<double>(cost_of_calls(facts, found.calls)));
-  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastUnusedRowsShare) return std::nullopt;
   return found;
 }
 

@@ -17,7 +17,7 @@ Fields inputs(std::string_view dims, std::string_view types, std::string_view co
           .concrete_inputs = std::string(concrete)};
 }
 
-struct Drawn {
+struct DrawnUnusedRows {
   std::string_view cut = "aten::select";
   std::string_view concrete = R"(["", "1", "-1"])";
   std::string_view read = "[[4, 1000]]";  // by softmax
@@ -26,7 +26,7 @@ struct Drawn {
 };
 
 // A step on the CPU: [4, 64, 32] times a weight of 1000 rows, 400 us; a view of the result; softmax.
-Trace draw(const Drawn& drawn) {
+Trace draw_unused_rows(const DrawnUnusedRows& drawn) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     p.begin_op("aten::linear",
@@ -47,7 +47,7 @@ Trace draw(const Drawn& drawn) {
 
 // One row of 64 is read: 63 of 64 parts of 400 us.
 TEST(UnusedRowsTest, CountsWhatIsNotRead) {
-  const auto finding = find_by_rule(draw({}), "unused-rows");
+  const auto finding = find_by_rule(draw_unused_rows({}), "unused-rows");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(400) * 63 / 64);
   EXPECT_EQ(finding->brief.values.at(1).text, "[4, 64, 1000]");
@@ -56,31 +56,34 @@ TEST(UnusedRowsTest, CountsWhatIsNotRead) {
 
 // A cast of the whole result in between goes, too.
 TEST(UnusedRowsTest, CountsWhatPassesItOn) {
-  const auto finding = find_by_rule(draw({.casts = true}), "unused-rows");
+  const auto finding = find_by_rule(draw_unused_rows({.casts = true}), "unused-rows");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(500) * 63 / 64);
 }
 
 TEST(UnusedRowsTest, KnowsSlices) {
-  EXPECT_TRUE(find_by_rule(draw({.cut = "aten::slice",
-                                 .concrete = R"(["", "1", "-8", "9223372036854775807", "1"])",
-                                 .read = "[[4, 8, 1000]]"}),
-                           "unused-rows"));
+  EXPECT_TRUE(
+      find_by_rule(draw_unused_rows({.cut = "aten::slice",
+                                     .concrete = R"(["", "1", "-8", "9223372036854775807", "1"])",
+                                     .read = "[[4, 8, 1000]]"}),
+                   "unused-rows"));
   // Half of the columns are read.
-  EXPECT_FALSE(find_by_rule(draw({.cut = "aten::slice",
-                                  .concrete = R"(["", "2", "0", "500", "1"])",
-                                  .read = "[[4, 64, 500]]"}),
+  EXPECT_FALSE(find_by_rule(draw_unused_rows({.cut = "aten::slice",
+                                              .concrete = R"(["", "2", "0", "500", "1"])",
+                                              .read = "[[4, 64, 500]]"}),
                             "unused-rows"));
   // A slice of everything.
-  EXPECT_FALSE(find_by_rule(draw({.cut = "aten::slice",
-                                  .concrete = R"(["", "1", "0", "9223372036854775807", "1"])",
-                                  .read = "[[4, 64, 1000]]"}),
-                            "unused-rows"));
+  EXPECT_FALSE(
+      find_by_rule(draw_unused_rows({.cut = "aten::slice",
+                                     .concrete = R"(["", "1", "0", "9223372036854775807", "1"])",
+                                     .read = "[[4, 64, 1000]]"}),
+                   "unused-rows"));
 }
 
 TEST(UnusedRowsTest, IsQuietWhereAllIsReadOrNothingIsKnown) {
-  EXPECT_FALSE(find_by_rule(draw({.reads_all = true}), "unused-rows"));
-  EXPECT_FALSE(find_by_rule(draw({.read = ""}), "unused-rows"));  // the view leaves the step
+  EXPECT_FALSE(find_by_rule(draw_unused_rows({.reads_all = true}), "unused-rows"));
+  EXPECT_FALSE(
+      find_by_rule(draw_unused_rows({.read = ""}), "unused-rows"));  // the view leaves the step
 }
 
 }  // namespace
