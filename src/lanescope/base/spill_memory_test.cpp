@@ -10,6 +10,7 @@
 #include <string>
 
 #include "lanescope/base/free_memory.h"
+#include "lanescope/testing/sanitizers.h"
 
 namespace lanescope {
 namespace {
@@ -108,9 +109,8 @@ TEST(FreeMemoryTest, IsSomethingAndAtMostWhatThisProcessMayTake) {
   const auto before = free_memory_bytes();
   ASSERT_TRUE(before);
   EXPECT_GT(*before, kMiB);
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer itself needs more than the limit of this test";
-#endif
+  if (testing::kSanitizers)
+    GTEST_SKIP() << "a sanitizer itself needs more than the limit of this test";
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_DATA, &old), 0);
   rlimit small = old;

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "lanescope/testing/sanitizers.h"
+
 // Found by name in this test's own symbols.
 extern "C" {
 [[gnu::noinline]] long lanescope_test_waits(int file) {
@@ -95,6 +97,8 @@ class NativeStacksTest : public ::testing::Test {
 };
 
 TEST_F(NativeStacksTest, AThreadThatWaitsIsInTheFunctionThatCalledTheSystem) {
+  if (testing::kSanitizers)
+    GTEST_SKIP() << "a sanitizer's own read() calls the system, from frames of unknown length";
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   std::atomic<pid_t> id{0};

@@ -3,8 +3,12 @@
 
 namespace lanescope::testing {
 
+// gcc defines macros, clang 16 has features.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitizers = true;
+#elif defined(__has_feature)
+inline constexpr bool kSanitizers =
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 inline constexpr bool kSanitizers = false;
 #endif
