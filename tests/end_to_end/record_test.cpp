@@ -28,6 +28,7 @@
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/record/activity_source.h"
+#include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/wait_until.h"
 #include "recording_folder.h"
 
@@ -38,16 +39,11 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::in_child;
+using testing::kThreadSanitizer;
 using ::testing::UnorderedElementsAre;
 using testing::wait_for;
 using testing::wait_until;
 namespace fs = std::filesystem;
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadSanitizer = true;
-#else
-constexpr bool kThreadSanitizer = false;
-#endif
 
 class RecordTest : public RecordingFolderTest {
  protected:

@@ -267,10 +267,9 @@ namespace {
 
 Result<std::string> read_budget_text(const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-  std::string text(kMostBytes + 1, '\0');
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  if (in) errno = 0;  // opening may leave an error behind that it recovered from
+  std::string text(kMostBytes + 1, '\0');
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.is_open() || in.bad() || (in.gcount() == 0 && errno != 0))
     return Error{Errc::kIo, fmt::format("expected a budget file, could not read '{}': {}", path,

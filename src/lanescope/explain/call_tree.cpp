@@ -5,8 +5,8 @@
 #include <span>
 #include <tuple>
 
+#include "lanescope/explain/library_frames.h"
 #include "lanescope/explain/loop_sizes.h"
-#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/user_code.h"
 #include "lanescope/names/kernel_name.h"
 
@@ -315,7 +315,7 @@ OwnerKind CallTree::find_container_kind(SliceId slice) const {
   switch (trace_.kind(slice)) {
     case CategoryKind::kPythonFunction:
       if (is_module_frame(label)) return OwnerKind::kModule;
-      return label.find(".py(") != std::string_view::npos && !rules::is_of_library(label)
+      return label.find(".py(") != std::string_view::npos && !is_of_library(label)
                  ? OwnerKind::kLine
                  : OwnerKind::kStep;
     case CategoryKind::kUserAnnotation:

@@ -1,15 +1,12 @@
-// Python frames of installed packages and of Python itself: is_of_library() of evidence.h.
-//
-// So are files in site-packages, dist-packages and lib/python3.*, built-in functions, and, as torch.profiler cuts the
+// Of a library are files in site-packages, dist-packages and lib/python3.*, built-in functions, and, as torch.profiler cuts the
 // paths of packages short, paths that begin with the name of a well-known package or module of Python. Serving programs
 // (vllm, sglang) are programs.
+#include "lanescope/explain/library_frames.h"
+
 #include <algorithm>
 #include <array>
-#include <string_view>
 
-#include "lanescope/explain/rules/evidence.h"
-
-namespace lanescope::explain::rules {
+namespace lanescope::explain {
 namespace {
 
 // Names under which a program is not likely to keep its own files: not "datasets", "profile" or "test".
@@ -171,4 +168,4 @@ bool is_of_library(std::string_view frame) {
   return holds(kPackages, first) || holds(kOfPython, first);
 }
 
-}  // namespace lanescope::explain::rules
+}  // namespace lanescope::explain

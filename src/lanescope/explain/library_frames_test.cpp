@@ -1,8 +1,8 @@
+#include "lanescope/explain/library_frames.h"
+
 #include <gtest/gtest.h>
 
-#include "lanescope/explain/rules/evidence.h"
-
-namespace lanescope::explain::rules {
+namespace lanescope::explain {
 namespace {
 
 // torch.profiler cuts what sys.path holds off the paths.
@@ -28,4 +28,4 @@ TEST(LibraryFramesTest, FilesOfTheProgramWhateverTheyAreCalled) {
 }
 
 }  // namespace
-}  // namespace lanescope::explain::rules
+}  // namespace lanescope::explain

@@ -33,16 +33,6 @@ bool all_of_cell(const Owner& owner, bool (*holds)(std::string_view)) {
 bool is_node(std::string_view op) { return op.find("Backward") != std::string_view::npos; }
 bool is_aten(std::string_view op) { return op.starts_with("aten::") && !is_node(op); }
 
-bool is_mostly_cpu(const Owner& owner) {
-  const Mechanism mechanism = mechanism_of(owner);
-  return mechanism == Mechanism::kLaunching || mechanism == Mechanism::kCpuWork ||
-         mechanism == Mechanism::kCode;
-}
-
-std::uint64_t rounds_of(const Owner& owner) {
-  return owner.rounds / std::max<std::uint64_t>(1, owner.loops);
-}
-
 bool has_many_rounds(const Facts& facts, const Owner& owner) {
   const std::uint64_t rounds = rounds_of(owner);
   return rounds >= kFewestRounds || (!owner.has_layers && rounds >= kFewestRoundsOfMany &&
@@ -53,7 +43,7 @@ bool has_many_rounds(const Facts& facts, const Owner& owner) {
 bool is_short_loop(const Facts& facts, const Owner& owner) {
   return owner.kind == OwnerKind::kLoop && owner.loops > 0 && facts.steps.marked &&
          owner.cell_size <= kMostCallsOfARound && has_many_rounds(facts, owner) &&
-         is_mostly_cpu(owner) && all_of_cell(owner, is_aten);
+         is_cpu_time(mechanism_of(owner)) && all_of_cell(owner, is_aten);
 }
 
 // May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
@@ -90,7 +80,16 @@ bool is_node_of(std::string_view node, std::string_view op) {
          });
 }
 
+// A loop that may have a round for each parameter.
+bool is_short_loop_without_layers(const Facts& facts, const Owner& owner) {
+  return !owner.has_layers && !owner.has_backward && is_short_loop(facts, owner);
+}
+
 }  // namespace
+
+std::uint64_t rounds_of(const Owner& owner) {
+  return owner.rounds / std::max<std::uint64_t>(1, owner.loops);
+}
 
 std::uint64_t gradients_of_a_step(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -104,7 +103,7 @@ std::uint64_t gradients_of_a_step(const Facts& facts) {
 }
 
 bool is_over_parameters(const Facts& facts, const Owner& owner, std::uint64_t gradients) {
-  if (!is_short_loop(facts, owner) || owner.has_layers || owner.has_backward) return false;
+  if (!is_short_loop_without_layers(facts, owner)) return false;
   const std::uint64_t rounds = rounds_of(owner), loops = a_step(facts, owner.loops);
   const auto fits = [&](std::uint64_t parameters) {
     return rounds == parameters || rounds + 1 == parameters;
@@ -130,7 +129,9 @@ const Owner* backward_of_loop(const Owners& owners, const Owner& owner) {
 
 Sentence remedy_of_loop(const Facts& facts, const Owner& owner) {
   if (Sentence remedy = remedy_of_rounds(facts, owner); !remedy.pattern.empty()) return remedy;
-  if (facts.main_device && is_over_parameters(facts, owner, gradients_of_a_step(facts))) {
+  // Asked first, because the gradients are counted in all of the trace.
+  if (facts.main_device && is_short_loop_without_layers(facts, owner) &&
+      is_over_parameters(facts, owner, gradients_of_a_step(facts))) {
     const Owners* owners = step_owners(facts);
     return owners && backward_of_loop(*owners, owner)
                ? say("As many rounds as parameters: for a penalty on weights use the optimizer's "

@@ -16,6 +16,9 @@ std::uint64_t gradients_of_a_step(const Facts& facts);
 // its first round differs, and no products. `gradients`: gradients_of_a_step().
 bool is_over_parameters(const Facts& facts, const Owner& owner, std::uint64_t gradients);
 
+// The rounds of one of the loops that are this owner.
+std::uint64_t rounds_of(const Owner& owner);
+
 // The nodes of autograd that the calls of a loop left behind run as a loop of as many rounds: aten::pow and
 // PowBackward0. Null: none, or not among the largest owners.
 const Owner* backward_of_loop(const Owners& owners, const Owner& owner);

@@ -22,6 +22,11 @@ enum class Mechanism : std::uint8_t {
 };
 const char* mechanism_name(Mechanism mechanism);  // "gpu_work", "communication", ...
 Mechanism mechanism_of(const Owner& owner);
+// The CPU's own time: launching, operators or code.
+constexpr bool is_cpu_time(Mechanism mechanism) {
+  return mechanism == Mechanism::kLaunching || mechanism == Mechanism::kCpuWork ||
+         mechanism == Mechanism::kCode;
+}
 
 // "launching: 64 kernels of 2.1 us, 9.2 us of the CPU for each"
 Sentence mechanism_text(const Facts& facts, const Owner& owner);

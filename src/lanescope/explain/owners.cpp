@@ -10,6 +10,7 @@
 #include "lanescope/explain/choose_owners.h"
 #include "lanescope/explain/owner_code.h"
 #include "lanescope/explain/owner_work.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 
 namespace lanescope::explain {
 
@@ -151,10 +152,8 @@ class OwnerFinder {
 
   // Of a loop with a backward pass in each round, the program's own calls have a place in it.
   bool is_of_backward(SliceId slice) const {
-    for (slice = cpu_side(facts_, slice); slice != kNone<SliceId>;
-         slice = facts_.nesting.parent[raw(slice)])
-      if (facts_.trace->name(slice).starts_with("autograd::engine::")) return true;
-    return false;
+    return rules::ancestor_named(facts_, cpu_side(facts_, slice), "autograd::engine::") !=
+           kNone<SliceId>;
   }
 
   void add_parts() {

@@ -13,6 +13,14 @@ inline constexpr bool kSanitizers =
 inline constexpr bool kSanitizers = false;
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
 // How often a test repeats: under a sanitizer, a quarter of `plain`.
 constexpr int rounds(int plain) { return kSanitizers ? plain / 4 : plain; }
 

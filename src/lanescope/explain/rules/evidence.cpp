@@ -8,6 +8,7 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/code_of_slice.h"
+#include "lanescope/explain/library_frames.h"
 #include "lanescope/explain/rules/own_frames.h"
 #include "lanescope/explain/rules/python_line.h"
 #include "lanescope/explain/sentences.h"

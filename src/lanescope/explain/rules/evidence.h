@@ -35,9 +35,6 @@ void add_named(const Facts& facts, const std::map<std::string, Named>& by_name, 
 void add_more_than_usual(const Facts& facts, std::size_t step, std::int64_t excess_ns,
                          Finding& finding);
 
-// True: the Python frame is part of torch, an installed package or Python itself.
-bool is_of_library(std::string_view frame);
-
 // "train.py(31): step", the innermost Python frame of the program itself around a slice, from
 // frames or from a recorded call stack; empty without stacks. O(slices of the thread).
 std::string python_line(const Facts& facts, SliceId slice);

@@ -58,7 +58,7 @@ struct LoopedCalls {
 };
 
 std::int64_t saved_by_one_round(const Owner& owner) {
-  const std::uint64_t rounds = owner.rounds / std::max<std::uint64_t>(1, owner.loops);
+  const std::uint64_t rounds = rounds_of(owner);
   return rounds == 0 ? 0 : owner.cpu_ns() - owner.cpu_ns() / static_cast<std::int64_t>(rounds);
 }
 
@@ -87,10 +87,7 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
         owner.work.waits >= owner.rounds || takes_apart(owner) || has_slow_launches(owner) ||
         is_of_optimizer(owner) || known_operator(facts, owner))
       continue;
-    const Mechanism mechanism = mechanism_of(owner);
-    if (mechanism != Mechanism::kLaunching && mechanism != Mechanism::kCpuWork &&
-        mechanism != Mechanism::kCode)
-      continue;
+    if (!is_cpu_time(mechanism_of(owner))) continue;
     if (Sentence remedy = remedy_of_loop(facts, owner); !remedy.pattern.empty())
       loops.emplace_back(&owner, std::move(remedy));
   }

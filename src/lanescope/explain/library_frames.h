@@ -1,0 +1,10 @@
+// Which Python frames are the program's own.
+#pragma once
+#include <string_view>
+
+namespace lanescope::explain {
+
+// True: the Python frame is part of torch, an installed package or Python itself. O(length).
+bool is_of_library(std::string_view frame);
+
+}  // namespace lanescope::explain
