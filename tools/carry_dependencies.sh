@@ -9,7 +9,7 @@ mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 packages=(libsimdjson-dev libsimdjson14 libfmt-dev libfmt9 libcli11-dev libtomlplusplus-dev zlib1g-dev zlib1g
           libsqlite3-dev libsqlite3-0 libdeflate-dev libdeflate0 libisal-dev libisal2 libzstd-dev libzstd1 libgtest-dev libgmock-dev googletest
-          libbenchmark-dev libbenchmark1debian)
+          libbenchmark-dev libbenchmark1debian libdw-dev libdw1 libelf-dev libelf1 liblzma-dev liblzma5 libbz2-1.0)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
