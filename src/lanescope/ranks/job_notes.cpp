@@ -99,8 +99,8 @@ void note_slowed(JobVerdict& verdict) {
       add(verdict, NoteKind::kSlowedByWaits,
           fmt::format(
               "The other ranks run the same kernels, and {:.2f} ms longer: collectives that "
-              "wait for the late rank take a part of their GPUs.",
-              ms(static_cast<double>(-part.longer_ns))));
+              "wait for the late rank take a part of their {}s.",
+              ms(static_cast<double>(-part.longer_ns)), verdict.device));
 }
 
 void note_trust(const Job& job, JobVerdict& verdict) {
@@ -239,15 +239,15 @@ void note_hidden_cpus(const Job& job, JobVerdict& verdict) {
   add(verdict, NoteKind::kHiddenCpu,
       fmt::format(
           "The {} of {} {} {} {:.2f} ms longer a step than the others ({:.0f} % of it), in {} of "
-          "{} steps: {}. {} GPU{} had work queued, so no rank waited. With loss.item() or another "
-          "wait for the GPU in each step, all ranks would wait.",
+          "{} steps: {}. {} {}{} had work queued, so no rank waited. With loss.item() or another "
+          "wait for the {} in each step, all ranks would wait.",
           one ? "CPU" : "CPUs", one ? "rank" : "ranks", ranks_text(ranks),
           one ? "needs" : fmt::format("need {:.2f} to", ms(static_cast<double>(least_ns))),
           ms(static_cast<double>(most_ns)),
           100 * static_cast<double>(most_ns) / static_cast<double>(verdict.step_ns), steps,
           verdict.steps,
           in_loader ? "in the DataLoader" : "outside of operators and calls of the GPU's API",
-          one ? "Its" : "Their", one ? "" : "s"));
+          one ? "Its" : "Their", verdict.device, one ? "" : "s", verdict.device));
 }
 
 // Waiting for ranks without a file looks like communication.

@@ -66,6 +66,30 @@ TEST(JobTest, TheLateRankIsNamedWithItsCause) {
   EXPECT_EQ(verdict.causes.front().longer_ns, 240'000);
 }
 
+// One step: rank 1 begins it 300 us after rank 0, does the same work, and rank 0 waits for it. With three such
+// steps, what comes again in each of them is a straggler, whatever the cause.
+TEST(JobTest, ALateStartOfFewStepsIsNoVerdict) {
+  for (const std::int64_t steps : {1, 2, 3}) {
+    DrawnRank zero(0, 2), one(1, 2);
+    for (std::int64_t i = 0; i < steps; ++i) {
+      const std::int64_t at = i * 1300;
+      zero.step(i, at, 600, 0, 700).call(at + 600, at + 1300, 700);
+      one.step(i, at + 300, 600, 0, 400).call(at + 900, at + 1300, 400);
+    }
+    const Result<Job> job = build_job({zero.file(), one.file()});
+    ASSERT_TRUE(job);
+    const JobVerdict verdict = judge_job(*job);
+    if (steps == 3) {
+      EXPECT_EQ(verdict.kind, VerdictKind::kStraggler);
+      continue;
+    }
+    EXPECT_EQ(verdict.kind, VerdictKind::kUnknown);
+    EXPECT_NE(verdict.reason.find("0.30 ms later than the others"), std::string::npos)
+        << verdict.reason;
+    EXPECT_NE(verdict.reason.find("only 0.00 ms more"), std::string::npos) << verdict.reason;
+  }
+}
+
 // The near miss: 25 us of 1000 are less than 3 %, and less than 50 us.
 TEST(JobTest, ASmallDifferenceIsNoVerdict) {
   DrawnRank zero(0, 2), one(1, 2);

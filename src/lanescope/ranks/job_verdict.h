@@ -72,6 +72,7 @@ struct JobVerdict {
   // The late ranks run the same kernels with the same grids; none: there are no kernels.
   std::optional<bool> same_kernels;
   bool on_cpu = false;            // the job computes on CPUs
+  std::string device = "GPU";     // what the job computes on, as a word: "GPU", "NPU" or "device"
   std::string host_part;          // kHost, kInput: what the late rank's CPU did most; untrusted
   std::int64_t host_part_ns = 0;  // a step
   bool host_part_is_of_step =

@@ -25,21 +25,24 @@ std::string ranks_subject(const JobVerdict& verdict) {
                      ranks::ranks_text(verdict.ranks));
 }
 
-const char* kernels_text(const JobVerdict& verdict) {
+std::string kernels_text(const JobVerdict& verdict) {
   if (!verdict.same_kernels) return "";
   return *verdict.same_kernels
-             ? ", with the same kernels and grids as the others: a slower GPU (clock, heat, "
-               "another "
-               "program) rather than more work"
-             : ", with other kernels or grids than the others: more work (larger or longer inputs) "
-               "rather than a slower GPU";
+             ? fmt::format(
+                   ", with the same kernels and grids as the others: a slower {} (clock, "
+                   "heat, another program) rather than more work",
+                   verdict.device)
+             : fmt::format(
+                   ", with other kernels or grids than the others: more work (larger or "
+                   "longer inputs) rather than a slower {}",
+                   verdict.device);
 }
 
 std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
   const std::string longer = rounded_time(part.longer_ns);
   const bool one = verdict.ranks.size() == 1;
-  const char* its =
-      verdict.on_cpu ? (one ? "Its CPU" : "Their CPUs") : (one ? "Its GPU" : "Their GPUs");
+  const std::string its = fmt::format("{} {}{}", one ? "Its" : "Their",
+                                      verdict.on_cpu ? "CPU" : verdict.device, one ? "" : "s");
   switch (part.cause) {
     case LateCause::kCompute:
       return fmt::format("{} compute{} {} longer{}", its, one ? "s" : "", longer,
