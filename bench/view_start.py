@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """From the command `lanescope view` to its first answers, and how long a picture takes over HTTP.
 
-usage: view_start.py [--binary LANESCOPE] [--rounds N] TRACE...
+usage: view_start.py [--binary LANESCOPE] [--rounds N] [--without-verdict] TRACE...
 """
 import argparse
 import http.client
@@ -59,8 +59,17 @@ def click_ms(server, slice_count):
     return times
 
 
-def measure(binary, trace, rounds, page):
-    starts, first_frames, clicks, explains = [], [], [], []
+def sum_questions(span_ns):
+    """What the panels ask, while the rules have not run: (what, method, path, body)."""
+    return [("the sums of 1 % of the recording", "POST", "/api/area", {"t0": span_ns // 2, "t1": span_ns // 2 + span_ns // 100}),
+            ("the list of gaps", "GET", "/api/gaps?trace=0", None),
+            ("the table of kernels", "POST", "/api/table", {"table": "kernels"}),
+            ("the table of operators", "POST", "/api/table", {"table": "operators"}),
+            ("the sums of all of it", "POST", "/api/area", {"t0": 0, "t1": span_ns})]
+
+
+def measure(binary, trace, rounds, page, with_verdict):
+    starts, first_frames, clicks, explains, sums = [], [], [], [], {}
     for _ in range(rounds):
         server = Server(binary, trace, page)
         meta = json.loads(server.ask("GET", "/api/meta"))["traces"][0]
@@ -69,15 +78,22 @@ def measure(binary, trace, rounds, page):
         server.ask("POST", "/api/frame", {"t0": 0, "t1": meta["span_ns"], "step": max(1, meta["span_ns"] // 2048), "lanes": lanes})
         first_frames.append(server.elapsed_ms())
         clicks.append(click_ms(server, meta["slice_count"]))
-        server.ask("GET", "/api/explain?trace=0")
-        explains.append(server.elapsed_ms())
+        for what, method, path, body in sum_questions(meta["span_ns"]):
+            begin = time.monotonic()
+            server.ask(method, path, body)
+            sums.setdefault(what, []).append((time.monotonic() - begin) * 1000)
+        if with_verdict:
+            server.ask("GET", "/api/explain?trace=0")
+            explains.append(server.elapsed_ms())
         if _ < rounds - 1:
             server.end()
     print(f"{trace}: {meta['slice_count']:,} slices, {len(meta['lanes'])} lanes; median of {rounds}")
     print(f"  from the command to the lanes {statistics.median(starts):.0f} ms, to the first picture "
-          f"{statistics.median(first_frames):.0f} ms, to the verdict {statistics.median(explains):.0f} ms")
+          f"{statistics.median(first_frames):.0f} ms" + (f", to the verdict {statistics.median(explains):.0f} ms" if explains else ""))
     print(f"  details of an event before the verdict: the first {statistics.median(each[0] for each in clicks):.0f} ms, "
           f"others {statistics.median(time for each in clicks for time in each[1:]):.0f} ms")
+    for what, times in sums.items():
+        print(f"  {what} before the verdict: {statistics.median(times):.0f} ms")
     choice = random.Random(1)
     for part in (1, 0.1, 0.01, 0.001, 0.0001):
         length = max(2048, int(meta["span_ns"] * part))
@@ -105,11 +121,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=str(ROOT / "build/release/src/lanescope/cli/lanescope"))
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--without-verdict", action="store_true", help="do not wait for the rules, which take long for millions of slices")
     parser.add_argument("traces", nargs="+", metavar="TRACE")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as page:
         for trace in options.traces:
-            measure(options.binary, trace, options.rounds, page)
+            measure(options.binary, trace, options.rounds, page, not options.without_verdict)
 
 
 if __name__ == "__main__":

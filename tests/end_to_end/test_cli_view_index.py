@@ -44,15 +44,15 @@ def test_lanes_of_an_index_are_those_of_the_trace(binary: str, run: Any, place: 
     path, env = place
     with viewing(binary, path, env={**env, "LANESCOPE_INDEX": "off"}) as view:
         without = first_answers(view)
-        gaps, explained = view.json("/api/gaps?trace=0"), view.json("/api/explain?trace=0")
+        explained, gaps = view.json("/api/explain?trace=0"), view.json("/api/gaps?trace=0")
     assert run("index", path, env=env).code == 0
     names = section_names(path.with_name("trace.json.gz.lanescope"))
     assert names[-20:][0] == "view.values" and names[-1] == "view.counter_ranges" and len(names) == 54
     with viewing(binary, path, env=env) as view:
         assert first_answers(view) == without
         # What needs the facts comes to the same, too.
-        assert view.json("/api/gaps?trace=0") == gaps
         assert view.json("/api/explain?trace=0") == explained
+        assert view.json("/api/gaps?trace=0") == gaps
 
 
 def test_details_of_an_event_do_not_wait_for_the_rules(binary: str, run: Any, place: Any) -> None:
@@ -72,6 +72,31 @@ def test_details_of_an_event_do_not_wait_for_the_rules(binary: str, run: Any, pl
             assert {key: value for key, value in event.items() if key not in later} == {
                 key: value for key, value in after.items() if key not in later}
             assert event["arrows"] == after["arrows"][: len(event["arrows"])]
+
+
+def test_sums_tables_and_gaps_do_not_wait_for_the_rules(binary: str, run: Any, place: Any) -> None:
+    path, env = place
+    assert run("index", path, env=env).code == 0
+    with viewing(binary, path, env=env) as view:
+        span = view.json("/api/meta")["traces"][0]["span_ns"]
+        parts = [{}, {"t0": span // 3, "t1": span // 2}]
+        questions = [("/api/area", part) for part in parts]
+        questions += [("/api/table", {"table": table, **part}) for table in ("kernels", "operators", "names") for part in parts]
+
+        def answers() -> List[Any]:
+            return [view.json(path, body) for path, body in questions] + [view.json("/api/memory?trace=0")]
+
+        before, gaps = answers(), view.json("/api/gaps?trace=0")
+        one = view.json("/api/gap", {"index": 3})
+        assert gaps["pending"] and one["pending"] and gaps["total"] > 3
+        assert any(answer.get("launch_delay") for answer in before) and all(answer.get("rows", True) for answer in before)
+        view.json("/api/explain?trace=0")
+        assert answers() == before
+        known = view.json("/api/gaps?trace=0")
+        later = {"ends_at", "launch", "blame", "cpu", "cpu_slice", "finding"}
+        assert "pending" not in known and any(gap.get("ends_at") is not None for gap in known["gaps"])
+        assert [{key: gap[key] for key in gap.keys() - later} for gap in known["gaps"]] == gaps["gaps"]
+        assert gaps["by_cause"] == known["by_cause"]
 
 
 def test_the_first_view_adds_its_lanes_to_an_index(binary: str, run: Any, place: Any) -> None:

@@ -130,11 +130,25 @@ SliceId operator_around_call(const Trace& trace, SliceId call, SliceId from) {
 }
 
 std::optional<SliceId> find_launch(const Trace& trace, SliceId work) {
-  const auto id = join_id(trace, work);
-  if (!id) return kNone<SliceId>;
-  const Joined joined(trace, {&*id, 1}, false);
+  const auto found = find_launches(trace, {&work, 1});
+  if (!found) return std::nullopt;
+  return found->front();
+}
+
+std::optional<std::vector<SliceId>> find_launches(const Trace& trace,
+                                                  std::span<const SliceId> works) {
+  std::vector<JoinId> ids;
+  for (const SliceId work : works)
+    if (const auto id = join_id(trace, work)) ids.push_back(*id);
+  if (ids.empty()) return std::vector<SliceId>(works.size(), kNone<SliceId>);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  const Joined joined(trace, ids, false);
   if (joined.has_processes()) return std::nullopt;
-  return joined.launch_of(work);
+  std::vector<SliceId> launches;
+  launches.reserve(works.size());
+  for (const SliceId work : works) launches.push_back(joined.launch_of(work));
+  return launches;
 }
 
 std::optional<Launched> find_launched(const Trace& trace, std::span<const SliceId> slices) {

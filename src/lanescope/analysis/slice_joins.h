@@ -27,6 +27,10 @@ SliceId operator_around_call(const Trace& trace, SliceId call, SliceId from);
 // processes are in the file, and only compute_launch_links() can tell whose work it is. O(slices).
 std::optional<SliceId> find_launch(const Trace& trace, SliceId work);
 
+// The same of each of `works`, in their order. O(slices + works * log(works)).
+std::optional<std::vector<SliceId>> find_launches(const Trace& trace,
+                                                  std::span<const SliceId> works);
+
 // As LaunchLinks::launched_by of each of these slices: (call, work), in order of (call, work).
 // Nothing: as above. O(slices * log(calls)).
 using Launched = std::vector<std::pair<SliceId, SliceId>>;

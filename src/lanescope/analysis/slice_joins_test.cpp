@@ -107,6 +107,15 @@ TEST(SliceJoinsTest, AreThoseOfTheTables) {
     const Trace trace = random_trace(seed);
     const LaunchLinks links = compute_launch_links(trace);
     const SliceNesting nesting = compute_slice_nesting(trace);
+    std::vector<SliceId> works;
+    std::vector<SliceId> launches;
+    for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+      const CategoryKind kind = trace.kind(SliceId{i});
+      if (!is_device_work(kind) && kind != CategoryKind::kCudaSync) continue;
+      works.push_back(SliceId{i});
+      launches.push_back(links.launch_of[i]);
+    }
+    EXPECT_EQ(find_launches(trace, works), launches);
     for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
       const SliceId slice{i};
       const CategoryKind kind = trace.kind(slice);

@@ -82,7 +82,8 @@ Answer area_answer(const TraceState& state, const Request& request) {
     lanes->resize(state.lanes().lanes().size());
     for (std::uint32_t i = 0; i < lanes->size(); ++i) (*lanes)[i] = i;
   }
-  const view::Area area = view::sum_area(state.lanes(), {span->start_ns, span->end_ns, *lanes});
+  const view::Area area =
+      view::sum_area(state.lanes(), {span->start_ns, span->end_ns, *lanes}, state.known_facts());
   JsonWriter json("view");
   json.integer("t0", span->start_ns - state.lanes().origin_ns());
   json.integer("t1", span->end_ns - state.lanes().origin_ns()).begin_array("lanes");

@@ -1,4 +1,4 @@
-// The verdict, its findings with their evidence, and the gaps.
+// The verdict, its findings with their evidence, and the tour.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -173,95 +173,9 @@ class ExplainAnswer {
   JsonWriter json_;
 };
 
-void write_slice_id(JsonWriter& json, const char* key, SliceId slice) {
-  if (slice != kNone<SliceId>)
-    json.integer(key, raw(slice));
-  else
-    json.null(key);
-}
-
-void write_gap(JsonWriter& json, const TraceState& state, std::uint32_t index) {
-  const view::Lanes& lanes = state.lanes();
-  const view::IdleItem& item = lanes.idle_items()[index];
-  const analysis::IdlePart& part = lanes.idle_part(index);
-  const analysis::Gap& gap = lanes.gap(index);
-  json.begin_object().integer("index", index);
-  json.integer("device", state.facts().devices[item.device].timeline.device);
-  if (const auto lane = lanes.lane_of_idle(state.facts().devices[item.device].timeline.device))
-    json.integer("lane", *lane);
-  json.integer("start_ns", part.start_ns - lanes.origin_ns())
-      .integer("dur_ns", part.end_ns - part.start_ns);
-  json.integer("cause", static_cast<unsigned>(part.cause));
-  json.text("text", report::idle_cause_text(part.cause));
-  write_slice_id(json, "ends_at", gap.next_work);
-  write_slice_id(json, "launch", gap.launch);
-  write_slice_id(json, "blame", part.blame);
-  std::string cpu;
-  if (part.thread != kNone<TrackId>) {
-    const auto shares = explain::host_shares(
-        state.facts(), {{part.thread, part.start_ns, part.end_ns, part.blame}});
-    if (!shares.empty()) {
-      json.text("cpu", report::rounded_sentence(describe(shares.front())));
-      write_slice_id(json, "cpu_slice", shares.front().longest);
-    }
-  }
-  // The finding that this gap is evidence of.
-  for (const Finding& finding : state.explanation().findings)
-    for (const explain::Evidence& each : finding.evidence)
-      if (each.slice != kNone<SliceId> &&
-          (each.slice == gap.next_work || each.slice == part.blame || each.slice == gap.launch)) {
-        json.text("finding", finding.rule).end_object();
-        return;
-      }
-  json.end_object();
-}
-
 }  // namespace
 
 std::string explain_answer(const TraceState& state) { return ExplainAnswer(state).run(); }
-
-std::string gaps_answer(const TraceState& state, bool by_cost, std::size_t limit) {
-  const view::Lanes& lanes = state.lanes();
-  std::vector<std::uint32_t> order(lanes.idle_items().size());
-  std::array<std::pair<std::uint64_t, std::int64_t>, analysis::kIdleCauseCount> sums{};
-  for (std::uint32_t i = 0; i < order.size(); ++i) {
-    order[i] = i;
-    const analysis::IdlePart& part = lanes.idle_part(i);
-    auto& sum = sums[static_cast<std::size_t>(part.cause)];
-    ++sum.first;
-    sum.second += part.end_ns - part.start_ns;
-  }
-  const auto key = [&](std::uint32_t i) {
-    const analysis::IdlePart& part = lanes.idle_part(i);
-    return std::pair(by_cost ? part.start_ns - part.end_ns : part.start_ns, i);
-  };
-  const std::size_t shown = std::min(limit, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
-                    [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
-  JsonWriter json("view");
-  json.integer("total", order.size()).begin_array("by_cause");
-  for (std::size_t cause = 0; cause < sums.size(); ++cause)
-    if (sums[cause].first > 0)
-      json.begin_object()
-          .integer("cause", cause)
-          .integer("count", sums[cause].first)
-          .integer("ns", sums[cause].second)
-          .end_object();
-  json.end_array().begin_array("gaps");
-  for (std::size_t i = 0; i < shown; ++i) write_gap(json, state, order[i]);
-  return json.end_array().take();
-}
-
-Answer gap_answer(const TraceState& state, const Request& request) {
-  const auto count = static_cast<std::int64_t>(state.lanes().idle_items().size());
-  if (count == 0) return Error{Errc::kInvalidArgument, "the trace has no gaps"};
-  const auto index = request.needed("index", 0, count - 1);
-  if (!index) return index.error();
-  JsonWriter json("view");
-  json.begin_array("gaps");
-  write_gap(json, state, static_cast<std::uint32_t>(*index));
-  return json.end_array().take();
-}
 
 std::string tour_answer(const TraceState& state) {
   const std::int64_t origin = state.lanes().origin_ns();

@@ -142,10 +142,11 @@ std::string operators_json(const TraceState& state, const TableRequest& request)
                        [](const auto& r) { return r.device_time_total_ns; }});
   }
   columns.push_back({"count", "calls", "count", [](const auto& r) { return r.count; }});
-  const auto& memory = state.facts().memory.devices;
+  const auto& lanes = state.lanes().lanes();
   const auto has_memory = [&](bool of_accelerator) {
-    return std::any_of(memory.begin(), memory.end(), [&](const auto& device) {
-      return device.is_accelerator() == of_accelerator;
+    return std::any_of(lanes.begin(), lanes.end(), [&](const view::Lane& lane) {
+      return lane.source == view::CounterSource::kAllocated &&
+             lane.device.has_value() == of_accelerator;
     });
   };
   if (has_memory(false))
@@ -165,7 +166,8 @@ std::string area_names_json(const TraceState& state, const Span& span,
   using view::AreaName;
   std::vector<std::uint32_t> lanes(state.lanes().lanes().size());
   for (std::uint32_t i = 0; i < lanes.size(); ++i) lanes[i] = i;
-  const view::Area area = view::sum_area(state.lanes(), {span.start_ns, span.end_ns, lanes});
+  const view::Area area =
+      view::sum_area(state.lanes(), {span.start_ns, span.end_ns, lanes}, state.known_facts());
   static const std::vector<Column<AreaName>> kColumns{
       {"self_ns", "self", "ns", [](const auto& r) { return r.self_ns; }},
       {"total_ns", "total", "ns", [](const auto& r) { return r.total_ns; }},
@@ -183,7 +185,7 @@ void write_shares(JsonWriter& json, const TraceState& state, const char* key,
                   const std::vector<analysis::MemoryShare>& shares) {
   json.begin_array(key);
   for (std::size_t i = 0; i < std::min(shares.size(), kMostHolders); ++i) {
-    const auto& owner = state.facts().memory.owners[shares[i].owner];
+    const auto& owner = state.memory().owners[shares[i].owner];
     json.begin_object().text("text", report::memory_owner_text(state.trace(), owner));
     json.integer("bytes", shares[i].bytes).integer("blocks", shares[i].blocks).end_object();
   }
@@ -202,8 +204,7 @@ Answer table_answer(const TraceState& state, const Request& request) {
   if (*table == "kernels")
     return span->is_whole
                ? kernels_json(state, state.kernel_groups(), *wanted)
-               : kernels_json(state,
-                              kernel_groups_within(state.facts(), {span->start_ns, span->end_ns}),
+               : kernels_json(state, state.kernel_groups_within({span->start_ns, span->end_ns}),
                               *wanted);
   if (*table == "operators") return operators_json(state, *wanted);
   if (*table == "names") return area_names_json(state, *span, *wanted);
@@ -216,7 +217,7 @@ std::string memory_answer(const TraceState& state) {
   if (const auto end = analysis::find_memory_end(state.trace()))
     json.integer("records_end_ns", *end - origin);
   json.begin_array("devices");
-  for (const auto& device : state.facts().memory.devices) {
+  for (const auto& device : state.memory().devices) {
     json.begin_object();
     json.text("title",
               device.is_accelerator()

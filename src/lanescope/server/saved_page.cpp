@@ -189,7 +189,7 @@ class SavedData {
     }
     view::AreaRequest area{span_.start_ns, span_.end_ns, {}};
     for (std::uint32_t i = 0; i < state_.lanes().lanes().size(); ++i) area.lanes.push_back(i);
-    const view::Area sum = view::sum_area(state_.lanes(), area);
+    const view::Area sum = view::sum_area(state_.lanes(), area, &state_.facts());
     for (std::size_t i = 0; i < std::min(sum.names.size(), kNamesWithEvents); ++i)
       wanted.push_back(sum.names[i].longest);
     std::set<std::uint32_t> seen;

@@ -69,13 +69,20 @@ const analysis::KeyAverages& TraceState::key_averages() const {
   return key_averages_;
 }
 
-std::vector<analysis::KernelGroup> kernel_groups_within(const explain::Facts& facts,
-                                                        const analysis::Window& window) {
+std::vector<analysis::KernelGroup> TraceState::kernel_groups_within(
+    const analysis::Window& window) const {
   std::vector<analysis::KernelGroup> all;
-  for (const auto& device : facts.devices) {
-    auto own =
-        analysis::compute_kernel_groups(*facts.trace, facts.links, device.timeline, {&window, 1});
+  const auto add = [&](const analysis::LaunchLinks& links,
+                       const analysis::DeviceTimeline& timeline) {
+    auto own = analysis::compute_kernel_groups(trace_, links, timeline, {&window, 1});
     all.insert(all.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  };
+  if (const explain::Facts* facts = known_facts()) {
+    for (const auto& device : facts->devices) add(facts->links, device.timeline);
+  } else {
+    const analysis::LaunchLinks links = analysis::compute_launch_links(trace_);
+    for (const auto& timeline : analysis::compute_device_timelines(trace_, links))
+      add(links, timeline);
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.busy_ns > b.busy_ns; });
@@ -84,9 +91,19 @@ std::vector<analysis::KernelGroup> kernel_groups_within(const explain::Facts& fa
 
 const std::vector<analysis::KernelGroup>& TraceState::kernel_groups() const {
   std::call_once(grouped_, [this] {
-    kernel_groups_ = kernel_groups_within(facts(), {lanes_->origin_ns(), lanes_->end_ns() + 1});
+    kernel_groups_ = kernel_groups_within({lanes_->origin_ns(), lanes_->end_ns() + 1});
   });
   return kernel_groups_;
+}
+
+const analysis::MemoryTimeline& TraceState::memory() const {
+  std::call_once(remembered_, [&] {
+    if (known_facts())
+      memory_is_of_facts_ = true;
+    else
+      memory_ = analysis::compute_memory_timeline(trace_);
+  });
+  return memory_is_of_facts_ ? facts_->memory : memory_;
 }
 
 }  // namespace lanescope::server

@@ -19,10 +19,6 @@
 
 namespace lanescope::server {
 
-// Of all devices. O(n log n).
-std::vector<analysis::KernelGroup> kernel_groups_within(const explain::Facts& facts,
-                                                        const analysis::Window& window);
-
 class TraceState {
  public:
   // `path` is what the page shows and what commands name. Errors: explain::gather_facts(). O(n log n).
@@ -50,9 +46,13 @@ class TraceState {
     return has_explanation_.load(std::memory_order_acquire) ? &explanation_ : nullptr;
   }
 
+  // Tables wait for no facts: they use what is there, and else make only the part that they need.
   const analysis::KeyAverages& key_averages() const;
   // Of all devices, whole recording; most busy time first.
   const std::vector<analysis::KernelGroup>& kernel_groups() const;
+  // Of all devices. O(n log n).
+  std::vector<analysis::KernelGroup> kernel_groups_within(const analysis::Window& window) const;
+  const analysis::MemoryTimeline& memory() const;
 
   TraceState(const TraceState&) = delete;
   TraceState& operator=(const TraceState&) = delete;
@@ -65,9 +65,11 @@ class TraceState {
   std::string path_, command_;
   mutable std::optional<explain::Facts> facts_;  // borrow trace_
   std::unique_ptr<const view::Lanes> lanes_;
-  mutable std::once_flag gathered_, explained_, averaged_, grouped_;
+  mutable std::once_flag gathered_, explained_, averaged_, grouped_, remembered_;
   mutable analysis::KeyAverages key_averages_;
   mutable std::vector<analysis::KernelGroup> kernel_groups_;
+  mutable bool memory_is_of_facts_ = false;
+  mutable analysis::MemoryTimeline memory_;  // empty if it is that of the facts
   mutable explain::Explanation explanation_;
   // Set (release) once their values are complete; pair with the loads above.
   mutable std::atomic<bool> has_facts_{false}, has_explanation_{false};

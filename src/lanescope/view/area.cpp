@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "lanescope/analysis/slice_joins.h"
+
 namespace lanescope::view {
 namespace {
 
@@ -56,8 +58,8 @@ void walk(const Lanes& lanes, const Lane& lane, std::int64_t start_ns, std::int6
 
 class AreaSum {
  public:
-  AreaSum(const Lanes& lanes, const AreaRequest& request)
-      : lanes_(lanes), facts_(lanes.facts()), trace_(*facts_.trace), request_(request) {}
+  AreaSum(const Lanes& lanes, const AreaRequest& request, const explain::Facts* known)
+      : lanes_(lanes), known_(known), trace_(lanes.trace()), request_(request) {}
 
   Area run() {
     for (const std::uint32_t number : request_.lanes) {
@@ -69,14 +71,10 @@ class AreaSum {
     std::sort(out_.names.begin(), out_.names.end(), [&](const AreaName& a, const AreaName& b) {
       if (a.self_ns != b.self_ns) return a.self_ns > b.self_ns;
       if (a.count != b.count) return a.count > b.count;
-      return trace_.text(a.name) < trace_.text(b.name);
+      if (a.name != b.name) return trace_.text(a.name) < trace_.text(b.name);
+      return a.kind < b.kind;
     });
-    if (!delays_.empty()) {
-      const auto [least, most] = std::minmax_element(delays_.begin(), delays_.end());
-      LaunchDelay delay{delays_.size(), 0, *least, *most};
-      delay.median_ns = analysis::lower_median(std::move(delays_));
-      out_.launch_delay = delay;
-    }
+    add_launch_delay();
     return std::move(out_);
   }
 
@@ -84,7 +82,7 @@ class AreaSum {
   AreaName& name_of(SliceId slice) {
     const StringId name = trace_.slices().name[raw(slice)];
     const TimeKind kind = lanes_.kind(slice);
-    AreaName& entry = names_[{raw(name), kind}];
+    AreaName& entry = names_[std::uint64_t{raw(name)} << 8U | static_cast<std::uint64_t>(kind)];
     entry.name = name;
     entry.kind = kind;
     return entry;
@@ -124,9 +122,35 @@ class AreaSum {
     AreaKind& kind = out_.kinds[static_cast<std::size_t>(name.kind)];
     ++kind.count;
     kind.total_ns += each.dur_ns();
-    const SliceId launch = facts_.links.launch_of[raw(each.slice)];
-    if (launch != kNone<SliceId> && trace_.start_ns(each.slice) >= request_.start_ns)
-      delays_.push_back(trace_.start_ns(each.slice) - trace_.end_ns(launch));
+    const CategoryKind category = trace_.kind(each.slice);
+    if ((is_device_work(category) || category == CategoryKind::kCudaSync) &&
+        trace_.start_ns(each.slice) >= request_.start_ns)
+      begun_.push_back(each.slice);
+  }
+
+  std::vector<SliceId> launches_of_begun() const {
+    if (!known_)
+      if (auto found = analysis::find_launches(trace_, begun_)) return *std::move(found);
+    analysis::LaunchLinks own;
+    if (!known_) own = analysis::compute_launch_links(trace_);
+    const analysis::LaunchLinks& links = known_ ? known_->links : own;
+    std::vector<SliceId> launches;
+    for (const SliceId work : begun_) launches.push_back(links.launch_of[raw(work)]);
+    return launches;
+  }
+
+  void add_launch_delay() {
+    if (begun_.empty()) return;
+    const std::vector<SliceId> launches = launches_of_begun();
+    std::vector<std::int64_t> delays;
+    for (std::size_t i = 0; i < begun_.size(); ++i)
+      if (launches[i] != kNone<SliceId>)
+        delays.push_back(trace_.start_ns(begun_[i]) - trace_.end_ns(launches[i]));
+    if (delays.empty()) return;
+    const auto [least, most] = std::minmax_element(delays.begin(), delays.end());
+    LaunchDelay delay{delays.size(), 0, *least, *most};
+    delay.median_ns = analysis::lower_median(std::move(delays));
+    out_.launch_delay = delay;
   }
 
   void add_gaps(const Lane& lane) {
@@ -134,10 +158,11 @@ class AreaSum {
     const auto [first, last] =
         lanes_.index().range(lane.first_row, request_.start_ns, request_.end_ns);
     for (std::size_t i = first; i < last; ++i) {
-      const auto& part = lanes_.idle_part(lanes_.index().slice(lane.first_row, i).id);
-      AreaGaps& sum = sums[static_cast<std::size_t>(part.cause)];
+      const LevelSlice part = lanes_.index().slice(lane.first_row, i);
+      AreaGaps& sum = sums[static_cast<std::size_t>(lanes_.idle_cause(part.id))];
       ++sum.count;
-      sum.ns += std::min(part.end_ns, request_.end_ns) - std::max(part.start_ns, request_.start_ns);
+      sum.ns += std::min(part.start_ns + part.dur_ns, request_.end_ns) -
+                std::max(part.start_ns, request_.start_ns);
     }
     for (std::size_t cause = 0; cause < sums.size(); ++cause) {
       if (sums[cause].count == 0) continue;
@@ -148,18 +173,18 @@ class AreaSum {
   }
 
   const Lanes& lanes_;
-  const explain::Facts& facts_;
+  const explain::Facts* known_;  // nullptr: not there yet
   const Trace& trace_;
   const AreaRequest& request_;
   Area out_;
-  std::map<std::pair<std::uint32_t, TimeKind>, AreaName> names_;
-  std::vector<std::int64_t> delays_;
+  std::unordered_map<std::uint64_t, AreaName> names_;  // by name and kind
+  std::vector<SliceId> begun_;                         // what may have a launch
 };
 
 }  // namespace
 
-Area sum_area(const Lanes& lanes, const AreaRequest& request) {
-  return AreaSum(lanes, request).run();
+Area sum_area(const Lanes& lanes, const AreaRequest& request, const explain::Facts* known) {
+  return AreaSum(lanes, request, known).run();
 }
 
 std::vector<FlameNode> make_flame(const Lanes& lanes, std::uint32_t number, std::int64_t start_ns,

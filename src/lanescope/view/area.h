@@ -51,8 +51,10 @@ struct Area {
   std::optional<LaunchDelay> launch_delay;
 };
 
-// O(slices in the area * log). Any thread.
-Area sum_area(const Lanes& lanes, const AreaRequest& request);
+// `known`: the facts of the trace where they are there already; else launches are looked up in the
+// trace. O(slices in the area * log), and without facts one pass over the trace. Any thread.
+Area sum_area(const Lanes& lanes, const AreaRequest& request,
+              const explain::Facts* known = nullptr);
 
 // A name below a chain of names. Times are the parts inside the area.
 struct FlameNode {

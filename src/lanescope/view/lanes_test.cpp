@@ -331,6 +331,12 @@ TEST(AreaTest, SumsAreThoseOfAPlainWalk) {
                         {}};
     for (std::uint32_t i = 0; i < drawn.lanes.lanes().size(); ++i) request.lanes.push_back(i);
     const Area area = sum_area(drawn.lanes, request);
+    const Area with_facts = sum_area(drawn.lanes, request, &drawn.facts);
+    ASSERT_EQ(area.launch_delay.has_value(), with_facts.launch_delay.has_value());
+    if (area.launch_delay) {
+      EXPECT_EQ(area.launch_delay->count, with_facts.launch_delay->count);
+      EXPECT_EQ(area.launch_delay->median_ns, with_facts.launch_delay->median_ns);
+    }
     std::map<std::pair<std::uint32_t, TimeKind>, std::pair<std::uint64_t, std::int64_t>> expected;
     for (std::uint32_t i = 0; i < drawn.trace.slices().size(); ++i) {
       const std::int64_t start = drawn.trace.start_ns(SliceId{i}),

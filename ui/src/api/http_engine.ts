@@ -30,9 +30,9 @@ export class HttpEngine implements Engine {
   async explain(trace: number) { return withSigns(await this.get<Explanation>(`/api/explain?trace=${trace}`)); }
   async gaps(trace: number, sort: string, limit: number) { return withSigns(await this.get<GapsAnswer>(`/api/gaps?trace=${trace}&sort=${sort}&limit=${limit}`)); }
   async gap(trace: number, index: number) {
-    const { gaps } = withSigns(await this.ask<{ gaps: Gap[] }>("/api/gap", { trace, index }));
+    const { gaps, pending } = withSigns(await this.ask<{ gaps: Gap[]; pending?: boolean }>("/api/gap", { trace, index }));
     if (gaps[0] === undefined) throw new EngineError("This gap is not in the trace.", 404);
-    return gaps[0];
+    return pending === true ? { ...gaps[0], pending } : gaps[0];
   }
   async tour(trace: number) { return withSigns((await this.get<{ stops: TourStop[] }>(`/api/tour?trace=${trace}`)).stops); }
   table(trace: number, request: TableRequest) { return this.ask<never>("/api/table", { trace, ...request }); }

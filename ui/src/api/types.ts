@@ -311,12 +311,14 @@ export interface Gap {
   cpu?: string | null; // what the CPU did meanwhile
   cpu_slice?: number | null;
   finding?: string | null;
+  pending?: boolean; // the rules still run: what the CPU did and the finding are not known yet
 }
 
 export interface GapsAnswer {
   total: number;
   by_cause: { cause: string | number; count: number; ns: number }[];
   gaps: Gap[];
+  pending?: boolean;
 }
 
 export interface TourStop {

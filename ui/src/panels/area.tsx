@@ -4,7 +4,6 @@ import { formatCount, formatShare, formatTime, plural } from "../base/format.ts"
 import { cleanText } from "../base/text.ts";
 import { goTo } from "../state/actions/moving.ts";
 import { openDrawer } from "../state/actions/panels.ts";
-import { allRanks } from "../state/actions/ranks.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import { KindDot } from "./common.tsx";
@@ -23,7 +22,7 @@ export function AreaPanel() {
   const answer = store.areaAnswer.value;
   if (area === null) return <p class="pad">Drag over the lanes, or select an event and press <kbd>R</kbd>. The sums of that time then appear here.</p>;
   const view = store.view(area.trace);
-  if (answer === null) return <p class="faint pad" role="status">{view.explanation.value === null && store.meta.ranks?.shown !== allRanks ? "The sums come when it is known who launched what, which is worked out for the verdict at the moment." : "…"}</p>;
+  if (answer === null) return <p class="faint pad" role="status">Adding up {formatTime(area.t1 - area.t0)}…</p>;
   const span = area.t1 - area.t0;
   const lanes = [...answer.lanes].filter((lane) => lane.count > 0).sort((a, b) => b.busy_ns - a.busy_ns);
   return (

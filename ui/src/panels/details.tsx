@@ -30,12 +30,6 @@ export function Details() {
   return <SliceDetails view={view} details={details} />;
 }
 
-// Causes of gaps come with the verdict, which takes seconds for millions of events.
-function Waiting({ view }: { view: TraceView }) {
-  const store = useStore();
-  return <div class="details faint" role="status">{view.explanation.value === null && store.meta.ranks?.shown !== allRanks ? "Why the GPU was idle here is not known yet: the rules still run." : "…"}</div>;
-}
-
 function Tools() {
   const store = useStore();
   return (
@@ -192,7 +186,7 @@ function Stack({ stack }: { stack: EventDetails["stack"] }) {
 function GapDetails({ view }: { view: TraceView }) {
   const store = useStore();
   const gap = store.gap.value;
-  if (gap === null) return <Waiting view={view} />;
+  if (gap === null) return <div class="details faint" role="status">…</div>;
   const select = (slice: number) => void selectSlice(store, view.index, slice, { move: true });
   const cause = store.meta.causes.find((each) => each.key === gap.cause || each.cause === gap.cause);
   const links: [string, number | null | undefined][] = [
@@ -217,6 +211,7 @@ function GapDetails({ view }: { view: TraceView }) {
         {links.map(([text, slice]) => slice !== undefined && slice !== null && slice !== none && <li key={text}><Link onClick={() => select(slice)}>{text}</Link></li>)}
       </ul>
       {gap.finding !== undefined && gap.finding !== null && gap.finding !== "" && <p>Part of: <Link onClick={() => { void showFinding(store, gap.finding ?? "", view.index); }}><Text of={gap.finding} /></Link></p>}
+      {gap.pending === true && store.meta.ranks?.shown !== allRanks && <p class="faint" role="status">What the CPU did meanwhile follows when the rules have run.</p>}
       <p class="tools">
         <button type="button" class="small" onClick={() => void selectGap(store, view.index, gap.index, true)}>Bring it into view</button>
       </p>

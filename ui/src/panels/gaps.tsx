@@ -18,6 +18,7 @@ export function GapsPanel() {
   const causeOf = (gap: { cause: string | number }) => store.meta.causes.find((cause) => cause.key === gap.cause || cause.cause === gap.cause);
   useSignalEffect(() => {
     void store.meta.generation; // again when the trace has grown
+    void store.view(store.panelTrace.value).explanation.value; // and when the rules have said what the CPU did
     const view = store.view(store.panelTrace.value);
     store.engine.gaps(view.index, sort.value, 5000).then((answer) => {
       gaps.value = answer.gaps;
@@ -27,7 +28,7 @@ export function GapsPanel() {
   const all = gaps.value;
   const trace = store.panelTrace.value;
   const answer = store.view(trace).gaps.value;
-  if (all === null || answer === null) return <p class="faint pad" role="status">{store.view(trace).explanation.value === null && store.meta.ranks?.shown !== allRanks ? "Why the GPU was idle is not known yet: the rules still run." : "…"}</p>;
+  if (all === null || answer === null) return <p class="faint pad" role="status">Looking for the times when the GPU was idle…</p>;
   if (answer.total === 0) return <p class="pad"><TracePicker /> No GPU of this trace has a gap.</p>;
   const chosen = store.gapCause.value;
   const shown = chosen === null ? all : all.filter((gap) => causeOf(gap)?.key === chosen);
@@ -61,6 +62,7 @@ export function GapsPanel() {
           { key: "text", title: "The CPU meanwhile", grow: 6, cell: (gap) => { const text = gap.cpu || gap.text; return <bdi title={cleanText(text, 1000)}>{cleanText(text)}</bdi>; } },
         ]}
       />
+      {answer.pending === true && store.meta.ranks?.shown !== allRanks && <p class="faint hint" role="status">What the CPU did meanwhile follows when the rules have run.</p>}
       {shown.length < answer.total && chosen === null && <p class="faint hint">{plural(shown.length, "gap")} of {formatCount(answer.total)} are listed.</p>}
     </div>
   );

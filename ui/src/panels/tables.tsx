@@ -52,7 +52,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
   });
 
   const got = answer.value;
-  if (got === null) return <p class="faint pad">…</p>;
+  if (got === null) return <p class="faint pad" role="status">Adding up…</p>;
   // The engine has its sums of operators of the whole trace alone.
   const area = table === "operators" && !store.engine.isSaved ? null : areaHere(store.area.value);
   const trace = store.panelTrace.value;

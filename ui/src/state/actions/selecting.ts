@@ -40,8 +40,15 @@ export async function selectSlice(store: Store, trace: number, slice: number, op
   }
 }
 
-// The rules were still running when the event was selected; now their findings are there.
+// The rules were still running when the event or the gap was selected; now their findings are there.
 export async function renewDetails(store: Store): Promise<void> {
+  const gap = store.gap.peek();
+  const idle = store.selection.peek();
+  if (gap?.pending === true && idle?.type === "gap") {
+    const whole = await store.engine.gap(idle.trace, gap.index);
+    if (store.gap.peek() === gap) store.gap.value = whole;
+    return;
+  }
   const before = store.details.peek();
   const selection = store.selection.peek();
   if (before?.pending !== true || selection?.type !== "slice") return;
