@@ -51,7 +51,8 @@ def load(folder):
 
 
 def record(step, setting, recorder, path, active, options):
-    """Records so many steps. options: shapes (default: yes), stacks, memory, and marks: no marks of steps if false."""
+    """Records so many steps. options: shapes (default: yes), stacks, memory, marks: no marks of steps if false, and active: fewer steps."""
+    active = min(active, options.get("active", active))
     module = importlib.import_module("lanescope" if recorder == "lanescope" else "torch.profiler")
     names = ("CPU", "CUDA") if setting.device == "cuda" else ("CPU",)
     marks = options.get("marks", True)

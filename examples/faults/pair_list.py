@@ -21,7 +21,7 @@ def trap(function: Callable[..., Step]) -> Callable[..., Step]:
 
 
 def recorded(**options: Any) -> Callable[[Callable[..., Step]], Callable[..., Step]]:
-    """How a program is recorded: shapes, stacks, memory, and marks (of steps); see record.py of examples/blind_faults."""
+    """How a program is recorded, see record.py of examples/blind_faults: shapes, stacks, memory, marks (of steps), active (steps at most)."""
 
     def enter(function: Callable[..., Step]) -> Callable[..., Step]:
         function.recording = options  # type: ignore[attr-defined]
