@@ -36,6 +36,35 @@ def remarks(job, kind):
     return [remark["text"] for remark in job["remarks"] if remark["kind"] == kind]
 
 
+def cpu_rank(folder, rank, loading_us):
+    """Steps of 1 ms on a CPU: a batch is loaded, an operator takes 300 us, then an all-reduce until 1 ms."""
+    events = []
+    for step in range(5):
+        at = step * 1000
+
+        def add(category, name, start, end, thread=1, **args):
+            events.append({"ph": "X", "cat": category, "name": name, "pid": 7, "tid": thread,
+                           "ts": at + start, "dur": end - start, "args": args})
+        add("user_annotation", f"ProfilerStep#{step}", 0, 1000)
+        add("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, loading_us)
+        add("cpu_op", "aten::mm", loading_us, loading_us + 300)
+        add("user_annotation", "gloo:all_reduce", loading_us + 300, 1000, thread=2,
+            **{"Input Dims": [[1000]], "Input type": ["float"]})
+    trace = {"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2}, "traceEvents": events}
+    (folder / f"rank{rank}.json").write_text(json.dumps(trace))
+
+
+# Rank 0 loads 500 us, rank 1 100 us and waits 400 us for it.
+def test_a_job_on_cpus_names_the_loader(run, tmp_path):
+    cpu_rank(tmp_path, 0, 500)
+    cpu_rank(tmp_path, 1, 100)
+    verdict = job_of(run, tmp_path)["verdict"]
+    assert verdict["kind"] == "straggler" and verdict["ranks"] == [0]
+    assert verdict["causes"][0] == {"cause": "input", "longer_ns": 400_000}
+    text = " ".join(run("ranks", str(tmp_path)).out.split())
+    assert "Its CPU is 400 us longer outside of operators, 400 us of it in the DataLoader." in text
+
+
 # Rank 1 sleeps 10 ms in each step (measured from its own trace: 10.2 ms between its GPU's work).
 def test_a_real_straggler_is_named_with_what_it_did(run):
     job = job_of(run, STRAGGLER)

@@ -257,7 +257,7 @@ class OffsetFinder {
     for (const JudgedClock& each : all)
       if (each.rank == 0) reference = each.line;
     for (const JudgedClock& each : all)
-      if (each.rank != 0) clocks_[each.rank] = placed(each, reference);
+      if (each.rank != 0) clocks_[each.rank] = placed(each, reference, layout_.on_cpu[each.rank]);
   }
 
   void set_offset(std::size_t rank) {
@@ -291,10 +291,11 @@ class OffsetFinder {
 
   // How much later than the reference a rank leaves is within a share of the collective, either way. If that
   // grows with the length of collectives, it is between nothing and what the line through them says.
-  static RankClock placed(const JudgedClock& judged, const LeavingLine& reference) {
-    const std::int64_t share = std::max(kLeastClockErrorNs, judged.longest_ns / kLeavingShare);
+  static RankClock placed(const JudgedClock& judged, const LeavingLine& reference, bool on_cpu) {
+    const std::int64_t share = std::max(
+        kLeastClockErrorNs, judged.longest_ns / (on_cpu ? kCpuLeavingShare : kLeavingShare));
     std::int64_t least = -share, most = share;
-    if (judged.line.known && reference.known) {
+    if (!on_cpu && judged.line.known && reference.known) {
       const auto length = static_cast<double>(judged.longest_ns);
       const double later = (judged.line.slope - reference.slope) * length;
       const double unsure = std::max(static_cast<double>(kLeastClockErrorNs),

@@ -32,15 +32,17 @@ std::vector<std::uint32_t> host_numbers(const std::vector<std::string>& hosts,
   return numbers;
 }
 
-bool agrees(const RankClock& clock, std::int64_t offset_ns) {
+bool agrees(const RankClock& clock, bool on_cpu, std::int64_t offset_ns) {
   if (!clock.known || clock.contradicts || clock.drift != 0) return false;
   if (clock.samples > 0 && !clock.by_pairs &&
       (offset_ns < clock.lowest_ns || offset_ns > clock.highest_ns))
     return false;
+  if (on_cpu && clock.samples > 0 && !clock.by_pairs) return true;
   return std::abs(clock.offset_ns - offset_ns) <= clock.error_ns;
 }
 
-void share(const std::vector<std::size_t>& ranks, std::vector<RankClock>& clocks) {
+void share(const std::vector<std::size_t>& ranks, const std::vector<bool>& on_cpu,
+           std::vector<RankClock>& clocks) {
   const bool has_reference = ranks.front() == 0;
   std::vector<std::int64_t> offsets;
   std::int64_t error = INT64_MAX;
@@ -51,7 +53,7 @@ void share(const std::vector<std::size_t>& ranks, std::vector<RankClock>& clocks
   const std::int64_t offset = has_reference ? 0 : analysis::lower_median(std::move(offsets));
   error = has_reference ? kLeastClockErrorNs : std::max(kLeastClockErrorNs, error);
   for (const std::size_t rank : ranks)
-    if (rank != 0 && !agrees(clocks[rank], offset)) return;
+    if (rank != 0 && !agrees(clocks[rank], on_cpu[rank], offset)) return;
   for (const std::size_t rank : ranks) {
     if (rank == 0) continue;
     clocks[rank].shift_ns += offset - clocks[rank].offset_ns;
@@ -62,14 +64,14 @@ void share(const std::vector<std::size_t>& ranks, std::vector<RankClock>& clocks
 
 }  // namespace
 
-void share_host_clocks(const std::vector<std::string>& hosts, Communicator& workers,
-                       std::vector<RankClock>& clocks) {
+void share_host_clocks(const std::vector<std::string>& hosts, const std::vector<bool>& on_cpu,
+                       Communicator& workers, std::vector<RankClock>& clocks) {
   std::map<std::uint32_t, std::vector<std::size_t>> ranks;
   const std::vector<std::uint32_t> numbers = host_numbers(hosts, workers);
   for (std::size_t rank = 0; rank < numbers.size() && rank < clocks.size(); ++rank)
     if (numbers[rank] != 0) ranks[numbers[rank]].push_back(rank);
   for (const auto& [host, members] : ranks)
-    if (members.size() > 1) share(members, clocks);
+    if (members.size() > 1) share(members, on_cpu, clocks);
 }
 
 }  // namespace lanescope::ranks

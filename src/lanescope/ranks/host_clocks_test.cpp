@@ -12,7 +12,8 @@ namespace lanescope::ranks {
 namespace {
 
 // All-reduces of 160 us, from which rank 1 comes 10 us later by its clock; 160 / 9 = 17.777 us of error.
-Job job_on(const std::string& host0, const std::string& host1, std::int64_t clock_us = 10) {
+Job job_on(const std::string& host0, const std::string& host1, std::int64_t clock_us = 10,
+           std::uint64_t devices = 1) {
   DrawnRank zero(0, 2), one(1, 2, clock_us);
   for (std::int64_t i = 0; i < 4; ++i) {
     const std::int64_t at = i * 1000;
@@ -22,6 +23,7 @@ Job job_on(const std::string& host0, const std::string& host1, std::int64_t cloc
   RankFile files[] = {zero.file(), one.file()};
   std::get<RankSummary>(files[0].content).host_name = host0;
   std::get<RankSummary>(files[1].content).host_name = host1;
+  for (RankFile& file : files) std::get<RankSummary>(file.content).device_count = devices;
   return *build_job({files[0], files[1]});
 }
 
@@ -48,6 +50,23 @@ TEST(HostClocksTest, ANameThatTheCollectivesContradictIsNotBelieved) {
   EXPECT_EQ(job.clocks[1].error_ns, 17'777);
 }
 
+// CPU threads leave a collective when they are scheduled, so 100 us say little: the name is believed as long as
+// no collective excludes it. By 1,200 us rank 1 would leave before rank 0 arrives.
+TEST(HostClocksTest, OnCpusTheNameIsBelievedUnlessACollectiveExcludesIt) {
+  const Job job = job_on("node7", "node7", 100, 0);
+  EXPECT_EQ(job.clocks[1].offset_ns, 0);
+  EXPECT_EQ(job.clocks[1].error_ns, 5'000);
+  const Job far = job_on("node7", "node7", 1'200, 0);
+  EXPECT_EQ(far.clocks[1].offset_ns, 1'200'000);
+}
+
+// All 160 us in which both are present, not a ninth of it.
+TEST(HostClocksTest, OnCpusTheErrorIsAWholeCollective) {
+  const Job job = job_on("node7", "node8", 10, 0);
+  EXPECT_EQ(job.clocks[1].offset_ns, 10'000);
+  EXPECT_EQ(job.clocks[1].error_ns, 160'000);
+}
+
 // Ranks 1 and 2 of a host without the reference: the lower of their offsets, and the smaller error.
 TEST(HostClocksTest, AHostWithoutTheReferenceHasOneOffsetToo) {
   RankClock reference, one, two;
@@ -58,7 +77,7 @@ TEST(HostClocksTest, AHostWithoutTheReferenceHasOneOffsetToo) {
   two.error_ns = 12'000;
   std::vector<RankClock> clocks = {reference, one, two};
   SingleWorker worker;
-  share_host_clocks({"a", "b", "b"}, worker, clocks);
+  share_host_clocks({"a", "b", "b"}, {false, false, false}, worker, clocks);
   EXPECT_EQ(clocks[1].offset_ns, 7'000'000);
   EXPECT_EQ(clocks[1].shift_ns, 7'000'000);
   EXPECT_EQ(clocks[2].offset_ns, 7'000'000);

@@ -3,6 +3,8 @@
 // which the GPU waits. Time in API calls is no work, because a call may wait for the GPU.
 #include "lanescope/ranks/host_times.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -76,9 +78,34 @@ void add_host_times(const Facts& facts, std::vector<RankStep>& steps) {
   }
 }
 
-std::vector<HostPart> find_host_parts(const Facts& facts) {
+// Without a device: what the thread of the steps did while no operator and no collective ran.
+std::vector<HostPart> find_parts_outside(const Facts& facts, const IntervalUnion& running) {
+  std::map<std::string, std::int64_t> by_name;
+  for (const analysis::Window& window : facts.steady_windows)
+    facts.host->visit(facts.cpu->thread, window.start_ns, window.end_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        explain::HostShare share;
+                        if (slice != kNone<SliceId>) {
+                          share.kind = facts.trace->kind(slice);
+                          share.name = facts.trace->name(slice);
+                          if (share.name.starts_with("ProfilerStep#")) share.name.clear();
+                        }
+                        const std::int64_t outside = to - from - running.length_within_ns(from, to);
+                        if (outside > 0) by_name[host_part_name(share)] += outside;
+                      });
   std::vector<HostPart> parts;
-  if (!facts.main_device || !facts.host) return parts;
+  for (const auto& [name, time_ns] : by_name) parts.push_back({name, time_ns});
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const HostPart& a, const HostPart& b) { return a.time_ns > b.time_ns; });
+  if (parts.size() > kMostHostParts) parts.resize(kMostHostParts);
+  return parts;
+}
+
+std::vector<HostPart> find_host_parts(const Facts& facts, const IntervalUnion& running) {
+  std::vector<HostPart> parts;
+  if (!facts.host) return parts;
+  if (!facts.main_device && facts.cpu && !facts.vendor) return find_parts_outside(facts, running);
+  if (!facts.main_device) return parts;
   for (const explain::HostShare& share :
        explain::host_shares(facts, explain::host_late_stretches(facts))) {
     if (parts.size() == kMostHostParts) break;

@@ -2,6 +2,7 @@
 #pragma once
 #include <vector>
 
+#include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/ranks/rank_summary.h"
 
@@ -11,7 +12,9 @@ namespace lanescope::ranks {
 // or without a device. docs/definitions/ranks.md#cpu-times. O(n log n).
 void add_host_times(const explain::Facts& facts, std::vector<RankStep>& steps);
 
-// What the threads did while the device waited for them in steady steps, most time first.
-std::vector<HostPart> find_host_parts(const explain::Facts& facts);
+// What the threads did while the device waited for them in steady steps, most time first. Without a device:
+// what the thread of the steps did outside of `running`, the operators and collectives.
+std::vector<HostPart> find_host_parts(const explain::Facts& facts,
+                                      const analysis::IntervalUnion& running);
 
 }  // namespace lanescope::ranks

@@ -317,7 +317,7 @@ Result<Job> build_job(std::vector<PlacedFile> files, Communicator& workers) {
   job.clocks = compute_clock_offsets(divided.layout, job.matching, workers);
   std::vector<std::string> hosts;
   for (const RankSummary& rank : job.ranks) hosts.push_back(rank.host_name);
-  share_host_clocks(hosts, workers, job.clocks);
+  share_host_clocks(hosts, divided.layout.on_cpu, workers, job.clocks);
   job.rates = compute_collective_rates(job.matching, job.clocks, workers);
   JobWaits waits = compute_waits(divided.layout, job.matching, job.clocks, workers);
   if (workers.worker() != 0) return Job();

@@ -131,6 +131,7 @@ struct Source {
   std::uint64_t place = 0;
   std::int64_t origin_ns = 0;
   std::uint64_t steps = 0;
+  std::uint64_t on_cpu = 0;
 };
 
 std::string write_decision(const Result<Job>& job) {
@@ -139,7 +140,8 @@ std::string write_decision(const Result<Job>& job) {
   if (!job) return out.put(job.error().code).put_text(job.error().message).finish();
   std::vector<Source> sources;
   for (const RankSummary& rank : job->ranks)
-    sources.push_back({rank.place, rank.origin_ns, rank.steps.size()});
+    sources.push_back(
+        {rank.place, rank.origin_ns, rank.steps.size(), rank.device_count == 0 ? 1u : 0u});
   return out.put_rows(sources).finish();
 }
 
@@ -177,6 +179,7 @@ Result<DividedJob> divide_job(std::vector<PlacedFile> files, Communicator& worke
   std::vector<std::uint32_t> own;
   for (std::uint32_t rank = 0; rank < sources.size(); ++rank) {
     out.layout.origin_ns.push_back(sources[rank].origin_ns);
+    out.layout.on_cpu.push_back(sources[rank].on_cpu != 0);
     const auto found = calls.find(sources[rank].place);
     if (found == calls.end()) continue;
     own.push_back(rank);

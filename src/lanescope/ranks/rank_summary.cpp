@@ -127,8 +127,8 @@ void add_gpu_walls(const Facts& facts, std::vector<RankStep>& steps,
   hash_kernels(facts, steps);
 }
 
-// Without a GPU that Kineto knows: all that is neither computing nor communicating is idle, and
-// why is unknown.
+// Without a GPU that Kineto knows: all that is neither computing nor communicating is idle. A CPU that
+// computes is then in code outside of operators; why another device waits is unknown.
 void add_other_walls(const Facts& facts, const RankCalls& calls, std::vector<RankStep>& steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Window window = facts.step_window(i);
@@ -139,8 +139,9 @@ void add_other_walls(const Facts& facts, const RankCalls& calls, std::vector<Ran
     step.compute_ns = within(calls.compute);
     step.exposed_ns = within(calls.compute_or_communication) - step.compute_ns;
     step.hidden_ns = within(calls.communication) - step.exposed_ns;
-    step.idle[static_cast<std::size_t>(analysis::IdleCause::kUnknown)] =
-        step.wall_ns - step.compute_ns - step.exposed_ns;
+    const auto cause =
+        facts.cpu && !facts.vendor ? analysis::IdleCause::kHostLate : analysis::IdleCause::kUnknown;
+    step.idle[static_cast<std::size_t>(cause)] = step.wall_ns - step.compute_ns - step.exposed_ns;
   }
 }
 
@@ -288,7 +289,7 @@ Result<RankSummary> summarize_rank(const Trace& trace, std::string file) {
   const RankCalls calls = find_rank_calls(facts);
   add_steps(facts, calls, summary);
   add_collectives(facts, calls, known, summary);
-  summary.host_parts = find_host_parts(facts);
+  summary.host_parts = find_host_parts(facts, calls.compute_or_communication);
   // A group that no collective uses says how the job is made; the first is the whole job.
   if (summary.groups.empty() && !known.empty()) summary.groups.push_back(known.front());
   summary.truncated = trace.import_stats().is_truncated();

@@ -38,6 +38,13 @@ std::string kernels_text(const JobVerdict& verdict) {
                    verdict.device);
 }
 
+// One class of the DataLoader's iterators is as good as another.
+std::string late_part_text(const JobVerdict& verdict) {
+  if (verdict.host_part.find("enumerate(DataLoader)#") != std::string::npos)
+    return "the DataLoader";
+  return shorten(one_line(verdict.host_part), 80);
+}
+
 std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
   const std::string longer = rounded_time(part.longer_ns);
   const bool one = verdict.ranks.size() == 1;
@@ -49,6 +56,13 @@ std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
                          kernels_text(verdict));
     case LateCause::kHost:
     case LateCause::kInput:
+      if (verdict.on_cpu)
+        return fmt::format("{} {} {} longer outside of operators{}", its, one ? "is" : "are",
+                           longer,
+                           verdict.host_part.empty()
+                               ? ""
+                               : fmt::format(", {} of it in {}", rounded_time(verdict.host_part_ns),
+                                             late_part_text(verdict)));
       return fmt::format(
           "{} {} {} longer for {}{}", its, one ? "waits" : "wait", longer,
           one ? "its CPU" : "their CPUs",
@@ -57,7 +71,7 @@ std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
               : fmt::format(", which {} {} {} in {}", one ? "spends" : "spend",
                             rounded_time(verdict.host_part_ns),
                             verdict.host_part_is_of_step ? "more of a step" : "there",
-                            shorten(one_line(verdict.host_part), 80)));
+                            late_part_text(verdict)));
     case LateCause::kCopies:
       return fmt::format("{} {} {} longer in copies that nothing hides", its, one ? "is" : "are",
                          longer);
