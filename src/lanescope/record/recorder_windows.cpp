@@ -107,8 +107,9 @@ void ActiveRecorder::note_file_loss(Session& session) {
   file.check_for_cut();
   if (file.is_cut())
     note(session,
-         fmt::format("{}: this file was cut while it was written, or its disk failed; the "
-                     "recording ended there. Leave the file alone while the program records",
+         fmt::format("{}: this file was cut while it was written, or another program wrote to "
+                     "it, or its disk failed; the recording ended there. Leave the file alone "
+                     "while the program records",
                      spool_->path()));
   else if (file.is_deleted())
     note(session, fmt::format("{}: this file was deleted while it was written; what was recorded "

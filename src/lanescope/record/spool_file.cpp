@@ -7,7 +7,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -15,6 +14,7 @@
 
 #include <algorithm>
 
+#include "lanescope/record/file_growth.h"
 #include "lanescope/record/tick_clock.h"
 
 namespace lanescope::record {
@@ -35,20 +35,6 @@ void read_process_name(char* name, std::size_t size) {
   const ssize_t got = read(fd, name, size - 1);
   close(fd);
   if (got > 0 && name[got - 1] == '\n') name[got - 1] = 0;
-}
-
-// Reserves bytes on the disk; 0 or an errno. posix_fallocate writes zeroes where the file
-// system cannot reserve.
-int reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
-  rlimit limit{};
-  // Growing over RLIMIT_FSIZE would raise SIGXFSZ, which kills.
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      offset + bytes > limit.rlim_cur)
-    return EFBIG;
-  int error = EINTR;
-  for (int tries = 0; error == EINTR && tries < 10; ++tries)
-    error = posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes));
-  return error;
 }
 
 }  // namespace
@@ -91,7 +77,9 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
     const MutexLock lock(file->mutex_);
     file->reserve_ = disk_reserve.value_or(0);
   }
-  if (const int error = reserve(fd, 0, spool::kHeaderBytes); error != 0) {
+  int error = reserve_room(fd, 0, spool::kHeaderBytes);
+  if (error == 0) error = append_zeroes(fd, 0, spool::kHeaderBytes);
+  if (error != 0) {
     unlink(path.c_str());
     return Error{Errc::kIo, fmt::format("{}: cannot reserve space for the recording: {}", path,
                                         strerror(error))};
@@ -199,15 +187,13 @@ void SpoolFile::check_for_cut() noexcept {
 void SpoolFile::check_size() {
   if (is_cut()) return;
   struct stat info {};
-  if (!keep_descriptor() || fstat(fd_, &info) != 0) {
-    cut_.store(true, std::memory_order_relaxed);
-    if (guard_) guard_->report();
-    return;
-  }
-  // Also finds a file that grew again after it was cut: its first page is empty.
-  if (static_cast<std::uint64_t>(info.st_size) >= place_of(chunk_count_) &&
-      header_->spool_id == id_)
-    return;
+  // The first page is empty in a file that somebody cut to nothing and made longer again.
+  if (!keep_descriptor() || fstat(fd_, &info) != 0 ||
+      static_cast<std::uint64_t>(info.st_size) < place_of(chunk_count_) || header_->spool_id != id_)
+    end_recording();
+}
+
+void SpoolFile::end_recording() noexcept {
   cut_.store(true, std::memory_order_relaxed);
   if (guard_) guard_->report();
 }
@@ -238,9 +224,12 @@ bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
         fmt::format("the size limit of {} bytes was reached (--max-size, max_size=)", max_bytes_));
     return false;
   }
-  if (!reserve_place(chunk_count_)) {
-    // Give back what was reserved before the disk was full.
-    static_cast<void>(!ftruncate(fd_, static_cast<off_t>(offset)));
+  if (!reserve_place(chunk_count_)) return false;
+  if (const int error = append_zeroes(fd_, offset, spool::kChunkBytes); error == ESTALE) {
+    end_recording();
+    return false;
+  } else if (error != 0) {
+    refuse_for_room(strerror(error));
     return false;
   }
   *number = chunk_count_++;
@@ -249,18 +238,25 @@ bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
 }
 
 bool SpoolFile::reserve_place(std::uint32_t number) {
-  if (leaves_reserve()) {
-    const int error = reserve(fd_, place_of(number), spool::kChunkBytes);
-    if (error == 0) return true;
-    room_ = 0;
-    refuse(strerror(error));
-  } else {
-    refuse(fmt::format(
+  if (!leaves_reserve()) {
+    refuse_for_room(fmt::format(
         "its disk would have less than {} bytes free, the reserve (--disk-reserve, disk_reserve=)",
         reserve_));
+    return false;
   }
-  disk_refused_.store(true, std::memory_order_relaxed);
+  const int error = reserve_room(fd_, place_of(number), spool::kChunkBytes);
+  if (error == 0) return true;
+  // Some of it may be reserved. Setting the length would give it back, but cover up a cut.
+  static_cast<void>(!fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               static_cast<off_t>(place_of(number)), spool::kChunkBytes));
+  room_ = 0;
+  refuse_for_room(strerror(error));
   return false;
+}
+
+void SpoolFile::refuse_for_room(std::string why) {
+  refuse(std::move(why));
+  disk_refused_.store(true, std::memory_order_relaxed);
 }
 
 // Other programs fill the disk, too, so check it ten times a second.
@@ -354,6 +350,7 @@ void SpoolFile::finish() noexcept {
     if (given_back_.back() + 1 == used_chunk_count_) --used_chunk_count_;
   const std::uint64_t size = place_of(used_chunk_count_);
   if (ftruncate(fd_, static_cast<off_t>(size)) == 0) bytes_.store(size, std::memory_order_relaxed);
+  if (!ends_as_written()) return end_recording();
   header_->state = spool::FileState::kFinished;
 }
 

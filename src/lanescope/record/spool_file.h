@@ -87,6 +87,8 @@ class SpoolFile {
   SpoolFile() = default;
   static std::uint64_t place_of(std::uint32_t number);  // of a chunk, in bytes
   void refuse(std::string why) LANESCOPE_REQUIRES(mutex_);
+  void refuse_for_room(std::string why) LANESCOPE_REQUIRES(mutex_);
+  void end_recording() noexcept;  // somebody cut the file
   bool take_place(std::uint32_t* number, bool* used_before) LANESCOPE_REQUIRES(mutex_);
   spool::ChunkHeader* map_at(std::uint32_t number, bool used_before) LANESCOPE_EXCLUDES(mutex_);
   void check_size() LANESCOPE_REQUIRES(mutex_);
@@ -95,6 +97,8 @@ class SpoolFile {
   void* map(std::uint64_t offset, std::size_t bytes, int protection) const noexcept;
   void unmap(void* at, std::size_t bytes) const noexcept;
   void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
+  // Whether the newest chunk is what was written there, so the file was not cut and made longer.
+  bool ends_as_written() const noexcept LANESCOPE_REQUIRES(mutex_);
 
   // The program may close any descriptor and open its own file with the same number. So before each
   // write we check that it is still ours, and open the file again if not. False: it is gone.

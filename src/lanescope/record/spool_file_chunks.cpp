@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <new>
 
 #include "lanescope/record/spool_file.h"
 
@@ -85,6 +87,29 @@ bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept
     if (count <= 0) return false;
     got += static_cast<std::size_t>(count);
   }
+  return true;
+}
+
+bool SpoolFile::ends_as_written() const noexcept {
+  if (used_chunk_count_ == 0) return true;
+  const std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[spool::kChunkBytes]);
+  if (!bytes) return true;  // no memory: nobody can tell
+  if (!read_chunk(used_chunk_count_ - 1, bytes.get())) return false;
+  const auto is_whole = [&](std::size_t place, std::size_t chunk_bytes) {
+    const std::byte* at = bytes.get() + place * spool::kSmallChunkBytes;
+    spool::ChunkHeader header;
+    memcpy(static_cast<void*>(&header), at, sizeof header);
+    const std::uint32_t used = header.used.load(std::memory_order_relaxed);
+    return header.magic == spool::kChunkMagic && header.spool_id == id_ &&
+           (header.state != spool::ChunkState::kClosed ||
+            header.checksum == spool::chunk_checksum(at, used, chunk_bytes));
+  };
+  const auto& last = *reinterpret_cast<const spool::ChunkHeader*>(bytes.get());
+  if (!is_whole(0, spool::kChunkBytes)) return false;
+  if (last.kind != spool::ChunkKind::kShared) return true;
+  const std::uint32_t small = std::min(last.used.load(), spool::kSmallChunks);
+  for (std::uint32_t place = 1; place <= small; ++place)
+    if (!is_whole(place, spool::kSmallChunkBytes)) return false;
   return true;
 }
 
