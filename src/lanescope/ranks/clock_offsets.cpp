@@ -33,6 +33,7 @@ using analysis::lower_median;
 constexpr std::int64_t kDriftWindowNs = 5'000'000'000;
 constexpr std::size_t kDriftSamples = 16, kMostDriftSamples = 64;
 constexpr int kRefinements = 3;
+constexpr std::int64_t kLongestShareNs = 1'000'000'000'000;  // longer than any collective
 
 // Rows on their way from the owner of a collective to the home of one of its ranks, and back.
 struct EndRow {
@@ -292,8 +293,9 @@ class OffsetFinder {
   // How much later than the reference a rank leaves is within a share of the collective, either way. If that
   // grows with the length of collectives, it is between nothing and what the line through them says.
   static RankClock placed(const JudgedClock& judged, const LeavingLine& reference, bool on_cpu) {
-    const std::int64_t share = std::max(
-        kLeastClockErrorNs, judged.longest_ns / (on_cpu ? kCpuLeavingShare : kLeavingShare));
+    // CPU threads leave when the scheduler runs them, so on CPUs only what is certain counts (below).
+    const std::int64_t share =
+        on_cpu ? kLongestShareNs : std::max(kLeastClockErrorNs, judged.longest_ns / kLeavingShare);
     std::int64_t least = -share, most = share;
     if (!on_cpu && judged.line.known && reference.known) {
       const auto length = static_cast<double>(judged.longest_ns);

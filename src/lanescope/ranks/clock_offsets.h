@@ -31,8 +31,6 @@ struct RankClock {
 // offset of two ranks is off by the difference between how late the two leave. If each leaves at
 // any moment within 12 %, the difference is below 10.8 % in 99 of 100 cases.
 inline constexpr std::int64_t kLeavingShare = 9;
-// CPU threads leave whenever the scheduler runs them: measured up to 0.9 of that time on busy cores.
-inline constexpr std::int64_t kCpuLeavingShare = 1;
 inline constexpr std::int64_t kLeastClockErrorNs = 5'000;
 
 // The ranks of a job, and the worker that read the file of each: its home.

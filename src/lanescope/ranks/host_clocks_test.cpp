@@ -60,8 +60,9 @@ TEST(HostClocksTest, OnCpusTheNameIsBelievedUnlessACollectiveExcludesIt) {
   EXPECT_EQ(far.clocks[1].offset_ns, 1'200'000);
 }
 
-// All 160 us in which both are present, not a ninth of it.
-TEST(HostClocksTest, OnCpusTheErrorIsAWholeCollective) {
+// Rank 1 leaves 160 us after rank 0 arrives and arrives 160 us before rank 0 leaves: the error is what that leaves
+// open, not a ninth of it.
+TEST(HostClocksTest, OnCpusTheErrorIsWhatIsCertain) {
   const Job job = job_on("node7", "node8", 10, 0);
   EXPECT_EQ(job.clocks[1].offset_ns, 10'000);
   EXPECT_EQ(job.clocks[1].error_ns, 160'000);
