@@ -50,7 +50,7 @@ def cpu_rank(folder, rank, loading_us):
         add("cpu_op", "aten::mm", loading_us, loading_us + 300)
         add("user_annotation", "gloo:all_reduce", loading_us + 300, 1000, thread=2,
             **{"Input Dims": [[1000]], "Input type": ["float"]})
-    trace = {"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2}, "traceEvents": events}
+    trace = {"host_name": "node7", "distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2}, "traceEvents": events}
     (folder / f"rank{rank}.json").write_text(json.dumps(trace))
 
 
