@@ -5,11 +5,14 @@
 
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/format/index_file/kept_sections.h"
+#include "lanescope/format/index_file/open_indexed.h"
 
 namespace lanescope::cli {
 
-// `kept`: the caller sets its layer; the rest is filled in if the trace has an index.
+// `kept`: the caller sets its layer; the rest is filled in if the trace has an index. `at_most`:
+// kRead: a trace without an index gets none here, because the caller writes it later.
 std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
-                                     format::KeptSections* kept, Damage damage = Damage::kPrinted);
+                                     format::KeptSections* kept, Damage damage = Damage::kPrinted,
+                                     format::IndexUse at_most = format::IndexUse::kAutomatic);
 
 }  // namespace lanescope::cli

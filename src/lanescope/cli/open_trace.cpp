@@ -77,12 +77,13 @@ Result<Trace> read_standard_input(const format::ReadOptions& options) {
 }
 
 Result<Trace> read(const std::string& path, const format::ReadOptions& options,
-                   format::KeptSections* kept) {
+                   format::KeptSections* kept, format::IndexUse at_most) {
   if (path == "-") return read_standard_input(options);
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found) return missing_file(path);
-  LANESCOPE_TRY(const format::IndexOptions index, format::index_options_from_environment());
+  LANESCOPE_TRY(format::IndexOptions index, format::index_options_from_environment());
+  index.use = std::min(index.use, at_most);
   return format::open_indexed(path, options, index, kept);
 }
 
@@ -182,7 +183,7 @@ std::optional<std::string> file_of(const std::string& path, Output& output, int*
 namespace {
 
 std::optional<Trace> open(const std::string& file, Output& output, int* code, Damage damage,
-                          format::KeptSections* kept) {
+                          format::KeptSections* kept, format::IndexUse at_most) {
   RecordFunction stage("read trace");
   const std::optional<std::string> found = file_of(file, output, code);
   if (!found) return std::nullopt;
@@ -192,7 +193,7 @@ std::optional<Trace> open(const std::string& file, Output& output, int* code, Da
         output, "reading " + (path == "-" ? "standard input" : fs::path(path).filename().string()));
     format::ReadOptions options;
     options.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
-    return read(path, options, kept);
+    return read(path, options, kept, at_most);
   }();
   stage.end();
   if (!trace) {
@@ -216,12 +217,13 @@ std::optional<Trace> open(const std::string& file, Output& output, int* code, Da
 }  // namespace
 
 std::optional<Trace> open_trace(const std::string& file, Output& output, int* code, Damage damage) {
-  return open(file, output, code, damage, nullptr);
+  return open(file, output, code, damage, nullptr, format::IndexUse::kAutomatic);
 }
 
 std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
-                                     format::KeptSections* kept, Damage damage) {
-  return open(file, output, code, damage, kept);
+                                     format::KeptSections* kept, Damage damage,
+                                     format::IndexUse at_most) {
+  return open(file, output, code, damage, kept, at_most);
 }
 
 }  // namespace lanescope::cli

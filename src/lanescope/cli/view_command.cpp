@@ -39,9 +39,13 @@ constexpr std::chrono::seconds kWithoutPage{60};
 constexpr std::chrono::milliseconds kLongestEnd{500};  // after Ctrl-C
 
 // `mark`: the file, marked before it is read.
-std::optional<Trace> open_marked(const FileMark& mark, Output& output, int* code,
+std::optional<Trace> open_marked(const FileMark& mark, bool is_served, Output& output, int* code,
                                  format::KeptSections* kept) {
-  if (!mark.is_recording) return open_trace_kept(mark.path, output, code, kept);
+  // Writing an index before the page would keep its reader waiting, on a busy disk for long: ViewKeeper
+  // writes it while the page is looked at.
+  if (!mark.is_recording)
+    return open_trace_kept(mark.path, output, code, kept, Damage::kPrinted,
+                           is_served ? format::IndexUse::kRead : format::IndexUse::kAutomatic);
   // A recording that runs is not damaged.
   Result<Trace> trace = read_unfinished(mark);
   if (trace) return std::move(*trace);
@@ -78,7 +82,8 @@ std::optional<std::shared_ptr<const server::TraceState>> open_state(const std::s
   const std::optional<std::string> file = shown_file_of(path, flags, output, code);
   if (!file) return std::nullopt;
   opened->mark = mark_of(*file);
-  std::optional<Trace> trace = open_marked(opened->mark, output, code, &opened->kept);
+  std::optional<Trace> trace =
+      open_marked(opened->mark, flags.html.empty() && !flags.perfetto, output, code, &opened->kept);
   if (!trace) return std::nullopt;
   RecordFunction stage("view: lanes");
   auto state = server::TraceState::make(std::move(*trace), *file, opened->kept);

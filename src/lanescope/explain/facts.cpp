@@ -89,11 +89,20 @@ std::optional<std::size_t> busiest(const std::vector<analysis::DeviceTimeline>& 
   return best;
 }
 
+// From where to where gaps of a device are looked for: its steps. In a trace of several ranks the steps
+// are those of one rank, and say nothing of the others' devices: there it is the device's own work.
+Window range_of_gaps(const Facts& facts, const analysis::DeviceTimeline& timeline,
+                     const std::vector<Window>& windows) {
+  const bool is_of_main = facts.devices.size() == facts.main_device;  // the one that is added next
+  if (!facts.trace->metadata_json("lanescope_merged_ranks") || is_of_main || timeline.busy.empty())
+    return windows.empty() ? Window{} : Window{windows.front().start_ns, windows.back().end_ns};
+  return {timeline.busy.front().start_ns, timeline.busy.back().end_ns};
+}
+
 DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
   DeviceFacts device;
   device.windows = analysis::compute_step_windows(*facts.trace, facts.links, facts.steps, timeline);
-  if (!device.windows.empty()) {
-    const Window range{device.windows.front().start_ns, device.windows.back().end_ns};
+  if (const Window range = range_of_gaps(facts, timeline, device.windows); range.length_ns() > 0) {
     device.gaps = analysis::find_gaps(*facts.trace, facts.links, timeline, range);
     if (facts.trace->import_stats().is_truncated())
       mark_all_unknown(device.gaps);

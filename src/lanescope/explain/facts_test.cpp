@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
@@ -32,6 +34,29 @@ TEST(FactsTest, TimesFurtherApartAreAnErrorThatNamesTheEvents) {
   EXPECT_THAT(facts.error().message,
               ::testing::StartsWith(
                   "expected times within 104 days, found 2.0 years from event 1 to event 2"));
+}
+
+// The steps are those of the rank whose device 0 is. Device 1, of another rank, works before and after
+// them: [0, 10) and [400, 410). Its gap of 390 ns is in no step of the first rank.
+TEST(FactsTest, InATraceOfRanksEachDeviceHasTheGapsOfItsOwnWork) {
+  for (const bool is_merged : {false, true}) {
+    Sketch sketch;
+    sketch.annotation("ProfilerStep#1", 100, 200);
+    sketch.runtime("cudaLaunchKernel", 110, 10, {.correlation = 1});
+    sketch.kernel("gemm", 130, 100, {.correlation = 1});
+    sketch.kernel("nccl", 0, 10, {.device = 1, .stream = 9, .correlation = 8});
+    sketch.kernel("nccl", 400, 10, {.device = 1, .stream = 9, .correlation = 9});
+    if (is_merged) sketch.builder().add_metadata("lanescope_merged_ranks", "2");
+    const Trace trace = sketch.trace();
+    const auto facts = gather_facts(trace, {});
+    ASSERT_TRUE(facts.has_value());
+    ASSERT_EQ(facts->devices.size(), 2u);
+    const auto& gaps = facts->devices[1].gaps.gaps;
+    const auto own = std::count_if(gaps.begin(), gaps.end(), [](const analysis::Gap& gap) {
+      return gap.start_ns == 10 && gap.end_ns == 400;
+    });
+    EXPECT_EQ(own, is_merged ? 1 : 0);
+  }
 }
 
 }  // namespace

@@ -48,14 +48,14 @@ void TourMaker::add_way_to_the_gpu() {
   const Track& stream = trace_.track(kernel_);
   TourStop& stop = add(
       "The kernel on the GPU",
-      fmt::format("{} it runs on the GPU, for {}: {}. The lane is {}. A stream is a queue of the "
-                  "GPU: its work runs one after the "
-                  "other, and work of different streams may run at the same time. The arrow "
-                  "leads from the launch to the kernel.",
-                  delay >= 0 ? fmt::format("{} after that call returned,", rounded_time(delay))
-                             : "While that call still runs,",
-                  rounded_time(trace_.dur_ns(kernel_)), name_of(kernel_),
-                  one_line(track_place(stream))),
+      fmt::format(
+          "{} the kernel runs on the GPU, for {}: {}. The lane is {}. A stream is a queue of the "
+          "GPU: its work runs one after the "
+          "other, and work of different streams may run at the same time. The arrow "
+          "leads from the launch to the kernel.",
+          delay >= 0 ? fmt::format("{} after that call returned,", rounded_time(delay))
+                     : "While that call still runs,",
+          rounded_time(trace_.dur_ns(kernel_)), name_of(kernel_), one_line(track_place(stream))),
       {std::min(trace_.start_ns(launch), trace_.start_ns(kernel_)),
        std::max(trace_.end_ns(launch), trace_.end_ns(kernel_))},
       "stream");
@@ -103,10 +103,11 @@ void TourMaker::add_gap() {
 }
 
 void TourMaker::add_queue() {
+  if (!facts_.main_device) return;
   for (std::uint32_t i = 0; i < lanes_.lanes().size(); ++i) {
     const Lane& lane = lanes_.lanes()[i];
-    if (lane.kind != LaneKind::kCounter || !lane.is_main ||
-        lane.source != view::CounterSource::kQueueDepth)
+    if (lane.kind != LaneKind::kCounter || lane.source != view::CounterSource::kQueueDepth ||
+        lane.device != facts_.device().timeline.device)
       continue;
     TourStop& stop = add(
         "How far the CPU is ahead",

@@ -95,12 +95,20 @@ std::string memory_subtitle(const TraceState& state) {
              : "";
 }
 
+// False: of a browser's trace, for example, whose categories say nothing to us.
+bool has_program_events(const Trace& trace) {
+  return std::any_of(trace.categories().begin(), trace.categories().end(),
+                     [](const Category& each) {
+                       return each.kind != CategoryKind::kNone && each.kind != CategoryKind::kOther;
+                     });
+}
+
 std::string subtitle(const TraceState& state, const Lane& lane) {
   switch (lane.kind) {
     case LaneKind::kSteps:
       return "by the CPU's clock";
     case LaneKind::kCpu:
-      return "operators and calls";
+      return has_program_events(state.trace()) ? "operators and calls" : "events";
     case LaneKind::kPython:
       return "Python functions";
     case LaneKind::kGpu:

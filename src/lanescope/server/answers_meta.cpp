@@ -76,6 +76,30 @@ void write_quality(JsonWriter& json, const TraceState& state, const analysis::Tr
   json.end_array();
 }
 
+// Without steps, the part to show first: the work of the main device, where it is a small part of the
+// recording. What a profiler records around it would else push it into a few pixels.
+std::optional<Span> first_view(const TraceState& state) {
+  constexpr std::int64_t kSmallPart = 5;
+  const view::Lanes& lanes = state.lanes();
+  if (!lanes.steps().empty() || !lanes.summary().main_device) return std::nullopt;
+  Span work{lanes.end_ns(), lanes.origin_ns()};
+  for (const Lane& lane : lanes.lanes()) {
+    if (lane.kind != LaneKind::kGpu || lane.is_quiet || lane.device != lanes.summary().main_device)
+      continue;
+    for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.row_count; ++row) {
+      const std::size_t size = lanes.index().size(row);
+      if (size == 0) continue;
+      const view::LevelSlice last = lanes.index().slice(row, size - 1);
+      work.start_ns = std::min(work.start_ns, lanes.index().slice(row, 0).start_ns);
+      work.end_ns = std::max(work.end_ns, last.start_ns + last.dur_ns);
+    }
+  }
+  const std::int64_t length = work.end_ns - work.start_ns;
+  if (length <= 0 || length > (lanes.end_ns() - lanes.origin_ns()) / kSmallPart)
+    return std::nullopt;
+  return work;
+}
+
 void write_trace(JsonWriter& json, const TraceState& state, bool is_live) {
   const analysis::TraceInfo info = analysis::describe_trace(state.trace());
   const view::Lanes& lanes = state.lanes();
@@ -88,6 +112,11 @@ void write_trace(JsonWriter& json, const TraceState& state, bool is_live) {
   json.text("base_time_ns", fmt::format("{}", state.trace().base_time_ns()));
   json.integer("span_ns", lanes.end_ns() - lanes.origin_ns());
   json.integer("slice_count", state.trace().slices().size());
+  if (const auto view = first_view(state))
+    json.begin_object("first_view")
+        .integer("t0", view->start_ns - lanes.origin_ns())
+        .integer("t1", view->end_ns - lanes.origin_ns())
+        .end_object();
   if (lanes.summary().main_device)
     json.integer("main_device", *lanes.summary().main_device);
   else

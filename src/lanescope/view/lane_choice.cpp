@@ -18,6 +18,8 @@ constexpr std::size_t kMostMainStreams = 4, kMostOtherMain = 6, kMostOtherMainOf
 constexpr std::int64_t kLauncherPart = 10;
 constexpr std::size_t kMostLaunchers = 2;
 constexpr std::size_t kMostStreamsOfRank = 2;
+// A first screen has room for these and the row of steps.
+constexpr std::size_t kMostMain = 5;
 
 }  // namespace
 
@@ -117,6 +119,45 @@ void LaneMaker::mark_other_threads(std::size_t most) {
   mark_busiest(std::move(found), most, kMostOtherMainOfGroup);
 }
 
+// Of what matters, the few that a first screen shows: what the main thread did, the busiest stream, the
+// idle times, a second stream, a second thread, Python, then the rest. A trace of no such program shows all if they are few.
+void LaneMaker::keep_few() {
+  const auto is_counted = [](const Lane& lane) { return lane.kind != LaneKind::kSteps; };
+  const auto loud = std::count_if(out_.lanes_.begin(), out_.lanes_.end(), [&](const Lane& lane) {
+    return is_counted(lane) && !lane.is_quiet;
+  });
+  const bool is_of_program = facts_.main_device || facts_.cpu || facts_.vendor;
+  if (!is_of_program && static_cast<std::size_t>(loud) <= kMostMain) {
+    for (Lane& lane : out_.lanes_) lane.is_main = lane.is_main || !lane.is_quiet;
+    return;
+  }
+  std::vector<std::uint32_t> streams, others;
+  for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i) {
+    const Lane& lane = out_.lanes_[i];
+    if (!lane.is_main || !is_counted(lane)) continue;
+    (lane.kind == LaneKind::kGpu || lane.kind == LaneKind::kDevice ? streams : others).push_back(i);
+  }
+  std::stable_sort(streams.begin(), streams.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return out_.lanes_[a].busy_ns > out_.lanes_[b].busy_ns;
+  });
+  // The first number decides; smaller is more important.
+  std::vector<std::tuple<int, std::int64_t, std::uint32_t>> wanted;
+  for (std::size_t i = 0; i < streams.size(); ++i)
+    wanted.emplace_back(i == 0 ? 1 : i == 1 ? 3 : 6, 0, streams[i]);
+  for (const std::uint32_t i : others) {
+    const Lane& lane = out_.lanes_[i];
+    const int rank = lane.kind == LaneKind::kIdle     ? 2
+                     : lane.kind == LaneKind::kPython ? 5
+                     : lane.kind == LaneKind::kCpu    ? (lane.track == main_thread_ ? 0 : 4)
+                     : lane.source == CounterSource::kQueueDepth ? 7
+                                                                 : 8;
+    wanted.emplace_back(rank, -lane.busy_ns, i);
+  }
+  std::sort(wanted.begin(), wanted.end());
+  for (std::size_t i = kMostMain; i < wanted.size(); ++i)
+    out_.lanes_[std::get<2>(wanted[i])].is_main = false;
+}
+
 void LaneMaker::choose() {
   TrackId thread = facts_.main_thread;
   if (thread == kNone<TrackId> && facts_.cpu) thread = facts_.cpu->thread;
@@ -173,7 +214,9 @@ void LaneMaker::choose() {
   }
   if (!out_.rank_of_group_.empty()) {
     mark_lanes_of_ranks();
-  } else if (device) {
+    return;
+  }
+  if (device) {
     mark_streams(*device);
     mark_launchers();
   } else if (facts_.vendor) {
@@ -182,6 +225,7 @@ void LaneMaker::choose() {
   } else {
     mark_other_threads(kMostOtherMain);
   }
+  keep_few();
 }
 
 TrackId LaneMaker::busiest_thread() const {

@@ -101,6 +101,43 @@ TEST(LaneChoiceTest, ThreadsThatLaunchMuchMatter) {
   EXPECT_FALSE(chosen.lane_of(300)->is_main);
 }
 
+// Python, two threads that launch, two busy streams, idle times and the launch queue are seven lanes.
+TEST(LaneChoiceTest, TheFirstScreenHasFiveLanesAndTheSteps) {
+  Sketch sketch;
+  for (int i = 0; i < 10; ++i) {
+    const std::int64_t at = i * 1'000;
+    sketch.annotation("ProfilerStep#" + std::to_string(i), at, 950, {.tid = 100});
+    sketch.slice("python_function", "train.py(3): step", at, 940, {.tid = 100});
+    sketch.runtime("cudaLaunchKernel", at + 10, 100, {.tid = 100, .correlation = 2 * i + 1});
+    sketch.kernel("gemm", at + 200, 300, {.stream = 7, .correlation = 2 * i + 1});
+    sketch.runtime("cudaLaunchKernel", at + 20, 50, {.tid = 200, .correlation = 2 * i + 2});
+    sketch.kernel("nccl", at + 600, 100, {.stream = 9, .correlation = 2 * i + 2});
+    sketch.op("aten::copy_", at, 900, {.tid = 300});
+  }
+  const Chosen chosen(sketch.trace());
+  std::vector<std::pair<LaneKind, std::int64_t>> main;
+  for (const Lane& lane : chosen.lanes.lanes())
+    if (lane.is_main)
+      main.emplace_back(
+          lane.kind, lane.track == kNone<TrackId> ? 0 : chosen.trace.track(lane.track).tid.number);
+  EXPECT_EQ(main, (std::vector<std::pair<LaneKind, std::int64_t>>{{LaneKind::kSteps, 0},
+                                                                  {LaneKind::kCpu, 100},
+                                                                  {LaneKind::kIdle, 0},
+                                                                  {LaneKind::kGpu, 7},
+                                                                  {LaneKind::kGpu, 9},
+                                                                  {LaneKind::kCpu, 200}}));
+}
+
+// As a trace of counters, of which none is among those that usually matter.
+TEST(LaneChoiceTest, ATraceOfNoProgramShowsItsFewLanes) {
+  Sketch sketch;
+  for (int thread = 0; thread < 4; ++thread)
+    for (int i = 0; i < 3; ++i) sketch.slice("x", "work", i * 100, 90, {.tid = 100 + thread});
+  const Chosen chosen(sketch.trace());
+  EXPECT_EQ(chosen.lanes.lanes().size(), 4u);
+  for (const Lane& lane : chosen.lanes.lanes()) EXPECT_TRUE(lane.is_main);
+}
+
 TEST(LaneChoiceTest, CollectivesOfTheCpuAreCommunication) {
   Sketch sketch;
   sketch.annotation("ProfilerStep#1", 0, 900);

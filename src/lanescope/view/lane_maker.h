@@ -64,6 +64,7 @@ class LaneMaker {
   void mark_lanes_of_ranks();
   void mark_device_threads();
   void mark_other_threads(std::size_t most);
+  void keep_few();
   bool has_samples_of(const Lane& lane, TrackId thread) const;
   TrackId busiest_thread() const;
   void put_in_order();

@@ -46,6 +46,7 @@ export interface TraceMeta {
   origin_ns: string | number;
   base_time_ns?: string | number;
   span_ns: number;
+  first_view?: { t0: number; t1: number }; // without steps: the part to show first
   slice_count: number;
   main_device?: number | null;
   groups: LaneGroup[];

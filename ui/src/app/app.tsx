@@ -151,7 +151,7 @@ function Bar() {
   );
 }
 
-// Says what is lit and how to end it, and what hides lanes.
+// Says what is highlighted and how to end it, and what hides lanes.
 function LitBar() {
   const store = useStore();
   const lit = store.lit.value;
@@ -161,7 +161,7 @@ function LitBar() {
   return (
     <div class="lit-bar">
       <input type="search" aria-label="filter lanes" placeholder="filter lanes" value={filter.value} onInput={(event) => choose(store.main, { filter: event.currentTarget.value })} />
-      {lit !== null && <span class="lit-now"><b>Lit:</b> <bdi>{cleanText(lit.label, 140)}</bdi> <button type="button" class="small" onClick={() => clearLit(store)}>Show all (Esc)</button></span>}
+      {lit !== null && <span class="lit-now"><b>Highlighted:</b> <bdi>{cleanText(lit.label, 140)}</bdi> <button type="button" class="small" onClick={() => clearLit(store)}>Show all (Esc)</button></span>}
       {only && <button type="button" class="small" onClick={() => { store.searchOnly.value = false; }}>Show lanes without hits</button>}
       {measure !== null && <span class="lit-now"><b>Measure:</b> {measure.to === null ? "choose the other end" : formatTime(Math.abs(measure.to - measure.from))} {measure.to !== null && <CopyButton text={formatExactTime(Math.abs(measure.to - measure.from))} label="Copy" />} <span class="faint">click an edge, or step with . and ,</span></span>}
       {lit === null && measure === null && <Legend />}
@@ -172,7 +172,7 @@ function LitBar() {
 
 const shortKinds: Record<string, string> = { annotation: "ranges", python: "Python", call: "calls", compute: "compute" };
 
-// What the colours in view mean. A click lights one kind.
+// What the colours in view mean. A click highlights one kind.
 function Legend() {
   const store = useStore();
   const kinds = useComputed(() => {
@@ -191,7 +191,7 @@ function Legend() {
   return (
     <span class="legend" role="group" aria-label="what the colours mean">
       {store.meta.kinds.filter((kind) => shown.includes(String(kind.kind))).map((kind) => (
-        <button key={kind.kind} type="button" title={`light ${kind.title}`} onClick={() => lightKind(store, kind.kind, kind.title)}><span class={`dot kind-${kind.kind}`} aria-hidden="true" />{shortKinds[kind.key] ?? kind.title}</button>
+        <button key={kind.kind} type="button" title={`highlight ${kind.title}`} onClick={() => lightKind(store, kind.kind, kind.title)}><span class={`dot kind-${kind.kind}`} aria-hidden="true" />{shortKinds[kind.key] ?? kind.title}</button>
       ))}
       {shown.includes("idle") && <button type="button" title="idle time of the GPU by cost" onClick={() => showGaps(store, null)}><span class="dot kind-idle" aria-hidden="true" />idle GPU</button>}
     </span>

@@ -76,6 +76,7 @@ async function start(root: HTMLElement): Promise<void> {
   const { typical } = store.main.steps;
   if (engine.range !== null) store.viewport.jump(fit(engine.range.t0, engine.range.t1, store.viewport.traceSpan, 0.01));
   else if (typical !== undefined && store.main.steps.count > 1) goToStep(store, typical);
+  else if (trace.first_view !== undefined) store.viewport.jump(fit(trace.first_view.t0, trace.first_view.t1, store.viewport.traceSpan));
   store.viewport.jump(store.viewport.target);
   root.replaceChildren();
   render(<StoreProvider value={store}><App /></StoreProvider>, root);

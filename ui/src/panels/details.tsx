@@ -84,15 +84,15 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
       )}
       {details.forward !== undefined && details.forward !== none && <p><Link onClick={() => select(details.forward ?? none)}>The forward operator that this belongs to</Link></p>}
       {(details.findings ?? []).length > 0 && (
-        <p>Part of: {(details.findings ?? []).map((rule) => (
-          <Link key={rule} onClick={() => { void showFinding(store, rule, view.index); store.side.value = "answers"; }}><Text of={rule} most={60} /></Link>
-        ))}</p>
+        <div>Evidence of: <ul class="plain">{(details.findings ?? []).map((rule) => (
+          <li key={rule}><Link onClick={() => { void showFinding(store, rule, view.index); store.side.value = "answers"; }}><Text of={findingText(view, rule)} most={200} /></Link></li>
+        ))}</ul></div>
       )}
       {details.pending === true && store.meta.ranks?.shown !== allRanks && <p class="faint" role="status">Whether a finding uses it is not known yet: the rules still run.</p>}
       <Stack stack={details.stack} />
       {details.args.length > 0 && (
         <details open={details.args.length < 14}>
-          <summary>{plural(details.args.length, "argument")}</summary>
+          <summary>{plural(details.args.length, "argument")}, as the profiler wrote {details.args.length === 1 ? "it" : "them"}</summary>
           <table class="args"><tbody>
             {details.args.map((arg, index) => <tr key={`${arg.key}-${index}`}><th scope="row"><Text of={arg.key} most={100} /></th><td><Text of={asText(arg.value)} most={2000} /></td></tr>)}
           </tbody></table>
@@ -108,6 +108,12 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
       {details.command !== undefined && details.command !== "" && <Command text={details.command} />}
     </div>
   );
+}
+
+// What a finding says, in place of the name of its rule.
+function findingText(view: TraceView, rule: string): string {
+  const finding = view.explanation.value?.findings.find((each) => each.rule === rule);
+  return finding === undefined ? rule : finding.brief || finding.text;
 }
 
 export function Help({ text }: { text: string }) {
@@ -210,7 +216,7 @@ function GapDetails({ view }: { view: TraceView }) {
         )}
         {links.map(([text, slice]) => slice !== undefined && slice !== null && slice !== none && <li key={text}><Link onClick={() => select(slice)}>{text}</Link></li>)}
       </ul>
-      {gap.finding !== undefined && gap.finding !== null && gap.finding !== "" && <p>Part of: <Link onClick={() => { void showFinding(store, gap.finding ?? "", view.index); }}><Text of={gap.finding} /></Link></p>}
+      {gap.finding !== undefined && gap.finding !== null && gap.finding !== "" && <p>Evidence of: <Link onClick={() => { void showFinding(store, gap.finding ?? "", view.index); }}><Text of={findingText(view, gap.finding)} most={200} /></Link></p>}
       {gap.pending === true && store.meta.ranks?.shown !== allRanks && <p class="faint" role="status">What the CPU did meanwhile follows when the rules have run.</p>}
       <p class="tools">
         <button type="button" class="small" onClick={() => void selectGap(store, view.index, gap.index, true)}>Bring it into view</button>

@@ -1,4 +1,5 @@
 // Tables and views below the timeline, one at a time.
+import { useEffect, useRef } from "preact/hooks";
 import type { Drawer as DrawerName } from "../state/store.ts";
 import { openDrawer } from "../state/actions/panels.ts";
 import { useStore } from "../state/context.ts";
@@ -20,6 +21,11 @@ const titles: [Exclude<DrawerName, "none">, string][] = [
 export function Drawer() {
   const store = useStore();
   const open = store.drawer.value;
+  const section = useRef<HTMLElement>(null);
+  // On a narrow screen the page is longer than the screen, and the table would open below it.
+  useEffect(() => {
+    if (open !== "none" && document.documentElement.scrollHeight > innerHeight) section.current?.scrollIntoView({ block: "end" });
+  }, [open]);
   const hasGpu = store.main.meta.lanes.some((lane) => lane.kind === "gpu");
   const shown = titles.filter(([name]) => (name !== "compare" || store.views.length > 1) && (name !== "ranks" || store.meta.ranks !== undefined) && (hasGpu || (name !== "kernels" && name !== "gaps")));
   const onKeyDown = (event: KeyboardEvent) => {
@@ -33,7 +39,7 @@ export function Drawer() {
     event.stopPropagation();
   };
   return (
-    <section class={`drawer ${open === "none" ? "" : "drawer-open"}`} aria-label="Tables">
+    <section ref={section} class={`drawer ${open === "none" ? "" : "drawer-open"}`} aria-label="Tables">
       <div class="tabs" role="tablist" aria-label="Tables" onKeyDown={onKeyDown}>
         {shown.map(([name, title]) => (
           <button key={name} id={`tab-${name}`} type="button" role="tab" aria-selected={open === name} aria-controls={open === name ? "drawer-panel" : undefined}

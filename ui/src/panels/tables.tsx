@@ -93,7 +93,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
           cell: (row) => cell(column.unit, row[column.key]),
         }))}
       />
-      <p class="faint hint">Click a row to see one of its events. {table === "kernels" && area === null && store.view(trace).steps.count > 0 && <><code>lanescope kernels</code> counts steady steps only; choose a step and press <kbd>R</kbd> for the sums of one. </>}{table === "operators" && store.area.value !== null && area === null && <>The tab “Area” has the sums of the area. </>}{table === "operators" && store.view(trace).meta.lanes.some((lane) => lane.kind === "device") && <>Rows of the other device's streams are here, too: their time is the device's, not the CPU's. </>}<button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search for the name of the selected event</button></p>
+      <p class="faint hint">Click a row to see one of its events. {table === "kernels" && area === null && store.view(trace).steps.count > 0 && <><code>lanescope kernels</code> counts steady steps only; choose a step and press <kbd>R</kbd> for the sums of one. </>}{table === "operators" && store.area.value !== null && area === null && <>The tab “Area” has the sums of the area. </>}{table === "operators" && store.view(trace).meta.lanes.some((lane) => lane.kind === "device") && <>Rows of the other device's streams are here, too: their time is the device's, not the CPU's. </>}{(store.details.value?.short ?? "") !== "" && <button type="button" class="small" onClick={() => void search(store, store.details.value?.short ?? "")}>Search for the name of the selected event</button>}</p>
     </div>
   );
 }

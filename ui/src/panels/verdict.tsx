@@ -130,6 +130,15 @@ function WhatChanged() {
 function DoFirst({ explanation }: { explanation: Explanation }) {
   const store = useStore();
   const nothing = explanation.nothing ?? null;
+  // A browser's trace, for example: there is no time of a step or a GPU that a fix could save.
+  if (explanation.do_first.length === 0 && nothing === null && explanation.wall.length === 0) {
+    return (
+      <div class="do-first">
+        <h2>What it holds is in the lanes below</h2>
+        <p class="faint">Click an event for its details, drag over the lanes for the sums of a time, search for a name with <kbd>/</kbd>.</p>
+      </div>
+    );
+  }
   if (explanation.do_first.length === 0) {
     return (
       <div class="do-first">

@@ -12,7 +12,8 @@ export function Axis({ width, offset }: { width: number; offset: number }) {
   const step = tickStep(spanOf(window), Math.max(1, width / leastTickPixels));
   const from = window.t0 + offset;
   const ticks: { number: number; at: number; text: string }[] = [];
-  for (let tick = Math.ceil(from / step) * step; tick <= from + spanOf(window) && ticks.length < 60; tick += step) {
+  // Before the first event there is no time of the trace.
+  for (let tick = Math.max(0, Math.ceil(from / step) * step); tick <= from + spanOf(window) && ticks.length < 60; tick += step) {
     const at = ((tick - from) / spanOf(window)) * 100;
     const text = formatTick(tick, step);
     ticks.push({ number: Math.round(tick / step), at, text: width * (1 - at / 100) > text.length * widestDigit ? text : "" });

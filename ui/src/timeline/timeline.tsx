@@ -184,12 +184,13 @@ function LaneLabel({ view, box }: { view: TraceView; box: LaneBox }) {
   const share = lane.busy_ns / Math.max(1, view.meta.span_ns);
   const title = cleanText(lane.title, 80);
   const top = lane.counter?.max ?? 0;
+  const amount = lane.kind === "counter" ? plural(lane.slice_count, "value") : `${plural(lane.slice_count, "event")}, busy ${formatTime(lane.busy_ns)}`;
   const details = lane.kind === "counter"
     ? `${lane.subtitle ? `${cleanText(lane.subtitle, 60)}, ` : ""}up to ${lane.counter?.unit === "bytes" ? formatBytes(top) : formatCount(top)}`
     : lane.subtitle !== undefined && lane.subtitle !== "" ? cleanText(lane.subtitle, 80) : `busy ${formatShare(share)}`;
   return (
     <div class={`lane-label ${view.focusLane.value === lane.lane ? "lane-focus" : ""}`} style={{ top: `${box.y}px`, height: `${box.height}px` }}>
-      <div class="lane-text" title={`${title}: ${plural(lane.slice_count, "event")}, busy ${formatTime(lane.busy_ns)}`}>
+      <div class="lane-text" title={`${title}: ${amount}`}>
         <span class="lane-title">{pinned ? "📌 " : ""}{title}</span>
         {box.height >= 30 && <span class="lane-subtitle">{details}</span>}
         {(box.squeezed || view.choice.value.expanded.has(lane.lane)) && (

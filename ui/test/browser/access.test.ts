@@ -129,3 +129,13 @@ test("at half the width, which is 200 % zoom, everything can be reached", async 
   }
   await page.context().close();
 });
+
+test("on a narrow screen, a table that is opened is in view", async () => {
+  const { page } = await open(browser, server.url, { width: 390, height: 844 });
+  await page.click("#tab-operators");
+  await page.waitForSelector("#drawer-panel .trow");
+  await settle(page);
+  const box = (await page.locator("#drawer-panel").boundingBox())!;
+  assert.ok(box.y >= 0 && box.y < 844 - 100, `the table begins at ${box.y} of 844`);
+  await page.context().close();
+});

@@ -109,3 +109,27 @@ test("thousands of steps share the bars of the ribbon, and each can be reached",
   assert.deepEqual(problems, []);
   await page.context().close();
 });
+
+// A server's recording, for example: half a second of waiting, and then 10 ms of work.
+test("without steps, the first picture shows the GPU's work, not the long wait before it", { skip }, async () => {
+  const events: object[] = [{ ph: "X", cat: "cpu_op", name: "aten::copy_", pid: 1, tid: 1, ts: 0, dur: 500_000 }];
+  for (let at = 0; at < 10; at += 1) {
+    events.push(
+      { ph: "X", cat: "cuda_runtime", name: "cudaLaunchKernel", pid: 1, tid: 1, ts: 500_000 + at * 1000, dur: 10, args: { correlation: at + 1 } },
+      { ph: "X", cat: "kernel", name: "gemm", pid: 0, tid: 7, ts: 500_100 + at * 1000, dur: 900, args: { correlation: at + 1, device: 0, stream: 7 } },
+    );
+  }
+  const { page, problems } = await view(events);
+  const inView = Number(/^([\d.]+) ms in view/.exec(await page.textContent(".axis-corner") ?? "")?.[1]);
+  assert.ok(inView > 9 && inView < 20, `${inView} ms in view`);
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+test("a trace of no PyTorch program says what can be done with it", { skip }, async () => {
+  const { page, problems } = await view([1, 2, 3].map((at) => ({ ph: "X", cat: "blink", name: `layout ${at}`, pid: 1, tid: 1, ts: at * 100, dur: 50 })));
+  assert.match(await page.textContent(".do-first") ?? "", /What it holds is in the lanes below/);
+  assert.equal(await page.locator(".lane-label >> text=operators and calls").count(), 0);
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});

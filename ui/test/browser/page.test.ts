@@ -77,7 +77,7 @@ test("a finding shows its evidence: selected, lit, and named again in the detail
   await settle(page);
   await page.click("#side-details");
   assert.ok((await page.textContent(".details h2"))!.length > 1);
-  assert.ok((await page.locator(".details >> text=Part of").count()) >= 1);
+  assert.ok((await page.locator(".details >> text=Evidence of").count()) >= 1);
   await page.locator(".lanes-scroll").first().focus();
   await press(page, "Escape");
   assert.equal(await page.locator(".lit-now").count(), 0);
@@ -106,6 +106,29 @@ test("the number of hidden lanes is in view, and a click shows them", { skip: wi
   await page.waitForSelector("text=Only the lanes that matter");
   assert.equal(await page.locator(".lanes-more button", { hasText: /more lane/ }).count(), 0);
   await page.context().close();
+});
+
+test("gaps are listed while the rules still run, and what the CPU did follows", { skip: withoutBinary }, async () => {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => { letGo = resolve; });
+  await page.route("**/api/explain*", async (route) => { await held; await route.continue(); });
+  const fresh = await serve(traceOf.training); // of another test, the rules may have run already
+  await page.goto(fresh.url);
+  await page.waitForSelector(".lane-label");
+  await page.click("#tab-gaps");
+  await page.waitForSelector('[aria-label="GPU gaps"] .trow');
+  const pending = page.locator("text=What the CPU did meanwhile follows");
+  assert.equal(await pending.count(), 1);
+  await page.locator('[aria-label="GPU gaps"] .trow').first().click();
+  await page.waitForSelector(".details h2");
+  assert.match(await page.textContent(".details") ?? "", /GPU idle for/);
+  letGo();
+  await page.waitForSelector(".headline:not(.faint)");
+  await page.waitForFunction(() => !document.body.innerText.includes("What the CPU did meanwhile follows"));
+  await context.close();
+  fresh.stop();
 });
 
 test("search covers the whole trace, counts per lane, and steps through hits", async () => {

@@ -69,7 +69,7 @@ export function showWallPart(store: Store, part: WallPart, trace = 0): void {
 
 export function lightKind(store: Store, kind: number, label: string, trace = 0): void {
   store.lit.value = { label, trace, kinds: new Set([kind]) };
-  say(store, `${label} is lit, the rest is dimmed`);
+  say(store, `${label} is highlighted, the rest is dimmed`);
 }
 
 export function showGaps(store: Store, cause: string | null, trace = 0): void {

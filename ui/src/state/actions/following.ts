@@ -54,21 +54,24 @@ export async function family(store: Store, up: boolean): Promise<void> {
   }
 }
 
-// The event of the lane with the focus that is nearest to the middle of the window.
+// The event of the lane with the focus that is nearest to the middle of the window; of those that hold each other there, the innermost.
+// Without a focus, a thread of the program: its steps are marked and say little.
 export async function openInMiddle(store: Store): Promise<void> {
   const view = store.main;
-  const lane = view.focusLane.peek() ?? view.shown.peek().lanes.find((each) => each.slice_count > 0)?.lane;
+  const used = view.shown.peek().lanes.filter((each) => each.slice_count > 0);
+  const lane = view.focusLane.peek() ?? (used.find((each) => each.kind === "cpu") ?? used[0])?.lane;
   const frame = view.frames.frame.peek();
   if (lane === undefined || frame === null) return;
   const window = view.windowOf(store.viewport.target);
   const middle = (window.t0 + window.t1) / 2;
-  let best: { slice: number; distance: number } | null = null;
+  let best: { slice: number; distance: number; dur: number } | null = null;
   for (const entry of frame.entries) {
-    if (entry.lane !== lane || entry.kind !== "slices" || entry.row !== 0) continue;
+    if (entry.lane !== lane || entry.kind !== "slices") continue;
     for (let index = 0; index < entry.count; index += 1) {
       const start = frame.t0 + entry.start[index];
-      const distance = Math.max(start - middle, middle - start - entry.dur[index], 0);
-      if (best === null || distance < best.distance) best = { slice: entry.slice[index], distance };
+      const dur = entry.dur[index];
+      const distance = Math.max(start - middle, middle - start - dur, 0);
+      if (best === null || distance < best.distance || (distance === best.distance && dur < best.dur)) best = { slice: entry.slice[index], distance, dur };
     }
   }
   if (best === null) return;
