@@ -202,6 +202,42 @@ TEST_F(CostBudgetTest, WithoutABudgetNothingIsMeasuredOrLeftOut) {
   EXPECT_FALSE(read(*recorder).metadata_json("lanescope_cost"));
 }
 
+// A tenth of the time, so 80 ms beyond a budget of 1 % after 0.9 s.
+TEST_F(CostBudgetTest, AGpuThatCostsTooMuchEndsTheRecordingAndNothingElse) {
+  auto recorder = open(0.01);
+  ASSERT_TRUE(recorder->start());
+  { LANESCOPE_RECORD_FUNCTION("before"); }
+  LanescopeWriter* const writer = record::thread_writer();
+  std::uint64_t last = record::ticks();
+  const auto has_ended = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::uint64_t now = record::ticks();
+    auto& ticks = writer->cost.ticks[kLanescopeGpuCalls];
+    ticks.store(ticks.load() + (now - last) / 10);
+    last = now;
+    return (source_.asked() & LANESCOPE_RECORD_ENDED) != 0;
+  };
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!has_ended() && std::chrono::steady_clock::now() < until) {
+  }
+  EXPECT_FALSE(record::is_recording());
+  { LANESCOPE_RECORD_FUNCTION("after"); }
+  recorder->stop();
+  EXPECT_THAT(recorder->notes(),
+              Contains(HasSubstr("s on nothing is recorded: recording the GPU")));
+  ASSERT_TRUE(recorder->start());  // the debt is not paid
+  EXPECT_FALSE(record::is_recording());
+  recorder->stop();
+  recorder->close();
+  const Trace trace = read(*recorder);
+  std::vector<std::string> names;
+  for (const StringId id : trace.slices().name) names.emplace_back(trace.text(id));
+  EXPECT_THAT(names, Contains("before"));
+  EXPECT_THAT(names, ::testing::Not(Contains("after")));
+  EXPECT_LT(trace.window_end_ns() - trace.window_start_ns(), 40'000'000'000);
+  EXPECT_THAT(*trace.metadata_json("lanescope_thinned"), HasSubstr("everything"));
+}
+
 TEST_F(CostBudgetTest, ASessionWithoutABudgetGetsEverythingMeanwhile) {
   auto recorder = open(0.01, kDetails);
   ASSERT_TRUE(recorder->start());

@@ -21,8 +21,11 @@
 #define LANESCOPE_RECORD_PAUSED 1024u
 // With LANESCOPE_RECORD_PAUSED: steps are the only ranges of the program that are recorded.
 #define LANESCOPE_RECORD_PAUSED_RANGES 2048u
+// The budget is used up for good: nothing more is recorded in this window, and a source that costs
+// something though it records nothing leaves.
+#define LANESCOPE_RECORD_ENDED 4096u
 // The first free bit.
-#define LANESCOPE_RECORD_NEXT_OPTION 4096u
+#define LANESCOPE_RECORD_NEXT_OPTION 8192u
 
 namespace lanescope::spool {
 
@@ -46,6 +49,7 @@ inline constexpr RecordOption kRecordOptions[] = {
     {LANESCOPE_RECORD_MEASURE, "measure", false},
     {LANESCOPE_RECORD_PAUSED, "paused", false},
     {LANESCOPE_RECORD_PAUSED_RANGES, "paused_ranges", false},
+    {LANESCOPE_RECORD_ENDED, "ended", false},
 };
 
 }  // namespace lanescope::spool

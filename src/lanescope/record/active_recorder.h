@@ -75,6 +75,7 @@ class ActiveRecorder {
     std::int64_t last_ns = 0;  // 0: no ring
     double budget_ratio = 0;   // 0: none
     bool open = false, prepared = false, resting = false;
+    bool ended = false;  // its window, by the budget
     std::vector<std::string> notes;
   };
 
@@ -100,6 +101,7 @@ class ActiveRecorder {
   void follow_budget() LANESCOPE_REQUIRES(control_);
   void change_sources() LANESCOPE_REQUIRES(control_);
   void judge_cost() LANESCOPE_REQUIRES(control_);
+  void end_windows() LANESCOPE_REQUIRES(control_);
   void note_thinning(const CostBudget::Change& change) LANESCOPE_REQUIRES(control_);
   void write_budget() LANESCOPE_REQUIRES(control_);
   void make_budget(const RecorderOptions& options) LANESCOPE_REQUIRES(control_);
@@ -123,6 +125,7 @@ class ActiveRecorder {
   // to the next.
   std::optional<CostBudget> budget_ LANESCOPE_GUARDED_BY(control_);
   bool budget_is_open_ LANESCOPE_GUARDED_BY(control_) = false;
+  bool windows_ended_ LANESCOPE_GUARDED_BY(control_) = false;        // those that are open
   std::uint64_t budget_version_ LANESCOPE_GUARDED_BY(control_) = 0;  // the version in the spool
   std::int64_t budget_written_ns_ LANESCOPE_GUARDED_BY(control_) = 0,
                                   budget_began_ns_

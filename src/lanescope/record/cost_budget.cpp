@@ -31,7 +31,8 @@ CostSum CostSum::since(const CostSum& before) const {
           memory_ns - before.memory_ns,
           gpu_calls_ns - before.gpu_calls_ns,
           left_out - before.left_out,
-          left_out_ranges - before.left_out_ranges};
+          left_out_ranges - before.left_out_ranges,
+          gpu_credit_ns - before.gpu_credit_ns};
 }
 
 void CostSum::add(const CostSum& more) {
@@ -42,11 +43,14 @@ void CostSum::add(const CostSum& more) {
   gpu_calls_ns += more.gpu_calls_ns;
   left_out += more.left_out;
   left_out_ranges += more.left_out_ranges;
+  gpu_credit_ns += more.gpu_credit_ns;
 }
 
 void CostBudget::account(std::int64_t now_ns, CostSum sum) {
-  const CostSum spent = sum.since(last_.sum);
-  const std::int64_t cost = spent.total_ns(), time = now_ns - last_.now_ns;
+  CostSum spent = sum.since(last_.sum);
+  spent.gpu_credit_ns = std::min(spent.gpu_calls_ns, static_cast<std::int64_t>(gpu_credit_ns_));
+  gpu_credit_ns_ -= static_cast<double>(spent.gpu_credit_ns);
+  const std::int64_t cost = spent.judged_ns(), time = now_ns - last_.now_ns;
   spent_.add(spent);
   window_ns_ += time;
   const auto one_second = ratio_ * static_cast<double>(kSecond);
@@ -56,11 +60,15 @@ void CostBudget::account(std::int64_t now_ns, CostSum sum) {
   owed_for_memory_ns_ = std::max(owed_for_memory_ns_ + static_cast<double>(spent.memory_ns) -
                                      ratio_ * static_cast<double>(time),
                                  -one_second * (kMostSaved / kSecond));
+  owed_for_gpu_ns_ = std::max(owed_for_gpu_ns_ + static_cast<double>(spent.gpu_calls_ns) -
+                                  ratio_ * static_cast<double>(time),
+                              -one_second * (kMostSaved / kSecond));
   last_ = {now_ns, sum};
 }
 
 void CostBudget::open(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
   last_ = {now_ns, sum};
+  window_ended_ = false;
   if (samples_.empty()) restart_samples();
   if (thinning_ == Thinning::kNothing) return;
   if (periods_.size() == kMostPeriods) {  // the last entry goes on
@@ -110,8 +118,8 @@ std::optional<CostBudget::Rate> CostBudget::rate() const {
   const CostSum spent = spent_.since(first.spent);
   const auto cost = static_cast<double>(spent.cost_ns), calls = static_cast<double>(spent.calls);
   const auto span = static_cast<double>(found.span_ns);
-  found.share = static_cast<double>(spent.total_ns()) / span;
-  found.kept_share = static_cast<double>(spent.total_ns() - spent.cost_ns) / span;
+  found.share = static_cast<double>(spent.judged_ns()) / span;
+  found.kept_share = static_cast<double>(spent.judged_ns() - spent.cost_ns) / span;
   found.ranges_share = static_cast<double>(spent.ranges_ns) / span;
   found.calls_per_ns = calls / span;
   if (calls > 0) found.ns_per_call = cost / calls;
@@ -158,6 +166,10 @@ bool CostBudget::has_too_many_allocations() const {
   return has_memory_ && !memory_end_ns_ &&
          owed_for_memory_ns_ >
              std::max(ratio_ * static_cast<double>(kLeastAhead), static_cast<double>(kLeastDebt));
+}
+
+bool CostBudget::has_too_much_gpu() const {
+  return owed_for_gpu_ns_ > ratio_ * static_cast<double>(kGpuDebt);
 }
 
 // What is saved up before a part is recorded. At the start it is little: a recording may end at
@@ -244,6 +256,14 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   const auto found = rate();
   samples_.push_back({window_ns_, spent_});
   Change change{thinning_, thinning_, found ? found->share : 0};
+  if (window_ended_) return std::nullopt;
+  if (has_too_much_gpu()) {
+    window_ended_ = change.ends_recording = true;
+    end_ns_ = wall_ns;
+    end_share_ = share_of(spent_.gpu_calls_ns);
+    ++version_;
+    return change;
+  }
   if (has_too_many_allocations()) {
     memory_end_ns_ = wall_ns;
     memory_share_ = share_of(spent_.memory_ns);
@@ -312,6 +332,10 @@ std::string CostBudget::thinned_json() const {
     json += fmt::format(
         R"({}{{"from_ns": {}, "to_ns": null, "what": "allocations", "share_ratio": {:.4f}}})",
         json.size() == 1 ? "" : ", ", *memory_end_ns_, memory_share_);
+  if (end_ns_)
+    json += fmt::format(
+        R"({}{{"from_ns": {}, "to_ns": null, "what": "everything", "share_ratio": {:.4f}}})",
+        json.size() == 1 ? "" : ", ", *end_ns_, end_share_);
   return json + "]";
 }
 

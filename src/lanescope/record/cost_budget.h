@@ -10,13 +10,14 @@
 // in parts: none until the debt is paid and some budget is saved, then until that is spent. If
 // ranges of the program alone are too much, they are recorded in parts, too. A detail comes back
 // when, by its last measured cost per call, it would fit with a margin for one second, later ten.
-// If allocations alone are too much, their records end for good. docs/decisions/cost_budget.md.
+// If allocations alone are too much, their records end for good. If recording the GPU alone is too
+// much, the recording ends. docs/decisions/cost_budget.md.
 // Cost of update(): under 1 us. No clock, no thread, no lock in here.
 //
 // The promise: the cost since the start is never more than the budget of that time plus
 // debt_limit_ns() plus what one time between two updates costs; kLeastAhead more when a program's own
 // ranges become too much in a pause of its operators, and kLeastAhead or kLeastDebt more when its
-// allocations do. Not covered: calls of the GPU's API, which are never left out.
+// allocations do; kGpuDebt more when a GPU is recorded.
 //
 // Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns a call. 4 ms after the start
 // 1 ms was spent beyond the budget, and the shapes go; 3 ms later operators under 20 us (two calls
@@ -51,8 +52,11 @@ struct CostSum {
   std::uint64_t calls = 0;   // of the callback for operators
   std::int64_t ranges_ns = 0, memory_ns = 0, gpu_calls_ns = 0;
   std::uint64_t left_out = 0, left_out_ranges = 0;  // short operators; ranges of the program
+  std::int64_t gpu_credit_ns = 0;  // of gpu_calls_ns: paid by CostBudget::kGpuCredit
 
   std::int64_t total_ns() const { return cost_ns + ranges_ns + memory_ns + gpu_calls_ns; }
+  // What operators and ranges have to make room for.
+  std::int64_t judged_ns() const { return total_ns() - gpu_credit_ns; }
   CostSum since(const CostSum& before) const;
   void add(const CostSum& more);
 };
@@ -76,6 +80,10 @@ class CostBudget {
   static constexpr double kMostRanges = 0.5;
   static constexpr std::int64_t kRangesSpan = kSecond / 5;
   static constexpr double kRangesDebt = 2;  // ... or more than the budget, and so many units
+  // A recording of the GPU cannot leave out a part of it. It ends when it has cost the budget of
+  // kGpuDebt more than its share. The first kGpuCredit leave operators and ranges their budget: a
+  // program that soon ends is whole until then.
+  static constexpr std::int64_t kGpuDebt = 8 * kSecond, kGpuCredit = 10 * kSecond;
   // What callbacks do not see of the start: new names, untouched pages, the first calls after a pause.
   // The first pause pays for it, too.
   static constexpr std::int64_t kUnseenStart = 2'500'000;
@@ -108,8 +116,9 @@ class CostBudget {
   struct Change {
     Thinning before = Thinning::kNothing, after = Thinning::kNothing;  // equal: only a pause
     double share_ratio = 0;
-    bool is_next_level = false;  // though `before` is greater: it was only a pause before `after`
-    bool ends_memory = false;    // only that: the level stays
+    bool is_next_level = false;   // though `before` is greater: it was only a pause before `after`
+    bool ends_memory = false;     // only that: the level stays
+    bool ends_recording = false;  // of this window: recording the GPU costs too much
   };
 
   // `has_inputs`, `has_stacks`, `has_memory`: what is recorded and could be left out.
@@ -133,7 +142,9 @@ class CostBudget {
   const std::vector<Period>& periods() const { return periods_; }
   // Since when allocations and frees are left out, as `wall_ns`. Until then all of them are there.
   std::optional<std::int64_t> memory_end_ns() const { return memory_end_ns_; }
-  bool has_left_out_anything() const { return !periods_.empty() || memory_end_ns_; }
+  bool has_left_out_anything() const { return !periods_.empty() || memory_end_ns_ || end_ns_; }
+  // Since when nothing is recorded, as `wall_ns`; of the newest window for which that holds.
+  std::optional<std::int64_t> end_ns() const { return end_ns_; }
   const CostSum& spent() const { return spent_; }        // in open windows
   std::int64_t window_ns() const { return window_ns_; }  // total time of open windows
   double share() const { return share_of(spent_.total_ns()); }
@@ -164,6 +175,7 @@ class CostBudget {
   bool is_in_debt(const Rate& rate) const;
   bool has_too_many_ranges(const Rate& rate) const;
   bool has_too_many_allocations() const;
+  bool has_too_much_gpu() const;
   double debt_unit_ns() const;
   double burst_ns() const;
   std::optional<Change> update_in_pause(const std::optional<Rate>& rate, Change change,
@@ -194,7 +206,12 @@ class CostBudget {
   double owed_ns_ = 0;                            // spent beyond the budget; below 0: saved
   double owed_for_memory_ns_ = 0;  // the same, as if allocations had all of the budget
   std::optional<std::int64_t> memory_end_ns_;
-  double memory_share_ = 0;  // at its end
+  double memory_share_ = 0;     // at its end
+  double owed_for_gpu_ns_ = 0;  // as owed_for_memory_ns_
+  double gpu_credit_ns_ = ratio_ * static_cast<double>(kGpuCredit);
+  std::optional<std::int64_t> end_ns_;
+  double end_share_ = 0;  // of the GPU
+  bool window_ended_ = false;
   CostSum spent_;
   std::int64_t window_ns_ = 0;
   struct {

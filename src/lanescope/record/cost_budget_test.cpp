@@ -36,6 +36,10 @@ struct Program {
     for (std::int64_t until = now_ns + ms * kMs; now_ns < until;) {
       now_ns += step_ms * kMs;
       const double seconds = static_cast<double>(step_ms) / 1e3;
+      if (budget.end_ns()) {
+        budget.update(now_ns, kWall + now_ns, sum);
+        continue;
+      }
       if (budget.is_paused()) {
         paused_ns += step_ms * kMs;
       } else {
@@ -429,14 +433,64 @@ TEST(CostBudgetTest, RangesThatTakeLessThanHalfOfTheBudgetStay) {
   EXPECT_LT(program.budget.share(), 0.0101);
 }
 
-TEST(CostBudgetTest, WhatCannotGoIsCountedAndOnlyOperatorsPause) {
+// 10 % of the time: 9 % beyond the budget, so its 80 ms (the budget of 8 s) are spent after 889 ms.
+// The credit of 100 ms lasts 1 s: until the end nothing is left out.
+TEST(CostBudgetTest, AGpuThatAloneIsTooMuchEndsTheRecording) {
+  Program program(0.01);
+  program.gpu_calls_ns_per_s = 0.1e9;
+  program.calls_per_s = 30'000;  // 300 ns each: 0.9 %
+  program.run(888);
+  EXPECT_EQ(program.budget.end_ns(), std::nullopt);
+  EXPECT_EQ(program.budget.thinned_json(), "[]");
+  program.run(1);
+  EXPECT_EQ(program.budget.end_ns(), kWall + 889 * kMs);
+  EXPECT_EQ(program.budget.thinned_json(),
+            R"([{"from_ns": 1700000000889000000, "to_ns": null, "what": "everything", )"
+            R"("share_ratio": 0.1000}])");
+  program.run(10'000 - 889);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  EXPECT_LT(program.budget.share(), 0.01);
+}
+
+// 2 %: 1 % beyond the budget, so 80 ms after 8 s. The credit lasts 5 s; then the GPU takes the
+// operators' budget, too.
+TEST(CostBudgetTest, AfterItsCreditTheGpuTakesTheOperatorsBudget) {
   Program program(0.01, false, false);
   program.gpu_calls_ns_per_s = 0.02e9;
+  program.calls_per_s = 30'000;  // 300 ns each: 0.9 %
+  program.run(4'900);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  program.run(2'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  program.run(53'100);
+  EXPECT_EQ(program.budget.end_ns(), kWall + 8'001 * kMs);
+  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("gpu_calls_ns": 160020000, )"));
+}
+
+// 0.9 % for the GPU and 3 % for operators: the budget is kept but for the credit (100 ms) and the debt.
+TEST(CostBudgetTest, AGpuThatFitsStaysAndOperatorsMakeRoom) {
+  Program program(0.01, false, false);
+  program.gpu_calls_ns_per_s = 0.009e9;
   program.calls_per_s = 100'000;
   program.run(60'000);
+  EXPECT_EQ(program.budget.end_ns(), std::nullopt);
   EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
-  EXPECT_NEAR(program.budget.share(), 0.02, 0.001);
-  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("gpu_calls_ns": 1200000000, )"));
+  EXPECT_LT(program.budget.share() * 60, 0.01 * 60 + 0.1 + 0.0025 + 0.001);
+}
+
+// The time between windows does not count, so the next window of a schedule ends, too.
+TEST(CostBudgetTest, TheNextWindowEndsUntilTheGpuIsPaidFor) {
+  Program program(0.01, false, false);
+  program.gpu_calls_ns_per_s = 0.1e9;
+  program.run(1'000);
+  program.budget.close(program.now_ns, kWall + program.now_ns, program.sum);
+  program.now_ns += 5'000 * kMs;
+  program.budget.open(program.now_ns, kWall + program.now_ns, program.sum);
+  program.sum.gpu_calls_ns += 10 * kMs;
+  const auto again =
+      program.budget.update(program.now_ns + kMs, kWall + program.now_ns, program.sum);
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->ends_recording);
 }
 
 // 3 % of the time: 2 % beyond the budget, so its 2 ms (the budget of 0.2 s) are spent after 100 ms.

@@ -43,7 +43,8 @@ CostSum ActiveRecorder::sum_cost() {
           ns(kLanescopeMemory),
           ns(kLanescopeGpuCalls),
           sum.left_out,
-          sum.left_out_ranges};
+          sum.left_out_ranges,
+          0};
 }
 
 void ActiveRecorder::make_budget(const RecorderOptions& options) {
@@ -86,6 +87,8 @@ std::uint32_t ActiveRecorder::thinned(std::uint32_t options) const {
   if (budget_->is_paused()) options |= LANESCOPE_RECORD_PAUSED;
   if (budget_->is_paused() && budget_->thinning() == Thinning::kRangesInParts)
     options |= LANESCOPE_RECORD_PAUSED_RANGES;
+  if (windows_ended_)
+    options |= LANESCOPE_RECORD_PAUSED | LANESCOPE_RECORD_PAUSED_RANGES | LANESCOPE_RECORD_ENDED;
   return options;
 }
 
@@ -140,19 +143,40 @@ void ActiveRecorder::judge_cost() {
   const std::int64_t now = budget_clock_ns(CLOCK_MONOTONIC);
   const auto change = budget_->update(now, now + budget_wall_offset_ns_, sum_cost());
   if (change) {
+    if (change->ends_recording) end_windows();
     change_sources();
-    if (change->before != change->after || change->ends_memory) note_thinning(*change);
+    if (change->before != change->after || change->ends_memory || change->ends_recording)
+      note_thinning(*change);
   }
   const std::int64_t interval =
       std::max(kWriteInterval, (now - budget_began_ns_) / kWritesPerDuration);
   if (budget_version_ != budget_->version() && now - budget_written_ns_ >= interval) write_budget();
 }
 
+// The sessions stay open, so that starts and stops mean what they did.
+void ActiveRecorder::end_windows() {
+  lanescope_recording.store(0, std::memory_order_seq_cst);
+  writers_.wait_until_outside();
+  for (const auto& session : sessions_) {
+    if (!session->open || session->ended) continue;
+    mark_window(spool::RecordKind::kWindowStop, *session);
+    session->ended = true;
+  }
+  windows_ended_ = true;
+}
+
 void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
   const double seconds = static_cast<double>(budget_clock_ns(CLOCK_MONOTONIC) - budget_began_ns_) /
                          CostBudget::kSecond;
   std::string line;
-  if (change.ends_memory) {
+  if (change.ends_recording) {
+    line = fmt::format(
+        "from {:.1f} s on nothing is recorded: recording the GPU cost {} of the time, the budget "
+        "is "
+        "{}; --schedule records some steps only, --activities cpu leaves the GPU out",
+        seconds, percent(budget_->share_of(budget_->spent().gpu_calls_ns)),
+        percent(budget_->ratio()));
+  } else if (change.ends_memory) {
     line = fmt::format(
         "from {:.1f} s on without allocations: recording them cost {} of the time, the whole "
         "budget "

@@ -39,7 +39,9 @@ Result<void> ActiveRecorder::start(std::uint32_t id) {
   mark_window(spool::RecordKind::kWindowStart, *session);
   // Release: pairs with the acquire of RecordingScope, so threads see what changed in their writers
   // while nothing was recorded.
-  if (open_windows_++ == 0) lanescope_recording.store(next_window_++, std::memory_order_release);
+  if (open_windows_++ == 0 || windows_ended_)
+    lanescope_recording.store(next_window_++, std::memory_order_release);
+  windows_ended_ = false;
   // After the store: a fault before it would have switched recording off too early.
   if (spool_->file().is_cut()) lanescope_recording.store(0, std::memory_order_relaxed);
   follow_budget();
@@ -56,12 +58,14 @@ void ActiveRecorder::stop_session(Session& session) {
   if (!session.open) return;
   session.open = false;
   const bool last = --open_windows_ == 0;
+  if (last) windows_ended_ = false;
   if (last) {
     lanescope_recording.store(0, std::memory_order_seq_cst);
     writers_.wait_until_outside();
   }
   follow_budget();
-  mark_window(spool::RecordKind::kWindowStop, session);
+  if (!session.ended) mark_window(spool::RecordKind::kWindowStop, session);
+  session.ended = false;
   update_options();
   if (last) {
     sources_.stop();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "lanescope/record/activity_source.h"
@@ -59,12 +60,14 @@ class CuptiSource {
   int prepare(char* line, std::size_t size);
   int start(std::uint32_t options, char* line, std::size_t size);
   void stop();
+  void change(std::uint32_t options);
   void flush();
   int cost_line(char* line, std::size_t size);
   void forked() { forked_ = touched_.load(); }
 
  private:
   static void CUPTIAPI finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*);
+  void end_window();
   bool set_up(std::string* line);
   bool attach(std::string* line);
   void detach();
@@ -83,6 +86,7 @@ class CuptiSource {
                                       // held for ever
   bool set_up_ = false, attached_ = false;
   bool running_ = false;
+  std::atomic<std::uint32_t> window_{0}, ended_window_{0};  // numbers from 1; ended by the budget
   enum class Detach : std::uint8_t { kNever, kWhereTested, kAlways };
   Detach detach_ = Detach::kNever;  // in this window
   // For the line about this recording.
@@ -262,6 +266,7 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
             : options & LANESCOPE_RECORD_DETACH_WHERE_TESTED ? Detach::kWhereTested
                                                              : Detach::kNever;
   cupti_->cuptiActivityFlushPeriod(kFlushPeriodMs);
+  ++window_;
   running_ = true;
   return 0;
 }
@@ -269,6 +274,29 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
 void CuptiSource::stop() {
   if (forked_) return;
   const std::lock_guard lock(mutex_);
+  if (running_) return end_window();
+  buffers_.decode_completed();  // of work that ended after the budget did
+  write_metadata();
+}
+
+// The budget is used up. Leaving may wait for work of the GPU, so a thread does it.
+void CuptiSource::change(std::uint32_t options) {
+  const std::uint32_t window = window_;
+  if ((options & LANESCOPE_RECORD_ENDED) == 0 || forked_ ||
+      ended_window_.exchange(window) == window)
+    return;
+  std::thread([this, window] {
+    try {
+      const std::lock_guard lock(mutex_);
+      if (!running_ || window_ != window) return;
+      if (detach_ == Detach::kNever) detach_ = Detach::kWhereTested;
+      end_window();
+    } catch (...) {  // out of memory: as in stop()
+    }
+  }).detach();
+}
+
+void CuptiSource::end_window() {
   running_ = false;
   const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushPeriod(0);
@@ -356,6 +384,12 @@ void stop(void*) {
   } catch (...) {  // out of memory: what was decoded is in the file
   }
 }
+void change(void*, std::uint32_t options) {
+  try {
+    CuptiSource::instance().change(options);
+  } catch (...) {  // no thread: it goes on until the window closes
+  }
+}
 void flush(void*) {
   try {
     CuptiSource::instance().flush();
@@ -378,7 +412,8 @@ const LanescopeActivitySource kSource = {LANESCOPE_RECORD_ABI,
                                          start,
                                          stop,
                                          cost_line,
-                                         flush};
+                                         flush,
+                                         change};
 
 void in_child() { CuptiSource::instance().forked(); }
 
