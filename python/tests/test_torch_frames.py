@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -46,10 +47,15 @@ def test_frames_are_those_of_torch_profiler(torch, tmp_path):
 
     for _ in range(3):
         program()
-    with profile(activities=CPU, with_stack=True) as mine:
-        program()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True) as theirs:
-        program()
+    gc.collect()
+    gc.disable()  # a collection calls Python code of whatever it frees, in one of the two recordings
+    try:
+        with profile(activities=CPU, with_stack=True) as mine:
+            program()
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_stack=True) as theirs:
+            program()
+    finally:
+        gc.enable()
     theirs.export_chrome_trace(str(tmp_path / "torch.json"))
     other = subtree(json.loads((tmp_path / "torch.json").read_text(encoding="utf-8")), here("program"))
     ours = subtree(written(mine, tmp_path), here("program"))
@@ -146,13 +152,14 @@ def test_a_budget_takes_the_frames_with_the_stacks(tmp_path):
         warnings.simplefilter("ignore")
         with profile(activities=CPU, with_stack=True, budget="0.5%") as prof:
             began = time.monotonic()
-            calls = 0
+            calls, hooked = 0, []
             while time.monotonic() - began < 3:
                 for _ in range(1000):
                     leaf()
                 calls += 1000
-            thinned_hook = sys.getprofile()
-    assert thinned_hook is None
+                hooked.append(sys.getprofile() is not None)
+    # They come back for a moment each time that they seem to fit: at the end, too.
+    assert sum(hooked) < len(hooked) / 2
     trace = written(prof, tmp_path)
     assert "stacks" in [period["what"] for period in trace["lanescope_thinned"]]
     leaves = [frame for frame in frames_of(trace).values() if plain(frame.name) == here("leaf")]
