@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
 
 #include "fake_gpu.h"
 #include "gpu_source_fixture.h"
+#include "lanescope/record/thread_writer.h"
 
 namespace {
 using namespace lanescope;
@@ -190,6 +192,47 @@ TEST_F(GpuSourceTest, AFlushThatFailsIsTriedAgain) {
   recorder->stop();
   recorder->close();
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("did not come back")));
+}
+
+// The recorder's thread notices, while another thread launches all the time.
+TEST_F(GpuSourceTest, ItLeavesWhenTheBudgetIsUsedUpAndTheProgramGoesOn) {
+  fake_gpu_set_version(130000);
+  record::RecorderOptions wanted;
+  wanted.directory = folder_.string();
+  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
+  wanted.budget_ratio = 0.01;
+  auto opened = record::Recorder::open(wanted);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const auto recorder = *std::move(opened);
+  ASSERT_TRUE(recorder->start());
+  std::atomic<bool> end{false};
+  std::atomic<std::uint32_t> launches{0};
+  std::thread program([&] {
+    std::uint64_t last = record::ticks();
+    while (!end) {
+      fake_gpu_launch("loop", ++launches);
+      auto& cost = record::thread_writer()->cost.ticks[kLanescopeGpuCalls];
+      cost.store(cost.load() + (record::ticks() - last) / 2);
+      last = record::ticks();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  EXPECT_TRUE(wait_until([] { return fake_gpu_stats().finalized == 1; }));
+  EXPECT_FALSE(record::is_recording());
+  const std::uint32_t before = launches;
+  EXPECT_TRUE(wait_until([&] { return launches > before + 20; }));
+  recorder->stop();
+  EXPECT_EQ(fake_gpu_stats().finalized, 1u);
+  EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+  EXPECT_EQ(fake_gpu_stats().buffers_out, 0u);
+  end = true;
+  program.join();
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("nothing is recorded: recording the GPU")));
+  const Activities found = read(recorder->spool_path());
+  EXPECT_GT(found.count(ActivityKind::kKernel), 0u);
+  EXPECT_LT(found.count(ActivityKind::kKernel), launches);
+  EXPECT_THAT(found.metadata("lanescope_cupti"), HasSubstr("\"detached\": true"));
 }
 
 }  // namespace
