@@ -2,11 +2,12 @@
 import { none, type Lane } from "../api/types.ts";
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
+import { lightKind, showGaps } from "../state/actions/answering.ts";
 import { goTo } from "../state/actions/moving.ts";
 import { openDrawer } from "../state/actions/panels.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
-import { KindDot } from "./common.tsx";
+import { KindDot, Link } from "./common.tsx";
 import { openInPerfetto, saveRange } from "./hand_over.ts";
 import { VirtualTable } from "./virtual_table.tsx";
 
@@ -24,6 +25,8 @@ export function AreaPanel() {
   const view = store.view(area.trace);
   if (answer === null) return <p class="faint pad" role="status">Adding up {formatTime(area.t1 - area.t0)}…</p>;
   const span = area.t1 - area.t0;
+  const causeOf = (gap: { cause: string | number }) => store.meta.causes.find((each) => each.key === gap.cause || each.cause === gap.cause);
+  const titleOf = (kind: number) => store.meta.kinds.find((each) => each.kind === kind)?.title ?? "other";
   const lanes = [...answer.lanes].filter((lane) => lane.count > 0).sort((a, b) => b.busy_ns - a.busy_ns);
   return (
     <div class="panel">
@@ -46,7 +49,7 @@ export function AreaPanel() {
           {answer.gaps.length > 0 && <h2>Idle GPU</h2>}
           <ul class="plain">
             {answer.gaps.map((gap) => (
-              <li key={`${gap.device ?? 0}-${gap.cause}`}><span class="number">{formatTime(gap.ns)}</span> {cleanText(store.meta.causes.find((each) => each.key === gap.cause || each.cause === gap.cause)?.title ?? String(gap.cause))} <span class="faint">{formatCount(gap.count)}×</span></li>
+              <li key={`${gap.device ?? 0}-${gap.cause}`}><Link label={`show these gaps: ${formatTime(gap.ns)}`} onClick={() => showGaps(store, causeOf(gap)?.key ?? null, area.trace)}><span class="number">{formatTime(gap.ns)}</span></Link> {cleanText(causeOf(gap)?.title ?? String(gap.cause))} <span class="faint">{formatCount(gap.count)}×</span></li>
             ))}
           </ul>
           {answer.launch_delay !== undefined && (
@@ -54,7 +57,7 @@ export function AreaPanel() {
           )}
           <h2>Kinds</h2>
           <ul class="plain">
-            {answer.kinds.map((kind) => <li key={kind.kind}><KindDot kind={kind.kind} /> <span class="number">{formatTime(kind.total_ns)}</span> {store.meta.kinds.find((each) => each.kind === kind.kind)?.title ?? "other"} <span class="faint">{plural(kind.count, "event")}</span></li>)}
+            {answer.kinds.map((kind) => <li key={kind.kind}><KindDot kind={kind.kind} /> <Link label={`highlight these events: ${formatTime(kind.total_ns)}`} onClick={() => lightKind(store, kind.kind, titleOf(kind.kind), area.trace)}><span class="number">{formatTime(kind.total_ns)}</span></Link> {titleOf(kind.kind)} <span class="faint">{plural(kind.count, "event")}</span></li>)}
           </ul>
         </section>
         <VirtualTable

@@ -2,7 +2,8 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { formatChange, formatCount, formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { canShowPart, kindOfPart, type PartKind, showFinding, showWallPart } from "../state/actions/answering.ts";
+import { canShowPart, headlinePieces, kindOfPart, type PartKind, showFinding, showWallPart } from "../state/actions/answering.ts";
+import { goToStep } from "../state/actions/moving.ts";
 import { openDrawer } from "../state/actions/panels.ts";
 import { allRanks } from "../state/actions/ranks.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
@@ -37,7 +38,7 @@ export function Verdict() {
   return (
     <section class={`verdict ${open.value ? "" : "verdict-closed"}`} aria-label="Verdict">
       <div class="verdict-head">
-        <h1 class="headline"><Text of={headline} most={1000} /></h1>
+        <h1 class="headline">{two ? <Text of={headline} most={1000} /> : <Headline of={headline} explanation={explanation} />}</h1>
         <button type="button" class="small" aria-expanded={open.value} onClick={() => { chosen.value = !open.value; }}>{open.value ? "Less" : "More"}</button>
       </div>
       {open.value && <RanksLine />}
@@ -59,6 +60,21 @@ export function Verdict() {
         </div>
       )}
     </section>
+  );
+}
+
+// Each time in the headline that the wall has is a link, as it is there.
+function Headline({ of, explanation }: { of: string; explanation: Explanation }) {
+  const store = useStore();
+  const { typical } = store.main.steps;
+  return (
+    <bdi>
+      {headlinePieces(cleanText(of, 1000), explanation.wall, explanation.wall_ns).map(({ text, part, isWhole }, at) => {
+        if (isWhole === true && typical !== undefined) return <Link key={at} label={`${text}: show a step of usual length`} onClick={() => goToStep(store, typical)}>{text}</Link>;
+        if (part !== undefined && canShowPart(store.main, part)) return <Link key={at} label={`${text}: show ${part.label}`} onClick={() => showWallPart(store, part, 0)}>{text}</Link>;
+        return text;
+      })}
+    </bdi>
   );
 }
 

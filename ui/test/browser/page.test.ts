@@ -45,6 +45,10 @@ test("the first screen is the verdict, with the wall, the steps and drawn lanes"
   const { page, problems } = await open(browser, server.url);
   assert.ok((await page.textContent("h1"))!.length > 10);
   assert.ok((await page.locator(".wall-part").count()) >= 1);
+  // A number of the headline leads to what it counts.
+  const number = page.locator(".headline .link").first();
+  assert.match(await number.textContent() ?? "", /^[\d.]+ (ns|µs|ms|s)$/);
+  await number.click();
   assert.ok((await page.locator(".ribbon-bar").count()) >= 3);
   assert.ok((await page.locator(".lane-label").count()) >= 2);
   assert.ok((await drawnColours(page)) > 5);

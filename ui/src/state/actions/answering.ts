@@ -1,5 +1,6 @@
 // Showing what an answer names: a finding, a part of the wall, gaps, a drawer.
 import { type Evidence, none, type WallPart } from "../../api/types.ts";
+import { formatTime } from "../../base/format.ts";
 import { cleanText } from "../../base/text.ts";
 import type { LitSlice, Store, TraceView } from "../store.ts";
 import { openDrawer, showSide } from "./panels.ts";
@@ -32,6 +33,18 @@ export async function showFinding(store: Store, rule: string, trace = 0, at = 0)
   const evidence = all[Math.min(at, all.length - 1)];
   store.lit.value = { label: cleanText(finding.brief || finding.text), trace, slices: evidenceSlices(all) };
   await selectSlice(store, trace, evidence.slice, { move: true, keepLit: true });
+}
+
+export interface HeadlinePiece { text: string; part?: WallPart; isWhole?: boolean }
+
+// A sentence in pieces: a time that exactly one part of the wall has stands for that part, the length of the wall for the step.
+export function headlinePieces(headline: string, wall: WallPart[], wallNs: number | undefined): HeadlinePiece[] {
+  return headline.split(/(?<![\d.])(\d[\d.]* (?:ns|µs|ms|s)\b)/).map((text, at) => {
+    if (at % 2 === 0) return { text };
+    if (wallNs !== undefined && formatTime(wallNs) === text) return { text, isWhole: true };
+    const parts = wall.filter((part) => formatTime(part.ns) === text);
+    return parts.length === 1 ? { text, part: parts[0] } : { text };
+  });
 }
 
 export type PartKind = "compute" | "communication" | "copy" | "idle" | "operator" | "other";
