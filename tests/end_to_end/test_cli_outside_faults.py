@@ -1,0 +1,48 @@
+"""What explain says of recordings of examples/outside_faults (tests/data/outside_faults): faults that someone planted who had not read
+its rules, and healthy programs that look suspicious."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import SOURCE
+
+DATA = SOURCE / "tests/data/outside_faults"
+
+
+@pytest.fixture
+def screen(run):
+    return lambda name, *flags: re.sub(r"\s+", " ", run("explain", *flags, str(DATA / f"{name}.torch.json.gz")).out)
+
+
+def test_windows_that_a_python_loop_slices(screen):
+    said = screen("windows_stacked_in_python.bad")
+    assert "A Python loop calls aten::slice 505 times per step" in said
+    assert re.search(r"1\. A Python loop .* predicted 1\.\d+ ms", said), "measured: 1.65 ms"
+
+
+def test_the_loss_holds_the_step_when_its_softmax_runs_along_the_wrong_dimension(screen):
+    said = screen("logits_transposed_for_loss.bad")
+    assert re.search(r"6\d % aten::cross_entropy_loss, at programs/losses\.py:22 step: GPU work", said)
+    assert "1 % of what the memory's bandwidth allows" in said
+
+
+def test_the_gain_of_one_kernel_for_a_chain_is_the_measured_one(screen):
+    assert re.search(r"predicted 1\.2\d ms .*aten::kl_div", screen("smoothed_targets_built.bad")), "measured: 1.26 ms"
+
+
+def test_a_transform_of_an_awkward_length(screen):
+    assert "prime factor above 127" in screen("long_filter_direct.good")
+
+
+@pytest.mark.parametrize("name, false_advice", [
+    ("tf32_is_on.good", "allow_tf32|set_float32_matmul_precision"),
+    ("views_before_products.good", "contiguous|transposed|permut"),
+    ("packed_by_one_cat.good", "aten::cat|preallocate"),
+    ("experts_by_mask.good", "aten::nonzero makes"),
+    ("bilinear_layer.good", "rilinear"),
+    ("chain_from_the_left.good", "order of"),
+])
+def test_what_is_false_of_a_healthy_program(screen, name, false_advice):
+    assert not re.search(false_advice, screen(name, "--full"))
