@@ -12,6 +12,9 @@ test("a time in the headline stands for the part of the wall that has it, and th
   ]); // two parts have 50 ns, none has 12.82 µs
   assert.equal(pieces.map((piece) => piece.text).join(""), "CPU-bound: of the 78.9 µs a step takes, the GPU works 2.82 µs and waits for the CPU 76.0 µs (96 %), 50 ns of it for 12.82 µs.");
   assert.deepEqual(headlinePieces("", [], undefined), [{ text: "" }]);
+  const linked = (text: string, ns: number) => headlinePieces(text, [part("GPU compute", 156_000_000), part("idle: waiting for the CPU", ns)], ns).filter((piece) => piece.part !== undefined || piece.isWhole).length;
+  assert.equal(linked("the GPU was busy >99 % of 156 ms, 1 % of it waiting", 7), 0); // a part of the recording, and not its compute time
+  assert.equal(linked("of the 13.4 ms a step takes, the GPU waits for the CPU 13.4 ms", 13_400_000), 1);
 });
 
 test("parts of a wall have the kind of time that their words say", () => {

@@ -37,12 +37,15 @@ export async function showFinding(store: Store, rule: string, trace = 0, at = 0)
 
 export interface HeadlinePiece { text: string; part?: WallPart; isWhole?: boolean }
 
-// A sentence in pieces: a time that exactly one part of the wall has stands for that part, the length of the wall for the step.
+// A sentence in pieces: a time that exactly one part of the wall has stands for that part, the length of the wall for the step. What comes
+// after “of” is a whole, and no part, and a part may take as long as the whole: then it is neither.
 export function headlinePieces(headline: string, wall: WallPart[], wallNs: number | undefined): HeadlinePiece[] {
-  return headline.split(/(?<![\d.])(\d[\d.]* (?:ns|µs|ms|s)\b)/).map((text, at) => {
+  const pieces = headline.split(/(?<![\d.])(\d[\d.]* (?:ns|µs|ms|s)\b)/);
+  return pieces.map((text, at) => {
     if (at % 2 === 0) return { text };
-    if (wallNs !== undefined && formatTime(wallNs) === text) return { text, isWhole: true };
-    const parts = wall.filter((part) => formatTime(part.ns) === text);
+    const isWhole = /\bof (the |a step's )?$/.test(pieces[at - 1]);
+    if (wallNs !== undefined && formatTime(wallNs) === text) return isWhole ? { text, isWhole } : { text };
+    const parts = isWhole ? [] : wall.filter((part) => formatTime(part.ns) === text);
     return parts.length === 1 ? { text, part: parts[0] } : { text };
   });
 }
