@@ -69,6 +69,8 @@ async function start(root: HTMLElement): Promise<void> {
   watchTheme(store);
   // Next to a panel, a small window has no room for lanes. Narrower ones have it below.
   if (innerWidth < 1100 && innerWidth > 760) store.sideOpen.value = false;
+  // Answers are those of one rank.
+  if (meta.ranks?.shown === "all") store.sideOpen.value = false;
   document.title = `${store.main.meta.title} – lanescope`;
 
   const trace = store.main.meta;

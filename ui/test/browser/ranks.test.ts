@@ -52,6 +52,7 @@ test("all ranks lie below each other, with the verdict on all of them", { skip }
   const { page, problems } = await open(browser, server.url, { height: 2000 }); // labels out of view are not made
   await choose(page, "all");
   assert.match(await page.textContent(".headline") ?? "", /^Rank 1 holds the others up/);
+  assert.equal(await page.locator("#side-panel").count(), 0); // it would say that there are no answers
   const lanes = await page.locator(".lane-title").allTextContents();
   for (const rank of [0, 1, 2, 3]) {
     assert.ok(lanes.some((title) => title.startsWith(`rank ${rank}: stream`)), `${rank} in ${lanes.join(", ")}`);
