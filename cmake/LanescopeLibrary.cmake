@@ -1,9 +1,11 @@
 # lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt TESTS a_test.cpp)
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
+#   OPTIMIZE O1 or O2: the level of a release build, for code where no time is spent; without it, O3.
 # lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
 include(CheckCXXCompilerFlag)
+include(LanescopePrecompile)    # lanescope_precompiled(target level)
 
 set(LANESCOPE_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast)
 
@@ -22,6 +24,9 @@ function(lanescope_flags target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${LANESCOPE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   if(LANESCOPE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # takes a batch's sources for headers
+  endif()
+  if(LANESCOPE_PRECOMPILE)  # a tenth of gcc's time is looking for memory to give back; a batch needs less than this many KB
+    target_compile_options(${target} PRIVATE --param=ggc-min-heapsize=700000)
   endif()
   if(LANESCOPE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
@@ -49,7 +54,7 @@ function(lanescope_test_flags target)
 endfunction()
 
 function(lanescope_library name)
-  cmake_parse_arguments(arg "SHARED" "" "PUBLIC_HEADERS;SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "SHARED" "OPTIMIZE" "PUBLIC_HEADERS;SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
   set(target lanescope_${name})
   if(arg_SHARED)
     add_library(${target} SHARED ${arg_SOURCES})
@@ -68,6 +73,15 @@ function(lanescope_library name)
     target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${arg_PUBLIC_HEADERS})
     target_link_libraries(${target} PUBLIC ${deps} ${arg_PUBLIC_EXTERNAL} PRIVATE ${arg_EXTERNAL})
     set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+    if(arg_OPTIMIZE)
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${arg_OPTIMIZE}>)
+    else()
+      set(arg_OPTIMIZE O3)
+    endif()
+    # fmt in a shared library is only headers, with other definitions.
+    if(NOT "fmt::fmt-header-only" IN_LIST arg_EXTERNAL)
+      lanescope_precompiled(${target} ${arg_OPTIMIZE})
+    endif()
   else()
     target_compile_features(${target} INTERFACE cxx_std_20)
     target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${arg_PUBLIC_HEADERS})
@@ -79,6 +93,9 @@ function(lanescope_library name)
     lanescope_test_flags(${name}_test)
     target_link_libraries(${name}_test PRIVATE lanescope::${name} ${test_deps} ${arg_EXTERNAL}
                           fmt::fmt GTest::gmock GTest::gtest_main)
+    if(NOT "fmt::fmt-header-only" IN_LIST arg_EXTERNAL)
+      lanescope_precompiled(${name}_test test)
+    endif()
     target_compile_definitions(${name}_test PRIVATE LANESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                          PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED ." TIMEOUT 300)
