@@ -205,9 +205,14 @@ TEST(ExplainScreenTest, FitsAScreenOf24Lines) {
     const auto trace = format::read_trace(entry.path());
     if (!trace) continue;
     ++traces;
+    const auto facts = explain::gather_facts(*trace);
+    ASSERT_TRUE(facts) << entry.path();
+    const auto explanation = explain::run_rules(*facts);
+    ASSERT_TRUE(explanation) << entry.path();
     for (const std::size_t width : {80u, 100u}) {
       const auto lines = lines_of(
-          screen_of(*trace, {.width = width, .full_hint = "lanescope explain --full trace.json"}));
+          explanation_screen(*facts, *explanation,
+                             {.width = width, .full_hint = "lanescope explain --full trace.json"}));
       EXPECT_LE(lines.size(), 24u) << entry.path() << " at " << width;
       for (const std::string& line : lines)
         EXPECT_LE(text_length(line), width) << entry.path() << ": " << line;
