@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lanescope/analysis/thinning.h"
+#include "lanescope/names/library_frames.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -27,14 +28,10 @@ struct Record {
   std::uint32_t owner = 0;
 };
 
+// "train.py(31): step" of the program, not of a library, a module or code that Python made.
 bool is_own_code(std::string_view frame) {
-  if (frame.empty() || frame.front() == '<' || frame.starts_with("nn.Module:") ||
-      frame.starts_with("torch/") || frame.find("): ") == std::string_view::npos)
-    return false;
-  for (const std::string_view foreign :
-       {"site-packages/", "dist-packages/", "lib/python3", "importlib"})
-    if (frame.find(foreign) != std::string_view::npos) return false;
-  return true;
+  return frame.find("): ") != std::string_view::npos && frame.front() != '<' &&
+         !frame.starts_with("nn.Module:") && !names::is_of_library(frame);
 }
 
 class Owners {

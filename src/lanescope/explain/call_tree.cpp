@@ -5,10 +5,10 @@
 #include <span>
 #include <tuple>
 
-#include "lanescope/explain/library_frames.h"
 #include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/user_code.h"
 #include "lanescope/names/kernel_name.h"
+#include "lanescope/names/library_frames.h"
 
 namespace lanescope::explain {
 namespace {
@@ -315,7 +315,7 @@ OwnerKind CallTree::find_container_kind(SliceId slice) const {
   switch (trace_.kind(slice)) {
     case CategoryKind::kPythonFunction:
       if (is_module_frame(label)) return OwnerKind::kModule;
-      return label.find(".py(") != std::string_view::npos && !is_of_library(label)
+      return label.find(".py(") != std::string_view::npos && !names::is_of_library(label)
                  ? OwnerKind::kLine
                  : OwnerKind::kStep;
     case CategoryKind::kUserAnnotation:

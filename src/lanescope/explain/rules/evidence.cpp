@@ -8,11 +8,11 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/code_of_slice.h"
-#include "lanescope/explain/library_frames.h"
 #include "lanescope/explain/rules/own_frames.h"
 #include "lanescope/explain/rules/python_line.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
+#include "lanescope/names/library_frames.h"
 
 namespace lanescope::explain::rules {
 
@@ -24,7 +24,8 @@ std::string line_of_stack(std::string_view stack) {
     const std::size_t end = stack.find_first_of(";\n");
     std::string_view line = stack.substr(0, end);
     while (line.ends_with('\r')) line.remove_suffix(1);  // Ascend's lines end so
-    if (!line.empty() && !is_of_library(line) && !is_module_frame(line)) return std::string(line);
+    if (!line.empty() && !names::is_of_library(line) && !is_module_frame(line))
+      return std::string(line);
     if (end == std::string_view::npos) break;
     stack.remove_prefix(end + 1);
   }
@@ -69,7 +70,7 @@ OwnFrame own_frame(const Trace& trace, SliceId slice) {
         trace.end_ns(frame) < trace.end_ns(slice))
       continue;
     if (trace.name(frame).find(".py(") != std::string_view::npos &&
-        !is_of_library(trace.name(frame)))
+        !names::is_of_library(trace.name(frame)))
       return {frame, called};
     called = frame;
   }

@@ -1,12 +1,12 @@
 // Of a library are files in site-packages, dist-packages and lib/python3.*, built-in functions, and, as torch.profiler cuts the
 // paths of packages short, paths that begin with the name of a well-known package or module of Python. Serving programs
 // (vllm, sglang) are programs.
-#include "lanescope/explain/library_frames.h"
+#include "lanescope/names/library_frames.h"
 
 #include <algorithm>
 #include <array>
 
-namespace lanescope::explain {
+namespace lanescope::names {
 namespace {
 
 // Names under which a program is not likely to keep its own files: not "datasets", "profile" or "test".
@@ -168,4 +168,4 @@ bool is_of_library(std::string_view frame) {
   return holds(kPackages, first) || holds(kOfPython, first);
 }
 
-}  // namespace lanescope::explain
+}  // namespace lanescope::names

@@ -2,9 +2,9 @@
 #pragma once
 #include <string_view>
 
-namespace lanescope::explain {
+namespace lanescope::names {
 
 // True: the Python frame is part of torch, an installed package or Python itself. O(length).
 bool is_of_library(std::string_view frame);
 
-}  // namespace lanescope::explain
+}  // namespace lanescope::names

@@ -1,8 +1,8 @@
-#include "lanescope/explain/library_frames.h"
+#include "lanescope/names/library_frames.h"
 
 #include <gtest/gtest.h>
 
-namespace lanescope::explain {
+namespace lanescope::names {
 namespace {
 
 // torch.profiler cuts what sys.path holds off the paths.
@@ -28,4 +28,4 @@ TEST(LibraryFramesTest, FilesOfTheProgramWhateverTheyAreCalled) {
 }
 
 }  // namespace
-}  // namespace lanescope::explain
+}  // namespace lanescope::names
