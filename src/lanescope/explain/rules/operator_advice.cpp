@@ -6,13 +6,13 @@
 #include <string_view>
 
 #include "lanescope/explain/rules/operator_inputs.h"
-#include "lanescope/explain/rules/operator_rows.h"
+#include "lanescope/explain/rules/operator_advice_rows.h"
 
 namespace lanescope::explain::rules {
 
 using analysis::TensorArguments;
 
-std::span<const OperatorAdvice> operator_advice() { return operator_rows(); }
+std::span<const OperatorAdvice> operator_advice() { return operator_advice_rows(); }
 
 namespace {
 
@@ -40,7 +40,7 @@ bool chooses_next_input(const Trace& trace, SliceId cell) {
 const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
   const Trace& trace = *facts.trace;
   const std::string_view name = trace.name(op);
-  const auto rows = operator_rows();
+  const auto rows = operator_advice_rows();
   auto row = std::lower_bound(
       rows.begin(), rows.end(), name,
       [](const OperatorAdvice& each, std::string_view wanted) { return each.op < wanted; });

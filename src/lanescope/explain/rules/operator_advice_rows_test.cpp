@@ -11,7 +11,7 @@ namespace lanescope::explain {
 namespace {
 
 // By a tensor of counts nothing can be expanded; by a number it can.
-TEST(OperatorRowsTest, TellsRepeatsByCountsFromRepeatsByANumber) {
+TEST(OperatorAdviceRowsTest, TellsRepeatsByCountsFromRepeatsByANumber) {
   const auto action = [](const char* dims, const char* size, const char* inside) {
     const auto call = inputs(dims, R"(["float", "long int", "Scalar", "Scalar"])", "",
                              std::string(R"(["", "", "0", ")") + size + R"("])");
@@ -30,7 +30,7 @@ TEST(OperatorRowsTest, TellsRepeatsByCountsFromRepeatsByANumber) {
 }
 
 // The gradient of a table is sorted in the optimizer, a matrix elsewhere.
-TEST(OperatorRowsTest, KnowsWhatIsCoalesced) {
+TEST(OperatorAdviceRowsTest, KnowsWhatIsCoalesced) {
   const auto action = [](bool in_optimizer) {
     ProgramSketch program;
     program.steps(6, [&](ProgramSketch& p) {
@@ -46,7 +46,7 @@ TEST(OperatorRowsTest, KnowsWhatIsCoalesced) {
 }
 
 // A thousand texts with a thousand pictures, or each text with its own.
-TEST(OperatorRowsTest, SeesSimilaritiesOfAllPairs) {
+TEST(OperatorAdviceRowsTest, SeesSimilaritiesOfAllPairs) {
   const auto with = [](const char* dims) {
     return action_of(step_with_inputs("aten::cosine_similarity",
                                       inputs(dims, R"(["float", "float", "Scalar"])", "", "")));
@@ -57,7 +57,7 @@ TEST(OperatorRowsTest, SeesSimilaritiesOfAllPairs) {
 }
 
 // 65,536 lookups meet every row of a small table; 512 meet a part of a large one.
-TEST(OperatorRowsTest, LeavesTheGradientOfASmallTableDense) {
+TEST(OperatorAdviceRowsTest, LeavesTheGradientOfASmallTableDense) {
   const auto with = [](const char* rows) {
     return action_of(
         step_with_inputs("aten::embedding_dense_backward",
@@ -70,7 +70,7 @@ TEST(OperatorRowsTest, LeavesTheGradientOfASmallTableDense) {
 }
 
 // The first step makes the state. A new optimizer makes it in each.
-TEST(OperatorRowsTest, SeesAnOptimizerThatIsMadeAgain) {
+TEST(OperatorAdviceRowsTest, SeesAnOptimizerThatIsMadeAgain) {
   const auto action = [](bool each_step, const char* range) {
     ProgramSketch program;
     int step = 0;
@@ -90,7 +90,7 @@ TEST(OperatorRowsTest, SeesAnOptimizerThatIsMadeAgain) {
 }
 
 // In double precision oneDNN has no convolution to switch to.
-TEST(OperatorRowsTest, SeesConvolutionsWithoutALibrary) {
+TEST(OperatorAdviceRowsTest, SeesConvolutionsWithoutALibrary) {
   const auto with = [](const char* type) {
     return action_of(
         step_with_inputs("aten::_slow_conv2d_forward",
@@ -100,7 +100,7 @@ TEST(OperatorRowsTest, SeesConvolutionsWithoutALibrary) {
   EXPECT_EQ(with("double"), "");
 }
 
-TEST(OperatorRowsTest, KnowsColumnsOfWindows) {
+TEST(OperatorAdviceRowsTest, KnowsColumnsOfWindows) {
   EXPECT_THAT(action_of(step_with("aten::im2col", 300)), ::testing::HasSubstr("F.conv2d"));
   EXPECT_EQ(action_of(step_with("aten::unfold", 300)), "");  // a view
 }

@@ -6,6 +6,6 @@
 
 namespace lanescope::explain::rules {
 
-std::span<const OperatorAdvice> operator_rows();
+std::span<const OperatorAdvice> operator_advice_rows();
 
 }  // namespace lanescope::explain::rules

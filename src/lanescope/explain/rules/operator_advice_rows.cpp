@@ -1,4 +1,4 @@
-#include "lanescope/explain/rules/operator_rows.h"
+#include "lanescope/explain/rules/operator_advice_rows.h"
 
 #include <array>
 
@@ -274,6 +274,6 @@ constexpr std::array kAdvice = {
 
 }  // namespace
 
-std::span<const OperatorAdvice> operator_rows() { return kAdvice; }
+std::span<const OperatorAdvice> operator_advice_rows() { return kAdvice; }
 
 }  // namespace lanescope::explain::rules
