@@ -217,8 +217,8 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
 
 extern constinit const Rule cpu_operators_rule = {
     .id = "cpu-operators",
-    .question = "do operators of the model run on the host?",
-    .meant_by = "embedding",
+    .question = "do operators of the model run on the CPU?",
+    .meant_by = "embedding host",
     .order = 86,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_cpu_operators, tell_cpu_operators>,

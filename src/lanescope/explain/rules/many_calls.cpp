@@ -96,7 +96,7 @@ Finding tell_many_calls(const Facts& facts, const CalledOperator& worst) {
 
 extern constinit const Rule many_calls_rule = {
     .id = "many-calls",
-    .question = "is one operator called so often that its calls are the cost?",
+    .question = "is one operator called so often that the calls themselves take the time?",
     .order = 120,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_many_calls, tell_many_calls>,

@@ -136,7 +136,7 @@ Finding tell_other_device(const Facts& facts, const OtherDeviceTimes& found) {
 
 extern constinit const Rule other_device_rule = {
     .id = "other-device",
-    .question = "what does a device do that is no GPU, such as an NPU?",
+    .question = "what does an NPU, or another device that is not a GPU, do?",
     .meant_by = "npu ascend mtia accelerator",
     .order = 48,
     .only_if = [](const Facts& facts) { return facts.vendor.has_value(); },

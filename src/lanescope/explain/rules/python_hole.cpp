@@ -267,8 +267,8 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
 
 extern constinit const Rule python_hole_rule = {
     .id = "python-hole",
-    .question = "does code without events hold up the GPU at one place of the step?",
-    .meant_by = "python hole",
+    .question = "does the GPU wait for unrecorded code at one place of the step?",
+    .meant_by = "python hole events hold",
     .order = 95,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_python_hole, tell_python_hole>,

@@ -143,7 +143,7 @@ Finding tell_repeated_constants(const Facts& facts, const RepeatedConstants& fou
 
 extern constinit const Rule repeated_constants_rule = {
     .id = "repeated-constants",
-    .question = "are tables or masks computed again from nothing that changes?",
+    .question = "are tables or masks computed again although their inputs stay the same?",
     .meant_by = "constants positions mask rope table repeated same again twice",
     .order = 435,
     .needs = {need::kAnyWork},

@@ -272,7 +272,7 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
 
 extern constinit const Rule slow_backward_rule = {
     .id = "slow-backward",
-    .question = "do parts of the backward pass cost a multiple of their forward part?",
+    .question = "do parts of the backward pass take many times as long as their forward part?",
     .meant_by = "backward gradient autograd node hook",
     .order = 446,
     .needs = {need::kAnyWork},

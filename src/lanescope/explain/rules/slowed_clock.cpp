@@ -143,7 +143,7 @@ Finding tell_slowed_clock(const Facts& facts, const SlowedClock& found) {
 
 extern constinit const Rule slowed_clock_rule = {
     .id = "slowed-clock",
-    .question = "did the GPU lower its clock: power limit or heat?",
+    .question = "did the GPU lower its clock because of heat or a power limit?",
     .meant_by = "throttle throttling throttled clock power heat hot temperature thermal",
     .order = 588,
     .needs = {need::kGpuWork, need::kHardware},

@@ -150,7 +150,7 @@ Finding tell_small_copies(const Facts& facts, const SmallCopies& found) {
 
 extern constinit const Rule small_copies_rule = {
     .id = "small-copies",
-    .question = "do many small copies go to the GPU that one copy could bring?",
+    .question = "could one copy to the GPU replace many small copies?",
     .meant_by = "copy stack",
     .order = 85,
     .needs = {need::kGpuWork, need::kLaunchCalls},

@@ -157,7 +157,7 @@ Finding tell_switch_intervals(const Facts& facts, const SwitchIntervals& found) 
 
 extern constinit const Rule switch_intervals_rule = {
     .id = "switch-intervals",
-    .question = "does another thread hold Python's lock (GIL), by the length of the gaps?",
+    .question = "do gaps of one length show that another thread holds Python's lock (GIL)?",
     .meant_by = "gil lock thread python interval",
     .order = 94,
     .needs = {need::kAnyWork, need::kTwoMarkedSteps},

@@ -94,7 +94,7 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
 
 extern constinit const Rule tiny_kernels_rule = {
     .id = "tiny-kernels",
-    .question = "are there so many small kernels that launching is the work?",
+    .question = "do so many small kernels run that launching them takes the time?",
     .meant_by = "batchsize cudalaunchkernel",
     .order = 110,
     .needs = {need::kGpuWork, need::kLaunchCalls},

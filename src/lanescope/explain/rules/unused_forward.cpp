@@ -207,8 +207,8 @@ Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
 
 extern constinit const Rule unused_forward_rule = {
     .id = "unused-forward",
-    .question = "do operators record gradients that no backward pass computes?",
-    .meant_by = "no_grad inference_mode validation unused twice",
+    .question = "do operators prepare for a backward pass that never runs?",
+    .meant_by = "no_grad inference_mode validation unused twice gradients record",
     .order = 441,
     .needs = {need::kAnyWork},
     .run = measure_and_tell<measure_unused_forward, tell_unused_forward>,

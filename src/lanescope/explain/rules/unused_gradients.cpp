@@ -214,7 +214,7 @@ Finding tell_unused_gradients(const Facts& facts, const UnusedGradients& found) 
 
 extern constinit const Rule unused_gradients_rule = {
     .id = "unused-gradients",
-    .question = "are gradients made of parameters that nobody trains?",
+    .question = "are gradients computed for parameters that are not trained?",
     .meant_by = "frozen requires_grad backbone gradients",
     .order = 442,
     .needs = {need::kAnyWork},

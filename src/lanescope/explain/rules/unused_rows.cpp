@@ -184,8 +184,8 @@ Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
 
 extern constinit const Rule unused_rows_rule = {
     .id = "unused-rows",
-    .question = "is a product computed of which a small part is read?",
-    .meant_by = "logits head positions select slice unused",
+    .question = "is only a small part of a matrix product read?",
+    .meant_by = "logits head positions select slice unused computed",
     .order = 498,
     .needs = {need::kAnyWork},
     .run = measure_and_tell<measure_unused_rows, tell_unused_rows>,
