@@ -4,7 +4,7 @@
     tools/draw_job.py drawn --ranks 4 --world 512 --steps 12 --kernels 9000 --buckets 60 --fault straggler-cpu --late-rank 3
     tools/multiply_job.py drawn job --ranks 512 --late-rank 3 --workers 16
 
-The drawn job must have been told the number of ranks (--world). Rank --late-rank gets its own drawn trace, all others one of the
+Draw the job with --world, the number of ranks. Rank --late-rank gets its own drawn trace, all others one of the
 other traces in turn. Only what is around the events is written anew: the rank, and baseTimeNanoseconds, which moves the rank's clock by
 up to 1 ms. job.truth.json has the offsets.
 """

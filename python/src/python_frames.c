@@ -114,7 +114,7 @@ const void* lanescope_first_argument(const void* frame) {
   return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
 }
 
-// The instruction is an address in the code object, so it stands for both.
+// The instruction is an address in the code object, so it identifies both.
 uint64_t lanescope_hash_frames(const void* innermost, size_t most) {
   uint64_t sum = HASH_START;
   const _PyInterpreterFrame* frame = innermost;

@@ -1,5 +1,5 @@
-"""What explain says of recordings of examples/unseen_faults (tests/data/unseen_faults): what it once told wrongly or not, and what it
-still does not tell."""
+"""What explain says of recordings of examples/unseen_faults (tests/data/unseen_faults): what it once said wrongly or not at all, and
+what it still does not say."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_compiled_code_without_generated_kernels(screen):
     assert 'use backend="inductor"' in screen("debug_backend_left.bad.lanescope")
 
 
-# Not told: whoever mends it turns the assertion around.
+# Not found yet: whoever mends it turns the assertion around.
 
 
 def test_not_told_that_weights_are_copied_into_one_block(screen):

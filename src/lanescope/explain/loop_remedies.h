@@ -19,8 +19,8 @@ bool is_over_parameters(const Facts& facts, const Owner& owner, std::uint64_t gr
 // The rounds of one of the loops that are this owner.
 std::uint64_t rounds_of(const Owner& owner);
 
-// The nodes of autograd that the calls of a loop left behind run as a loop of as many rounds: aten::pow and
-// PowBackward0. Null: none, or not among the largest owners.
+// The loop of the backward pass that belongs to this one: as many rounds, of the nodes of autograd that its calls
+// made (PowBackward0 of aten::pow). Null: none, or not among the largest owners.
 const Owner* backward_of_loop(const Owners& owners, const Owner& owner);
 
 // Of a loop whose time is the CPU's. Empty: nothing that its rounds tell.

@@ -21,9 +21,9 @@ void sort_samples(std::vector<Row>& rows) {
   });
 }
 
-// Leaves the half of the rows, eight at least, in which all were present for the shortest time: who ends
-// later by a share of a transfer is later by less in a short one. Of these it leaves out what is longer
-// than their median by more than a quarter, so that one length stands for all. Sorted.
+// Leaves the half of the rows, eight at least, in which all were present for the shortest time: a rank that
+// ends later by a share of the transfer is less late when the transfer is short. Of these it leaves out what
+// is longer than their median by more than a quarter, so that all have about one length. Sorted.
 template <class Row>
 void keep_shortest(std::vector<Row>& rows) {
   constexpr std::size_t kLeastSamples = 8;

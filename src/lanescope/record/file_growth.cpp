@@ -55,9 +55,9 @@ int append_zeroes(int fd, std::uint64_t end, std::size_t bytes) noexcept {
     if (written < 0 && is_unknown(errno)) written = writev(fd, pages.data(), count);
     if (written < 0 && (errno != EINTR || tries >= kTries)) return errno;
   }
-  const off_t behind = lseek(fd, 0, SEEK_CUR);
-  if (behind < written) return EIO;
-  const auto at = static_cast<std::uint64_t>(behind - written);
+  const off_t after = lseek(fd, 0, SEEK_CUR);
+  if (after < written) return EIO;
+  const auto at = static_cast<std::uint64_t>(after - written);
   if (at == end && static_cast<std::size_t>(written) == bytes) return 0;
   if (ftruncate(fd, static_cast<off_t>(at)) != 0) return errno;
   return at == end ? ENOSPC : ESTALE;

@@ -124,7 +124,7 @@ class Screen {
              fits(line_count(suggestions[shown])))
         ++shown;
     };
-    // "All other parts" names nobody, and what the first suggestion names is told.
+    // "All other parts" names no owner, and an owner that the first suggestion names is on the screen.
     const bool is_named = !takers.empty() && !takers.front().is_whole_step &&
                           !names_owner(first.front(), takers.front());
     // What bounds the step is no cause: one that a finding names comes before the owner.

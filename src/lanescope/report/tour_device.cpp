@@ -113,7 +113,7 @@ void TourMaker::add_queue() {
         "How far the CPU is ahead",
         fmt::format("This line counts work that was launched and has not begun; at most {} in this "
                     "recording. While it is above 0, the GPU has its next work ready. Where it is "
-                    "0, nothing stands behind the work that runs: when that ends, the GPU waits "
+                    "0, no work is queued after the work that runs: when that ends, the GPU waits "
                     "for the CPU.",
                     format_count(static_cast<std::uint64_t>(lanes_.counter(lane).largest()))),
         window_, "queue");

@@ -149,7 +149,7 @@ TEST(NativeModulesTest, AnAddressOutsideOfAllFilesHasNoName) {
   EXPECT_EQ(modules.function(modules.function_at(1, false)), NativeFunction());
   const auto here = reinterpret_cast<std::uint64_t>(&lanescope_test_spins);
   EXPECT_EQ(modules.function(modules.function_at(here, false)).name, "lanescope_test_spins");
-  // A return address right behind a function's last call belongs to that function, not to the next one.
+  // A return address directly after a function's last call belongs to that function, not to the next one.
   EXPECT_NE(modules.function(modules.function_at(here, true)).name, "lanescope_test_spins");
   EXPECT_EQ(modules.end_of_mapping(1), 0u);
 }

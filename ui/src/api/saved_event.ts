@@ -22,7 +22,7 @@ export function savedEvent(slices: SavedSlices, slice: number): EventDetails | n
   const like: number[] = [];
   for (let at = 0; at < c.count; at += 1) if (c.name[at] === c.name[index]) like.push(c.dur[at]);
   const name = slices.nameOf(index);
-  const beside = (step: number) => (c.lane[index + step] === c.lane[index] && c.row[index + step] === c.row[index] ? c.slice[index + step] : none);
+  const neighbour = (step: number) => (c.lane[index + step] === c.lane[index] && c.row[index + step] === c.row[index] ? c.slice[index + step] : none);
   return {
     slice, lane: c.lane[index], row: c.row[index], name: name.full, short: name.short,
     start_ns: c.start[index], dur_ns: c.dur[index], self_ns: slices.self[index], kind: c.kind[index], args: [], chain,
@@ -35,7 +35,7 @@ export function savedEvent(slices: SavedSlices, slice: number): EventDetails | n
       from_ns: c.start[call], from_end_ns: c.start[call] + c.dur[call], to_ns: c.start[at],
     })),
     arrow_count: work.length,
-    neighbours: { previous: beside(-1), next: beside(1) },
+    neighbours: { previous: neighbour(-1), next: neighbour(1) },
     findings: slices.data.answers["/api/explain?trace=0"].findings.filter((finding) => finding.evidence.some((e) => e.slice === slice)).map((f) => f.rule),
   };
 }
