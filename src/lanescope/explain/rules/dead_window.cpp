@@ -86,8 +86,8 @@ Finding tell_dead_window(const Facts& facts, const LateFirstOperator& found) {
   explain_long_step(facts, {lead}, {}, finding);
   finding.evidence.push_back({worst.range, say("the first time the range is entered")});
   finding.arithmetic.push_back(
-      say("a library's work inside an operator would be part of that operator; this time is before "
-          "it: in Python, in dispatch, or in the profiler's first use of the thread"));
+      say("no operator was open: the time was spent in Python, in dispatch, or in the profiler's "
+          "first use of the thread"));
   finding.try_next = {"warm up: it happens once",
                       advise_python_frames(trace,
                                            "the Python frames inside show what it was: lanescope "

@@ -130,8 +130,8 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, wall_ns);
   finding.arithmetic.push_back(say(facts,
-                                   "counted is the part of each call above {}, and of that at most "
-                                   "the time in which no stream ran: {} of {} [per step]",
+                                   "of each call, the part above {} counts, at most the time in "
+                                   "which no stream ran: {} of {} [per step]",
                                    {ns(all_slow ? kUsualLaunchNs : median_ns),
                                     ns(facts.per_step(stake_ns)), ns(facts.per_step(excess_ns))}));
   finding.evidence.push_back(

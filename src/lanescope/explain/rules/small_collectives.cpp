@@ -105,8 +105,8 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
   finding.at_stake_ratio = share_of(latency_ns, wall_ns);
   finding.arithmetic.push_back(
       say(facts,
-          "counted is the part of these {} [call|calls] [per step] in which only communication "
-          "ran; the same bytes in few calls still take time",
+          "of these {} [call|calls] [per step], the time counts in which only communication ran; "
+          "the same bytes in few calls still take time",
           {count(small / steps)}));
   if (waited_ns > 0)
     finding.arithmetic.push_back(
