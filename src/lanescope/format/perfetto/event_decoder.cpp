@@ -83,6 +83,26 @@ struct EventDecoder::Fields {
   std::vector<std::uint64_t> extra_tracks, extra_double_tracks, extra_values, extra_doubles;
   std::vector<std::uint64_t> flows, ending_flows;
   Legacy legacy;
+
+  // Takes the field if it is one of the lists of numbers.
+  void take_list(const WireReader& field) {
+    struct Row {
+      std::uint32_t number;
+      std::size_t width;  // bytes of a number; 0: varints
+      std::vector<std::uint64_t> Fields::*list;
+    };
+    static constexpr Row kRows[] = {{pftrace::kExtraTracks, 0, &Fields::extra_tracks},
+                                    {pftrace::kExtraValues, 0, &Fields::extra_values},
+                                    {pftrace::kExtraDoubleTracks, 0, &Fields::extra_double_tracks},
+                                    {pftrace::kExtraDoubles, 8, &Fields::extra_doubles},
+                                    {pftrace::kFlows, 8, &Fields::flows},
+                                    {pftrace::kFlowsOld, 0, &Fields::flows},
+                                    {pftrace::kEndingFlows, 8, &Fields::ending_flows},
+                                    {pftrace::kEndingFlowsOld, 0, &Fields::ending_flows}};
+    for (const Row& row : kRows)
+      if (row.number == field.number())
+        field.each_number(row.width, [&](std::uint64_t one) { (this->*row.list).push_back(one); });
+  }
 };
 
 std::optional<std::int64_t> EventDecoder::own_time_ns(std::string_view message,
@@ -104,10 +124,6 @@ EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const S
   const auto add_category = [&](std::string_view text) {
     categories.append(categories.empty() ? "" : ",").append(text);
     event.category = builder_.intern(codec::valid_utf8(categories));
-  };
-  const auto collect = [](const WireReader& field, std::size_t width,
-                          std::vector<std::uint64_t>& into) {
-    field.each_number(width, [&](std::uint64_t value) { into.push_back(value); });
   };
   builder_.args().begin();
   WireReader field(message);
@@ -150,30 +166,6 @@ EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const S
       case pftrace::kDoubleValue:
         fields.double_value = field.real();
         break;
-      case pftrace::kExtraTracks:
-        collect(field, 0, fields.extra_tracks);
-        break;
-      case pftrace::kExtraValues:
-        collect(field, 0, fields.extra_values);
-        break;
-      case pftrace::kExtraDoubleTracks:
-        collect(field, 0, fields.extra_double_tracks);
-        break;
-      case pftrace::kExtraDoubles:
-        collect(field, 8, fields.extra_doubles);
-        break;
-      case pftrace::kFlows:
-        collect(field, 8, fields.flows);
-        break;
-      case pftrace::kFlowsOld:
-        collect(field, 0, fields.flows);
-        break;
-      case pftrace::kEndingFlows:
-        collect(field, 8, fields.ending_flows);
-        break;
-      case pftrace::kEndingFlowsOld:
-        collect(field, 0, fields.ending_flows);
-        break;
       case pftrace::kLegacyEvent:
         fields.legacy = legacy_of(field.bytes());
         break;
@@ -183,7 +175,7 @@ EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const S
             event.scope = static_cast<char>(own.integer());
         break;
       default:
-        break;
+        fields.take_list(field);
     }
   }
   bool overflowed = false;
