@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/operator_advice_rows.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 
 namespace lanescope::explain::rules {
 
