@@ -43,8 +43,8 @@ TEST(HostLatenessTest, ACpuThatIsLateBehindAFullQueueIsNamed) {
       hidden_text(job),
       "The CPU of rank 1 needs 2.00 ms longer a step than the others (20 % of it), in 4 of 4 "
       "steps: outside of operators and calls of the GPU's API. Its GPU had work queued, so no "
-      "rank waited. With loss.item() or another wait for the GPU in each step, all ranks "
-      "would wait.");
+      "rank waited. A wait for the GPU before that code, such as loss.item(), would make all "
+      "ranks wait.");
 }
 
 TEST(HostLatenessTest, TheDataLoaderIsNamed) {

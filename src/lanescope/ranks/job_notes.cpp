@@ -239,8 +239,8 @@ void note_hidden_cpus(const Job& job, JobVerdict& verdict) {
   add(verdict, NoteKind::kHiddenCpu,
       fmt::format(
           "The {} of {} {} {} {:.2f} ms longer a step than the others ({:.0f} % of it), in {} of "
-          "{} steps: {}. {} {}{} had work queued, so no rank waited. With loss.item() or another "
-          "wait for the {} in each step, all ranks would wait.",
+          "{} steps: {}. {} {}{} had work queued, so no rank waited. A wait for the {} before that "
+          "code, such as loss.item(), would make all ranks wait.",
           one ? "CPU" : "CPUs", one ? "rank" : "ranks", ranks_text(ranks),
           one ? "needs" : fmt::format("need {:.2f} to", ms(static_cast<double>(least_ns))),
           ms(static_cast<double>(most_ns)),

@@ -66,6 +66,28 @@ TEST(JobTest, TheLateRankIsNamedWithItsCause) {
   EXPECT_EQ(verdict.causes.front().longer_ns, 240'000);
 }
 
+// Rank 1 waits 240 us longer for its CPU, which takes 500 us for the operators that take rank 0 300, and none of
+// its parts is 120 us longer. With one that is, that part is told instead.
+TEST(JobTest, ACpuThatIsSlowerInEverythingIsToldByItsOperators) {
+  for (const std::int64_t part_us : {100, 130}) {
+    DrawnRank zero(0, 2), one(1, 2);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t at = i * 1000;
+      zero.step(i, at, 600, 0, 400).call(at + 600, at + 1000, 400);
+      one.step(i, at, 600, 240, 160).call(at + 840, at + 1000, 160);
+    }
+    zero.cpu(300, 0, 0);
+    one.cpu(500, 0, 0).host_part("aten::mm", 4 * part_us);
+    const Result<Job> job = build_job({zero.file(), one.file()});
+    ASSERT_TRUE(job);
+    const JobVerdict verdict = judge_job(*job);
+    ASSERT_EQ(verdict.kind, VerdictKind::kStraggler);
+    EXPECT_EQ(verdict.causes.front().longer_ns, 240'000);
+    EXPECT_EQ(verdict.host_work_ns, part_us == 100 ? 500'000 : 0);
+    EXPECT_EQ(verdict.others_work_ns, part_us == 100 ? 300'000 : 0);
+  }
+}
+
 // One step: rank 1 begins it 300 us after rank 0, does the same work, and rank 0 waits for it. With three such
 // steps, what comes again in each of them is a straggler, whatever the cause.
 TEST(JobTest, ALateStartOfFewStepsIsNoVerdict) {

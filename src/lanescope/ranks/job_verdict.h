@@ -75,6 +75,9 @@ struct JobVerdict {
   std::string device = "GPU";     // what the job computes on, as a word: "GPU", "NPU" or "device"
   std::string host_part;          // kHost, kInput: what the late rank's CPU did most; untrusted
   std::int64_t host_part_ns = 0;  // a step
+  // kHost: the late ranks' CPUs need at least 1.2 times as long for a step's operators, while no single part
+  // explains half of it. A step of the quickest late rank and of the others' median one; 0: not so.
+  std::int64_t host_work_ns = 0, others_work_ns = 0;
   bool host_part_is_of_step =
       false;               // host_part_ns is of the whole step, not of the device's waits
   std::string reason;      // kUnknown: why

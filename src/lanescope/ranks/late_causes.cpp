@@ -56,6 +56,25 @@ void find_earlier_part(const Job& job, const std::set<std::size_t>& late, JobVer
   verdict.host_part_is_of_step = true;
 }
 
+// A CPU that is slower in everything has no part that stands out.
+void find_slow_cpu(const Job& job, const std::set<std::size_t>& late, JobVerdict& verdict) {
+  constexpr double kSlower = 1.2;
+  if (verdict.causes.front().cause != LateCause::kHost || !verdict.same_kernels.value_or(false) ||
+      verdict.host_part_ns * 2 > verdict.causes.front().longer_ns)
+    return;
+  std::int64_t least = INT64_MAX;
+  std::vector<std::int64_t> others;
+  for (std::size_t i = 0; i < job.times.size(); ++i)
+    if (late.contains(i))
+      least = std::min(least, job.times[i].host_work_ns);
+    else
+      others.push_back(job.times[i].host_work_ns);
+  const std::int64_t usual = lower_median(std::move(others));
+  if (usual <= 0 || static_cast<double>(least) < kSlower * static_cast<double>(usual)) return;
+  verdict.host_work_ns = least;
+  verdict.others_work_ns = usual;
+}
+
 // Equal kernels that take longer mean a slow GPU; other kernels or grids mean other work.
 void find_kernels(const Job& job, const std::set<std::size_t>& late, JobVerdict& verdict) {
   const auto hashes = [&](std::size_t compared) {
@@ -97,6 +116,7 @@ void find_causes(const Job& job, const std::set<std::size_t>& late, JobVerdict& 
       verdict.causes.begin(), verdict.causes.end(),
       [](const CausePart& a, const CausePart& b) { return a.longer_ns > b.longer_ns; });
   find_kernels(job, late, verdict);
+  find_slow_cpu(job, late, verdict);
 }
 
 }  // namespace lanescope::ranks

@@ -63,6 +63,13 @@ std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
                                ? ""
                                : fmt::format(", {} of it in {}", rounded_time(verdict.host_part_ns),
                                              late_part_text(verdict)));
+      if (verdict.host_work_ns > 0)
+        return fmt::format(
+            "{} {} {} longer for {}, which {} {} for the operators of a step, where the others "
+            "need {}: a slower or shared core, or the profiler",
+            its, one ? "waits" : "wait", longer, one ? "its CPU" : "their CPUs",
+            one ? "needs" : "need", rounded_time(verdict.host_work_ns),
+            rounded_time(verdict.others_work_ns));
       return fmt::format(
           "{} {} {} longer for {}{}", its, one ? "waits" : "wait", longer,
           one ? "its CPU" : "their CPUs",
