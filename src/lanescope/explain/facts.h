@@ -55,6 +55,8 @@ struct KernelFactsSlot;  // kernel_facts.h
 std::shared_ptr<KernelFactsSlot> make_kernel_facts_slot();
 struct OwnersSlot;  // owners.h
 std::shared_ptr<OwnersSlot> make_owners_slot();
+struct GraphSlot;  // shared_graph.h
+std::shared_ptr<GraphSlot> make_graph_slot();
 
 // Borrows the trace. Read-only once made; any thread.
 struct Facts {
@@ -85,6 +87,7 @@ struct Facts {
   // What kernel_facts() fills when it is first asked; copies of these Facts share it.
   std::shared_ptr<KernelFactsSlot> kernels = make_kernel_facts_slot();
   std::shared_ptr<OwnersSlot> owners = make_owners_slot();  // the same of step_owners()
+  std::shared_ptr<GraphSlot> graph = make_graph_slot();     // of step_graph(), while it is used
 
   // Idle because the CPU had not launched, or had only just done so. In marked steps also before
   // the recording's first launch and after its last one, because these are inside the step.

@@ -12,6 +12,7 @@
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule.h"
+#include "lanescope/explain/shared_graph.h"
 #include "lanescope/explain/step_path.h"
 
 namespace lanescope::explain {
@@ -107,14 +108,9 @@ std::optional<std::string> why_not_replayed(const Facts& facts) {
 }
 
 simulate::Simulation simulation_of(const Facts& facts) {
-  std::vector<const analysis::DeviceTimeline*> devices;
-  for (const DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
-  const TrackId main = facts.steps.marked
-                           ? facts.trace->slices().track[raw(facts.steps.steps.front().slice)]
-                           : analysis::main_launch_thread(*facts.trace, facts.links);
-  return simulate::simulate({*facts.trace, facts.links, *facts.host, facts.steps,
-                             facts.selection.steady, devices, *facts.main_device, main},
-                            facts.nesting, facts.device().windows);
+  const GraphSource source(facts);
+  return simulate::simulate(step_graph(facts), source.input(), facts.nesting,
+                            facts.device().windows);
 }
 
 std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
@@ -131,7 +127,7 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   model->host_path_ns_ = (path.of(PathKind::kHost) + path.of(PathKind::kCall)) / steps;
   model->loader_ns_ = path.of(PathKind::kData) / steps;
   bool pageable[2] = {}, pinned[2] = {};  // from the GPU, to it
-  for (const simulate::GpuWork& work : simulation.graph.works) {
+  for (const simulate::GpuWork& work : simulation.graph->works) {
     const std::string_view label = facts.trace->name(work.slice);
     const int to_device = simulate::is_copy_to_device(label) ? 1 : 0;
     const bool is_rated = facts.trace->slice_args(work.slice).integer(ArgKey::kBytes).value_or(0) >=

@@ -1,12 +1,14 @@
 #include "lanescope/explain/step_path.h"
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/step_state.h"
+#include "lanescope/explain/shared_graph.h"
 #include "lanescope/simulate/predict.h"
 #include "lanescope/simulate/step_graph.h"
 
@@ -128,15 +130,10 @@ bool is_hidden_by_gpu(const Facts& facts, const std::vector<PathPiece>& pieces) 
 }
 
 StepPath path_of_graph(const Facts& facts) {
-  std::vector<const analysis::DeviceTimeline*> devices;
-  for (const DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
+  const std::shared_ptr<const simulate::StepGraph> shared = step_graph(facts);
+  const simulate::StepGraph& graph = *shared;
   StepPath path;
-  path.thread = facts.steps.marked
-                    ? facts.trace->slices().track[raw(facts.steps.steps.front().slice)]
-                    : facts.main_thread;
-  const simulate::StepGraph graph =
-      simulate::build_graph({*facts.trace, facts.links, *facts.host, facts.steps,
-                             facts.selection.steady, devices, *facts.main_device, path.thread});
+  path.thread = graph.main_thread;
   if (only_recording_delays(facts, graph)) {
     path.pieces = pieces_of_gpu(facts);
     return path;

@@ -126,9 +126,9 @@ void identity_json(JsonWriter& json, const Simulation& simulation) {
   json.integer("replayed_busy_ns", identity.replayed_busy_ns);
   json.integer("without_slack_ns", identity.without_slack_ns);
   json.real("slack_ratio", identity.slack_ratio());
-  json.integer("work_without_launch_count", simulation.graph.work_without_launch_count);
+  json.integer("work_without_launch_count", simulation.graph->work_without_launch_count);
   json.integer("inferred_wait_count",
-               std::count_if(simulation.graph.waits.begin(), simulation.graph.waits.end(),
+               std::count_if(simulation.graph->waits.begin(), simulation.graph->waits.end(),
                              [](const simulate::HostWait& wait) { return wait.inferred; }));
   json.end_object();
 }

@@ -59,16 +59,17 @@ void connect_boundaries(GraphDraft& draft) {
 
 // Edges in order of their points.
 void finish_edges(GraphDraft& draft) {
+  draft.work_of = {};  // what the edges were found with
+  draft.by_end = {};
   std::vector<std::uint32_t>& first = draft.graph.first_edge;
   first.assign(draft.graph.time_ns.size() + 1, 0);
-  for (const PendingEdge& each : draft.pending) ++first[each.target + 1];
+  for (const std::uint32_t target : draft.targets) ++first[target + 1];
   for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
-  draft.graph.edges.resize(draft.pending.size());
-  std::vector<std::uint32_t> next(first.begin(), first.end() - 1), placed(draft.pending.size());
-  for (std::size_t i = 0; i < draft.pending.size(); ++i) {
-    placed[i] = next[draft.pending[i].target]++;
-    draft.graph.edges[placed[i]] = draft.pending[i].edge;
-  }
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (std::uint32_t& target : draft.targets) target = next[target]++;
+  const std::vector<std::uint32_t> placed = std::move(draft.targets);
+  draft.graph.edges.resize(placed.size());
+  for (std::size_t i = 0; i < placed.size(); ++i) draft.graph.edges[placed[i]] = draft.pending[i];
   draft.pending = {};
   const auto renumber = [&](std::uint32_t& edge) {
     if (edge != kNoIndex) edge = placed[edge];
@@ -109,7 +110,11 @@ StepGraph build_graph(const GraphInput& input) {
   draft.graph.links = &input.links;
   draft.graph.main_thread = input.main_thread;
   add_points(draft);
-  draft.pending.reserve(draft.next_id * std::size_t{2});
+  // One into each moment of a thread and four for each piece of work, and some for calls that waited.
+  const std::size_t usual_edges =
+      draft.host_end * std::size_t{9} / 8 + draft.graph.works.size() * std::size_t{4};
+  draft.pending.reserve(usual_edges);
+  draft.targets.reserve(usual_edges);
   connect_works(draft);
   connect_calls(draft);
   connect_threads(draft);

@@ -22,8 +22,9 @@ struct DrawnSteps {
     for (const auto& device : devices) timelines.push_back(&device);
     const TrackId main = steps.marked ? trace.slices().track[raw(steps.steps.front().slice)]
                                       : analysis::main_launch_thread(trace, links);
+    const GraphInput input{trace, links, host, steps, steady, timelines, 0, main};
     simulation =
-        simulate({trace, links, host, steps, steady, timelines, 0, main}, nesting, windows);
+        simulate(std::make_shared<const StepGraph>(build_graph(input)), input, nesting, windows);
   }
   DrawnSteps(const DrawnSteps&) = delete;
   DrawnSteps& operator=(const DrawnSteps&) = delete;

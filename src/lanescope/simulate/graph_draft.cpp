@@ -42,14 +42,15 @@ std::uint32_t GraphDraft::add(std::uint32_t from, std::uint32_t to, const Edge& 
   if (from == kNoIndex || to == kNoIndex || position[from] >= position[to]) return kNoIndex;
   Edge copy = edge;
   copy.from = position[from];
-  pending.push_back({position[to], copy});
+  pending.push_back(copy);
+  targets.push_back(position[to]);
   return static_cast<std::uint32_t>(pending.size() - 1);
 }
 
 void GraphDraft::fix(std::uint32_t id, SliceId owner) {
   const std::int64_t weight = time_of(id) - graph.time_ns[0];
-  Edge edge{.kind = EdgeKind::kFixed, .owner = owner, .weight_ns = weight};
-  pending.push_back({position[id], edge});
+  pending.push_back({.kind = EdgeKind::kFixed, .owner = owner, .weight_ns = weight});
+  targets.push_back(position[id]);
 }
 
 std::int64_t median_or(std::vector<std::int64_t> values, std::int64_t otherwise) {

@@ -28,12 +28,6 @@ struct DraftThread {
   std::uint32_t last_at(std::int64_t time_ns) const;
 };
 
-// An edge and the point that it leads into.
-struct PendingEdge {
-  std::uint32_t target;
-  Edge edge;
-};
-
 struct GraphDraft {
   explicit GraphDraft(const GraphInput& input) : in(input), trace(input.trace) {}
 
@@ -62,9 +56,10 @@ struct GraphDraft {
   std::vector<DraftThread> threads;
   std::vector<std::uint32_t> thread_of;  // by track
   std::vector<std::uint32_t> position;   // of a draft id in the order of points
-  std::vector<PendingEdge> pending;
-  std::vector<std::uint32_t> work_of;  // by slice
-  std::vector<std::uint32_t> by_end;   // works
+  std::vector<Edge> pending;             // become graph.edges
+  std::vector<std::uint32_t> targets;    // the point that each pending edge leads into
+  std::vector<std::uint32_t> work_of;    // by slice
+  std::vector<std::uint32_t> by_end;     // works
   // By draft id of the end of a call that waited: its own time, without the wait.
   std::unordered_map<std::uint32_t, std::int64_t> own_ns;
   std::unordered_map<std::uint32_t, std::uint32_t> own_edge;  // the same: the edge of that time

@@ -51,6 +51,9 @@ void add_threads(GraphDraft& draft) {
 }
 
 void add_works(GraphDraft& draft) {
+  std::size_t count = 0;
+  for (const analysis::DeviceTimeline* device : draft.in.devices) count += device->work.size();
+  draft.graph.works.reserve(count);
   for (std::size_t d = 0; d < draft.in.devices.size(); ++d) {
     for (const analysis::DeviceWork& each : draft.in.devices[d]->work) {
       GpuWork work;

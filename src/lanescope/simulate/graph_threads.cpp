@@ -123,7 +123,7 @@ void connect_main(GraphDraft& draft, const DraftThread& main) {
     // Operators that make a batch in this process: what makes the loader faster makes them faster.
     if (edge != kNoIndex && kind == EdgeKind::kHost && in_loader &&
         !(slice != kNone<SliceId> && draft.is_call(slice)))
-      draft.pending[edge].edge.in_loader = true;
+      draft.pending[edge].in_loader = true;
   }
 }
 

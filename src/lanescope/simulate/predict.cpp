@@ -72,13 +72,13 @@ Result<std::vector<Edge>> apply_all(const Simulation& simulation, std::span<cons
   std::stable_sort(order.begin(), order.end(), [&](const Change* a, const Change* b) {
     return std::pair(place(a->kind), a->text) < std::pair(place(b->kind), b->text);
   });
-  std::vector<Edge> edges = simulation.graph.edges;
+  std::vector<Edge> edges = simulation.graph->edges;
   if (base == Base::kUnprofiled) take_out_recording(edges, share);
   for (const Change* change : order) {
     // The base has it already.
     if (base == Base::kUnprofiled && change->kind == ChangeKind::kNoProfiler) continue;
     LANESCOPE_TRY(Applied applied,
-                  apply_change(simulation.graph, *simulation.nesting, *change, edges));
+                  apply_change(*simulation.graph, *simulation.nesting, *change, edges));
     for (std::string& note : applied.notes)
       if (notes) notes->push_back(change->text + ": " + std::move(note));
   }
@@ -122,18 +122,21 @@ std::int64_t Unprofiled::error_ns() const { return std::abs(longest_ns - shortes
 
 bool Simulation::explains_step() const { return std::abs(identity.slack_ratio()) < 0.1; }
 
-Simulation simulate(const GraphInput& input, const analysis::SliceNesting& nesting,
+Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& input,
+                    const analysis::SliceNesting& nesting,
                     std::span<const analysis::Window> windows) {
   Simulation simulation;
-  simulation.graph = build_graph(input);
+  simulation.graph = std::move(graph);
   simulation.nesting = &nesting;
-  simulation.recorded = outcome_of(simulation.graph, simulation.graph.edges);
-  simulation.identity = identity_of(input, simulation.graph, simulation.recorded, windows);
-  std::vector<Edge> edges = simulation.graph.edges;
-  take_out_recording(edges);
-  simulation.unprofiled.outcome = outcome_of(simulation.graph, edges);
-  simulation.unprofiled.longest_ns = unprofiled_step_ns(simulation.graph, kShares[1]);
-  simulation.unprofiled.shortest_ns = unprofiled_step_ns(simulation.graph, kShares[2]);
+  simulation.recorded = outcome_of(*simulation.graph, simulation.graph->edges);
+  simulation.identity = identity_of(input, *simulation.graph, simulation.recorded, windows);
+  {
+    std::vector<Edge> edges = simulation.graph->edges;
+    take_out_recording(edges);
+    simulation.unprofiled.outcome = outcome_of(*simulation.graph, edges);
+  }
+  simulation.unprofiled.longest_ns = unprofiled_step_ns(*simulation.graph, kShares[1]);
+  simulation.unprofiled.shortest_ns = unprofiled_step_ns(*simulation.graph, kShares[2]);
   return simulation;
 }
 
@@ -145,11 +148,13 @@ Result<std::vector<Edge>> changed_edges(const Simulation& simulation,
 Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes,
                            Base base) {
   Prediction prediction;
-  LANESCOPE_TRY(const std::vector<Edge> edges,
-                apply_all(simulation, changes, base, kShares[0], &prediction.notes));
   prediction.before =
       base == Base::kUnprofiled ? simulation.unprofiled.outcome : simulation.recorded;
-  prediction.after = outcome_of(simulation.graph, edges);
+  {
+    LANESCOPE_TRY(const std::vector<Edge> edges,
+                  apply_all(simulation, changes, base, kShares[0], &prediction.notes));
+    prediction.after = outcome_of(*simulation.graph, edges);
+  }
   prediction.low_gain_ns = prediction.high_gain_ns = prediction.gain_ns();
   prediction.low_ratio = prediction.high_ratio =
       -ratio(prediction.after.step_ns, prediction.before.step_ns);
@@ -164,7 +169,7 @@ Result<Prediction> predict(const Simulation& simulation, std::span<const Change>
     LANESCOPE_TRY(const std::vector<Edge> other,
                   apply_all(simulation, changes, base, share, nullptr));
     const std::int64_t gain =
-        before_ns - step_ns(simulation.graph, replay(simulation.graph, other));
+        before_ns - step_ns(*simulation.graph, replay(*simulation.graph, other));
     prediction.low_gain_ns = std::min(prediction.low_gain_ns, gain);
     prediction.high_gain_ns = std::max(prediction.high_gain_ns, gain);
     prediction.low_ratio = std::min(prediction.low_ratio, -ratio(before_ns - gain, before_ns));
@@ -177,7 +182,7 @@ std::vector<Candidate> try_changes(const Simulation& simulation) {
   std::vector<std::string> texts = {"remove-sync",     "cuda-graph", "pin",
                                     "overlap-copies",  "workers 4",  "cpu 2x",
                                     "communication 2x"};
-  for (const std::string& name : longest_kernels(simulation.graph))
+  for (const std::string& name : longest_kernels(*simulation.graph))
     texts.push_back(fmt::format("speed {} 2x", name));
   std::vector<Candidate> candidates;
   for (const std::string& text : texts) {

@@ -1,6 +1,7 @@
 // What a step would take after changes, from the replay of its dependency graph.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ struct Identity {
 };
 
 struct Simulation {
-  StepGraph graph;
+  std::shared_ptr<const StepGraph> graph;
   const analysis::SliceNesting* nesting = nullptr;  // borrowed
   Outcome recorded;
   Unprofiled unprofiled;
@@ -68,8 +69,10 @@ struct Simulation {
   bool explains_step() const;
 };
 
-// `windows`: of each step, as compute_step_windows() gave them for the main device.
-Simulation simulate(const GraphInput& input, const analysis::SliceNesting& nesting,
+// `graph`: build_graph() of the same input. `windows`: of each step, as compute_step_windows() gave
+// them for the main device.
+Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& input,
+                    const analysis::SliceNesting& nesting,
                     std::span<const analysis::Window> windows);
 
 // Changes are applied in the order of ChangeKind, so the order in which they are given does not

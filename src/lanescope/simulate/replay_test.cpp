@@ -14,7 +14,7 @@ using testing::DrawnSteps;
 
 // Every moment, not only the ends of steps.
 void expect_identity(const DrawnSteps& drawn) {
-  const StepGraph& graph = drawn.simulation.graph;
+  const StepGraph& graph = *drawn.simulation.graph;
   const Replay result = replay(graph, graph.edges);
   EXPECT_EQ(result.time_ns, graph.time_ns);
   for (std::size_t i = 0; i < drawn.windows.size(); ++i) {
@@ -38,7 +38,7 @@ TEST(Replay, AnUnmarkedRecordingIsOneStep) {
   program.begin("work").launch({.us = 40}).pass(20).launch({.us = 5}).wait().end();
   const DrawnSteps drawn(program.trace());
   expect_identity(drawn);
-  ASSERT_EQ(drawn.simulation.graph.steps.size(), 1u);
+  ASSERT_EQ(drawn.simulation.graph->steps.size(), 1u);
 }
 
 TEST(Replay, WorkOfAnotherThreadIsHandedOverAndBack) {

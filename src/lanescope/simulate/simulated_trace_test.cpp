@@ -25,7 +25,7 @@ Result<Trace> simulated(const DrawnSteps& drawn, std::initializer_list<const cha
   for (const char* text : texts) changes.push_back(*parse_change(text));
   const auto edges = changed_edges(drawn.simulation, changes);
   EXPECT_TRUE(edges);
-  return simulated_trace(drawn.simulation.graph, replay(drawn.simulation.graph, *edges));
+  return simulated_trace(*drawn.simulation.graph, replay(*drawn.simulation.graph, *edges));
 }
 
 TEST(SimulatedTrace, WithoutAChangeItIsTheTrace) {

@@ -1,0 +1,29 @@
+// The dependency graph of a recording, for all who read it at the same time: it is the largest thing
+// that an explanation makes of a trace.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/simulate/step_graph.h"
+
+namespace lanescope::explain {
+
+// What the graph of these Facts is built from; they have a main device and a host timeline.
+// Borrows them.
+class GraphSource {
+ public:
+  explicit GraphSource(const Facts& facts);
+  simulate::GraphInput input() const;
+
+ private:
+  const Facts& facts_;
+  std::vector<const analysis::DeviceTimeline*> devices_;
+  TrackId main_thread_;  // of the marked steps, else the thread that launches most
+};
+
+// build_graph() of them. Who asks while another one has it gets the same; it goes with the last one.
+// Any thread; waits while another one builds it. O(n log n).
+std::shared_ptr<const simulate::StepGraph> step_graph(const Facts& facts);
+
+}  // namespace lanescope::explain
