@@ -4,8 +4,10 @@
 
 #include "check_trace.h"
 #include "fuzz_support.h"
+#include "lanescope/analysis/averages_by_track.h"
 #include "lanescope/analysis/dispatch_tree.h"
 #include "lanescope/analysis/key_averages.h"
+#include "lanescope/analysis/key_averages_list.h"
 #include "lanescope/analysis/memory_timeline.h"
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/analysis/time_span.h"
@@ -56,8 +58,36 @@ void check_table(const Trace& trace, analysis::TableStyle style) {
   require(report::key_averages_csv(*table).has_value(), "a table has its CSV");
 }
 
+// The quick way to the averages says what the list of all events says, wherever tracks are cut.
+void check_averages_by_track(const Trace& trace) {
+  for (const std::string_view memory : {"[memory]", "[OutOfMemory]"})
+    if (trace.strings().find(memory) != kNone<StringId>) return;
+  const auto list =
+      analysis::key_averages_of_list(trace, {.style = analysis::TableStyle::kLanescope});
+  const auto made = analysis::averages_by_track(trace, 2, 64);
+  require(list.has_value(), "every trace has averages");
+  if (!made) return;
+  require(made->rows.size() == list->rows.size(), "as many rows as of the list");
+  require(made->device_busy_ns == list->device_busy_ns, "as busy as of the list");
+  for (std::size_t i = 0; i < made->rows.size(); ++i) {
+    const analysis::KeyAverage &one = made->rows[i], &other = list->rows[i];
+    require(one.name == other.name && one.first_event == other.first_event &&
+                one.count == other.count && one.is_top_level == other.is_top_level,
+            "the same rows as of the list", one.name);
+    require(one.cpu_time_total_ns == other.cpu_time_total_ns &&
+                one.self_cpu_time_total_ns == other.self_cpu_time_total_ns &&
+                one.cpu_time_union_ns == other.cpu_time_union_ns &&
+                one.device_time_total_ns == other.device_time_total_ns &&
+                one.self_device_time_total_ns == other.self_device_time_total_ns,
+            "the same times as of the list", one.name);
+  }
+}
+
 void check_torch_table(const Trace& trace) { check_table(trace, analysis::TableStyle::kTorch); }
-void check_own_table(const Trace& trace) { check_table(trace, analysis::TableStyle::kLanescope); }
+void check_own_table(const Trace& trace) {
+  check_table(trace, analysis::TableStyle::kLanescope);
+  check_averages_by_track(trace);
+}
 
 void check_tree(const Trace& trace) {
   const auto tree = analysis::compute_dispatch_tree(trace);

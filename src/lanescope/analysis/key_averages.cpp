@@ -13,8 +13,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/analysis/averages_by_track.h"
 #include "lanescope/analysis/call_stacks.h"
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/analysis/key_averages_list.h"
 #include "lanescope/analysis/operator_inputs.h"
 
 namespace lanescope::analysis {
@@ -43,29 +45,50 @@ struct GroupKeyHash {
   }
 };
 
+constexpr std::string_view kProfileMemory = "profile_memory", kWithFlops = "with_flops";
+
 bool metadata_flag(const Trace& trace, std::string_view key) {
   const auto json = trace.metadata_json(key);
   return json && (*json == "1" || *json == "true");
 }
 
-bool has_memory_records(const Trace& trace) {
-  const StringId memory = trace.strings().find("[memory]");
-  if (memory == kNone<StringId>) return false;
+bool has_instants(const Trace& trace, std::string_view text) {
+  const StringId wanted = trace.strings().find(text);
+  if (wanted == kNone<StringId>) return false;
   for (const StringId name : trace.instants().name)
-    if (name == memory) return true;
+    if (name == wanted) return true;
   return false;
 }
 
-class Averager {
+bool has_memory_records(const Trace& trace) { return has_instants(trace, "[memory]"); }
+
+// Its rows are sums that need no list of events.
+bool is_by_name_alone(const Trace& trace, const KeyAveragesOptions& options) {
+  return options.style == TableStyle::kLanescope && !options.group_by_input_shape &&
+         !options.group_by_overload_name && options.group_by_stack_n == 0 &&
+         !metadata_flag(trace, kWithFlops) && !has_memory_records(trace) &&
+         !has_instants(trace, "[OutOfMemory]");
+}
+
+void take_exact_microseconds(KeyAverages& averages) {
+  for (KeyAverage& row : averages.rows) {
+    row.cpu_time_total_us = static_cast<double>(row.cpu_time_total_ns) / 1000.0;
+    row.self_cpu_time_total_us = static_cast<double>(row.self_cpu_time_total_ns) / 1000.0;
+    row.device_time_total_us = static_cast<double>(row.device_time_total_ns) / 1000.0;
+    row.self_device_time_total_us = static_cast<double>(row.self_device_time_total_ns) / 1000.0;
+  }
+}
+
+class ListAverager {
  public:
-  Averager(const Trace& trace, const KeyAveragesOptions& options)
+  ListAverager(const Trace& trace, const KeyAveragesOptions& options)
       : trace_(trace), options_(options), list_(build_torch_events(trace, options.style)) {}
 
   KeyAverages run() {
     out_.style = options_.style;
     out_.device = list_.device;
-    out_.profile_memory = metadata_flag(trace_, "profile_memory") || has_memory_records(trace_);
-    out_.with_flops = metadata_flag(trace_, "with_flops");
+    out_.profile_memory = metadata_flag(trace_, kProfileMemory) || has_memory_records(trace_);
+    out_.with_flops = metadata_flag(trace_, kWithFlops);
     out_.window_ns = trace_.window_end_ns() - trace_.window_start_ns();
     out_.corrections = list_.notes;
     compute_totals();
@@ -73,7 +96,7 @@ class Averager {
     if (options_.group_by_stack_n > 0) cut_stacks();
     for (std::uint32_t i = 0; i < list_.events.size(); ++i)
       if (!list_.events[i].is_removed) add(i);
-    if (!is_torch()) take_exact_microseconds();
+    if (!is_torch()) take_exact_microseconds(out_);
     return std::move(out_);
   }
 
@@ -130,15 +153,6 @@ class Averager {
     out_.device_count = static_cast<std::int32_t>(by_device.size());
     out_.device_window_ns = last_ns - first_ns;
     for (auto& [stream, busy] : by_stream_) busy.finish();
-  }
-
-  void take_exact_microseconds() {
-    for (KeyAverage& row : out_.rows) {
-      row.cpu_time_total_us = static_cast<double>(row.cpu_time_total_ns) / 1000.0;
-      row.self_cpu_time_total_us = static_cast<double>(row.self_cpu_time_total_ns) / 1000.0;
-      row.device_time_total_us = static_cast<double>(row.device_time_total_ns) / 1000.0;
-      row.self_device_time_total_us = static_cast<double>(row.self_device_time_total_ns) / 1000.0;
-    }
   }
 
   void cut_stacks() {
@@ -291,11 +305,21 @@ class Averager {
 }  // namespace
 
 Result<KeyAverages> compute_key_averages(const Trace& trace, const KeyAveragesOptions& options) {
+  if (is_by_name_alone(trace, options))
+    if (std::optional<KeyAverages> averages = averages_by_track(trace, 0)) {
+      averages->profile_memory = metadata_flag(trace, kProfileMemory);
+      take_exact_microseconds(*averages);
+      return std::move(*averages);
+    }
+  return key_averages_of_list(trace, options);
+}
+
+Result<KeyAverages> key_averages_of_list(const Trace& trace, const KeyAveragesOptions& options) {
   if (options.group_by_stack_n < 0)
     return Error{Errc::kInvalidArgument,
                  "group_by_stack_n must be 0 (no stacks) or a number of frames, not " +
                      std::to_string(options.group_by_stack_n)};
-  return Averager(trace, options).run();
+  return ListAverager(trace, options).run();
 }
 
 }  // namespace lanescope::analysis

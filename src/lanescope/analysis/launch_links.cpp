@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "lanescope/analysis/call_owners.h"
+#include "lanescope/analysis/launch_owners.h"
+#include "lanescope/base/share_work.h"
 #include "lanescope/model/joins.h"
 
 namespace lanescope::analysis {
@@ -25,10 +27,29 @@ void sort_if_needed(std::vector<Keyed>& entries) {
   if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
 }
 
-// The last entry with that id to start at or before `time_ns`, else the first one.
-SliceId nearest_before(const std::vector<Keyed>& entries, std::int64_t id, std::int64_t time_ns) {
-  const Keyed* const found = find_by_id_and_time(std::span<const Keyed>(entries), id, time_ns);
+// The last entry with that id to start at or before `time_ns`, else the first one. `place`:
+// find_by_id_and_time().
+SliceId nearest_before(const std::vector<Keyed>& entries, std::int64_t id, std::int64_t time_ns,
+                       std::size_t& place) {
+  const Keyed* const found =
+      find_by_id_and_time(std::span<const Keyed>(entries), id, time_ns, place);
   return found ? found->slice : kNone<SliceId>;
+}
+
+// Slices that one thread reads at once.
+constexpr std::uint32_t kSlicesAtOnce = 1u << 16;
+
+// What joins need of the slices, in order of the slices.
+struct Collected {
+  std::vector<Keyed> api_calls, front_ends;
+  std::vector<Keyed> uncorrelated_calls;  // API calls without a correlation id, by External id
+  std::vector<SliceId> device;
+  std::uint64_t device_work_count = 0;
+};
+
+template <typename Row>
+void append(std::vector<Row>& rows, const std::vector<Row>& more) {
+  rows.insert(rows.end(), more.begin(), more.end());
 }
 
 // A forward operator with its process and Sequence number.
@@ -57,18 +78,38 @@ bool contains(const Trace& trace, SliceId outer, SliceId inner) {
 
 class Linker {
  public:
-  explicit Linker(const Trace& trace)
-      : trace_(trace), count_(static_cast<std::uint32_t>(trace.slices().size())) {
+  Linker(const Trace& trace, unsigned threads)
+      : trace_(trace),
+        count_(static_cast<std::uint32_t>(trace.slices().size())),
+        threads_(threads) {
     links_.launch_of.assign(count_, kNone<SliceId>);
     links_.op_of.assign(count_, kNone<SliceId>);
-    links_.forward_of.assign(count_, kNone<SliceId>);
   }
 
-  LaunchLinks run() {
-    collect();
+  LaunchLinks owners() {
+    collect(false);
     link_launches();
-    for (const Track& track : trace_.tracks())
-      if (track.kind == TrackKind::kThread) link_api_calls(track);
+    link_api_calls();
+    share_work(pieces(device_.size()), threads_, [&](std::size_t piece) {
+      for (const SliceId id : device_of(piece))
+        if (const SliceId launch = links_.launch_of[raw(id)]; launch != kNone<SliceId>)
+          links_.op_of[raw(id)] = links_.op_of[raw(launch)];
+    });
+    const bool all_are_owned = std::all_of(device_.begin(), device_.end(), [&](SliceId id) {
+      return links_.op_of[raw(id)] != kNone<SliceId>;
+    });
+    if (all_are_owned) return std::move(links_);
+    collect_front_ends();
+    judge_external_ids();
+    link_device_work();
+    return std::move(links_);
+  }
+
+  LaunchLinks all() {
+    links_.forward_of.assign(count_, kNone<SliceId>);
+    collect(true);
+    link_launches();
+    link_api_calls();
     judge_external_ids();
     link_device_work();
     link_backward();
@@ -77,29 +118,66 @@ class Linker {
   }
 
  private:
-  void collect() {
-    for (std::uint32_t i = 0; i < count_; ++i) {
-      const SliceId id{i};
-      const CategoryKind kind = trace_.kind(id);
-      const ArgsView args = trace_.slice_args(id);
-      if (is_api_call(kind)) {
-        const auto correlation = args.integer(ArgKey::kCorrelation);
-        const auto external = args.integer(ArgKey::kExternalId);
-        if (correlation && *correlation != 0)
-          api_calls_.push_back({*correlation, trace_.start_ns(id), id});
-        else if (external && *external != 0)
-          uncorrelated_calls_.push_back({*external, trace_.start_ns(id), id});
-      } else if (is_front_end(kind)) {
-        const auto external = args.integer(ArgKey::kExternalId);
-        if (external && *external != 0) front_ends_.push_back({*external, trace_.start_ns(id), id});
-      } else if (is_device_work(kind) || kind == CategoryKind::kCudaSync) {
-        device_.push_back(id);
-        if (is_device_work(kind)) ++links_.device_work_count;
-      }
+  static std::size_t pieces(std::size_t rows) { return (rows + kSlicesAtOnce - 1) / kSlicesAtOnce; }
+  std::span<const SliceId> device_of(std::size_t piece) const {
+    const std::size_t first = piece * kSlicesAtOnce;
+    return std::span(device_).subspan(first,
+                                      std::min<std::size_t>(kSlicesAtOnce, device_.size() - first));
+  }
+
+  void collect(bool with_front_ends) {
+    std::vector<Collected> parts(pieces(count_));
+    share_work(parts.size(), threads_, [&](std::size_t piece) {
+      const auto first = static_cast<std::uint32_t>(piece * kSlicesAtOnce);
+      for (std::uint32_t i = first; i < std::min(count_, first + kSlicesAtOnce); ++i)
+        collect(SliceId{i}, with_front_ends, parts[piece]);
+    });
+    std::size_t calls = 0, works = 0;
+    for (const Collected& part : parts) {
+      calls += part.api_calls.size();
+      works += part.device.size();
+    }
+    api_calls_.reserve(calls);
+    device_.reserve(works);
+    for (const Collected& part : parts) {
+      append(api_calls_, part.api_calls);
+      append(front_ends_, part.front_ends);
+      append(uncorrelated_calls_, part.uncorrelated_calls);
+      append(device_, part.device);
+      links_.device_work_count += part.device_work_count;
     }
     sort_if_needed(api_calls_);
     sort_if_needed(front_ends_);
     sort_if_needed(uncorrelated_calls_);
+  }
+
+  void collect(SliceId id, bool with_front_ends, Collected& part) const {
+    const CategoryKind kind = trace_.kind(id);
+    if (is_api_call(kind)) {
+      const ArgsView args = trace_.slice_args(id);
+      const auto correlation = args.integer(ArgKey::kCorrelation);
+      const auto external = args.integer(ArgKey::kExternalId);
+      if (correlation && *correlation != 0)
+        part.api_calls.push_back({*correlation, trace_.start_ns(id), id});
+      else if (external && *external != 0)
+        part.uncorrelated_calls.push_back({*external, trace_.start_ns(id), id});
+    } else if (is_front_end(kind)) {
+      if (!with_front_ends) return;
+      const auto external = trace_.slice_args(id).integer(ArgKey::kExternalId);
+      if (external && *external != 0)
+        part.front_ends.push_back({*external, trace_.start_ns(id), id});
+    } else if (is_device_work(kind) || kind == CategoryKind::kCudaSync) {
+      part.device.push_back(id);
+      if (is_device_work(kind)) ++part.device_work_count;
+    }
+  }
+
+  void collect_front_ends() {
+    Collected part;
+    for (std::uint32_t i = 0; i < count_; ++i)
+      if (is_front_end(trace_.kind(SliceId{i}))) collect(SliceId{i}, true, part);
+    front_ends_ = std::move(part.front_ends);
+    sort_if_needed(front_ends_);
   }
 
   // Files without correlation ids: the only call with the External id of the work.
@@ -116,19 +194,30 @@ class Linker {
   }
 
   void link_launches() {
-    for (const SliceId id : device_) {
-      const auto correlation = trace_.slice_args(id).integer(ArgKey::kCorrelation);
-      if (!correlation || *correlation == 0) {
-        if (!uncorrelated_calls_.empty()) links_.launch_of[raw(id)] = call_by_external_id(id);
-        continue;
+    share_work(pieces(device_.size()), threads_, [&](std::size_t piece) {
+      std::size_t place = 0;
+      for (const SliceId id : device_of(piece)) {
+        const auto correlation = trace_.slice_args(id).integer(ArgKey::kCorrelation);
+        if (correlation && *correlation != 0)
+          links_.launch_of[raw(id)] =
+              nearest_before(api_calls_, *correlation, trace_.start_ns(id), place);
+        else if (!uncorrelated_calls_.empty())
+          links_.launch_of[raw(id)] = call_by_external_id(id);
       }
-      links_.launch_of[raw(id)] = nearest_before(api_calls_, *correlation, trace_.start_ns(id));
-    }
+    });
     if (ids_repeat_across_processes(trace_, api_calls_))
       join_by_process(trace_, api_calls_, device_, links_.launch_of);
     for (const SliceId id : device_)
       if (links_.launch_of[raw(id)] != kNone<SliceId> && is_device_work(trace_.kind(id)))
         ++links_.launched_count;
+  }
+
+  void link_api_calls() {
+    const std::span<const Track> tracks = trace_.tracks();
+    const bool is_small = count_ < kSlicesAtOnce;
+    share_work(tracks.size(), is_small ? 1 : threads_, [&](std::size_t i) {
+      if (tracks[i].kind == TrackKind::kThread) link_api_calls(tracks[i]);
+    });
   }
 
   // The last front-end slice to start that contains the start of the call.
@@ -146,14 +235,15 @@ class Linker {
     }
   }
 
-  SliceId by_external_id(SliceId id) const {
+  SliceId by_external_id(SliceId id, std::size_t& place) const {
     const auto external = trace_.slice_args(id).integer(ArgKey::kExternalId);
     if (!external || *external == 0) return kNone<SliceId>;
-    return nearest_before(front_ends_, *external, trace_.start_ns(id));
+    return nearest_before(front_ends_, *external, trace_.start_ns(id), place);
   }
 
   void judge_external_ids() {
     std::uint64_t copies = 0, present = 0;
+    std::size_t place = 0;
     for (const SliceId id : device_) {
       const ArgsView args = trace_.slice_args(id);
       const auto external = args.integer(ArgKey::kExternalId);
@@ -163,7 +253,7 @@ class Linker {
       const SliceId launch = links_.launch_of[raw(id)];
       if (launch == kNone<SliceId> || links_.op_of[raw(launch)] == kNone<SliceId>) continue;
       ++links_.external_id_checked_count;
-      const SliceId op = by_external_id(id);
+      const SliceId op = by_external_id(id, place);
       if (op != kNone<SliceId> && contains(trace_, op, launch)) ++links_.external_id_right_count;
     }
     if (links_.external_id_checked_count > 0)
@@ -174,12 +264,13 @@ class Linker {
   }
 
   void link_device_work() {
+    std::size_t place = 0;
     for (const SliceId id : device_) {
       const SliceId launch = links_.launch_of[raw(id)];
       SliceId& op = links_.op_of[raw(id)];
       if (launch != kNone<SliceId>) op = links_.op_of[raw(launch)];
       if (op != kNone<SliceId> || !links_.external_id_trusted) continue;
-      op = by_external_id(id);
+      op = by_external_id(id, place);
       if (op != kNone<SliceId> && is_device_work(trace_.kind(id))) ++links_.external_id_used_count;
     }
   }
@@ -276,7 +367,8 @@ class Linker {
   }
 
   const Trace& trace_;
-  std::uint32_t count_;
+  const std::uint32_t count_;
+  const unsigned threads_;
   LaunchLinks links_;
   std::vector<Keyed> api_calls_, front_ends_;
   std::vector<Keyed> uncorrelated_calls_;  // API calls without a correlation id, by External id
@@ -290,6 +382,10 @@ std::span<const SliceId> LaunchLinks::launched_by(SliceId api_call) const {
   return std::span(launched).subspan(first, launched_first[raw(api_call) + 1] - first);
 }
 
-LaunchLinks compute_launch_links(const Trace& trace) { return Linker(trace).run(); }
+LaunchLinks compute_launch_links(const Trace& trace) { return Linker(trace, 1).all(); }
+
+LaunchLinks compute_launch_owners(const Trace& trace, unsigned threads) {
+  return Linker(trace, threads).owners();
+}
 
 }  // namespace lanescope::analysis

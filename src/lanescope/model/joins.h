@@ -3,6 +3,7 @@
 // so both use these templates. Where they differ, and why: docs/decisions/launch_joins.md.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <span>
@@ -22,6 +23,32 @@ const Entry* find_by_id_and_time(std::span<const Entry> entries, Id id, std::int
                                       });
   if (after != entries.begin() && std::prev(after)->id == id) return &*std::prev(after);
   return after != entries.end() && after->id == id ? &*after : nullptr;
+}
+
+// The same for keys that mostly come in order: `place` is where the last search ended, and the next
+// one begins there. Begin with 0; a key out of order costs a search in all entries.
+template <typename Entry, typename Id>
+const Entry* find_by_id_and_time(std::span<const Entry> entries, Id id, std::int64_t time_ns,
+                                 std::size_t& place) {
+  constexpr std::size_t kMostSteps = 8;
+  const std::pair key(id, time_ns);
+  const auto is_after = [&](std::size_t i) {
+    return key < std::pair(Id{entries[i].id}, entries[i].start_ns);
+  };
+  std::size_t after = place;
+  const std::size_t last = std::min(place + kMostSteps, entries.size());
+  while (after < last && !is_after(after)) ++after;
+  const bool is_found =
+      (after == entries.size() || is_after(after)) && (after == 0 || !is_after(after - 1));
+  if (!is_found) {
+    const auto found = std::partition_point(
+        entries.begin(), entries.end(),
+        [&](const Entry& entry) { return std::pair(Id{entry.id}, entry.start_ns) <= key; });
+    after = static_cast<std::size_t>(found - entries.begin());
+  }
+  place = after;
+  if (after > 0 && entries[after - 1].id == id) return &entries[after - 1];
+  return after < entries.size() && entries[after].id == id ? &entries[after] : nullptr;
 }
 
 // The open ranges of one thread. Push ranges in order of start, and ask for moments in order of
