@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Writes a Kineto-like trace of a launch-bound loop: steps of matmul + add with two kernels each, from a seed.
 
-usage: make_bench_trace.py OUT.json [--steps 20000] [--copies 1]
+usage: make_bench_trace.py OUT.json [--steps 20000] [--copies 1] [--of TRACE.json.gz]
 
 20000 steps: 180,000 slices, 80,000 flow ends, about 60 MB. With --copies N the steps follow each other N times, with times and
-ids of their own: large files in a fraction of the time (160 copies of 20000 steps: 10 GB).
+ids of their own: large files in a fraction of the time (160 copies of 20000 steps: 10 GB). With --of, the copies are those of
+a trace that torch.profiler wrote, from its first event to its first row of metadata; what comes before and after stays once.
 """
 import argparse
+import gzip
 import json
 import random
 import re
@@ -85,28 +87,46 @@ def shifted_copies(block, copies, time_ns, ids):
         values = [value + step for value, step in zip(values, steps)]
 
 
+def made_block(steps):
+    """Head, steps and tail of a made trace, and how far apart copies of the steps are: nanoseconds and ids."""
+    random_source = random.Random(20260101)
+    at = 4365001498111380
+    texts = []
+    for index in range(steps):
+        texts += step_events(random_source, at, index, 100 + 2 * index)
+        at += STEP_NS
+    head = json.dumps(HEAD, indent=2)[:-2] + ',\n  "traceEvents": [\n'
+    return head, ",\n".join(texts), '\n  ],\n  "traceName": "bench"\n}\n', steps * STEP_NS, 100 + 5 * steps
+
+
+def block_of(path):
+    """The same of a trace that torch.profiler wrote."""
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+        text = file.read()
+    first = text.index("[\n", text.index('"traceEvents"')) + 2
+    last = text.rindex("\n  },\n", first, text.index('"ph": "M"', first)) + len("\n  }")
+    block = text[first:last]
+    starts = [int(found) for found in re.findall(r'"ts": (\d+)\.', block)]
+    ids = max(int(found) for found in re.findall(r'"(?:External id|Ev Idx|correlation|id)": (\d+)', block))
+    return text[:first], block, text[last:], (max(starts) - min(starts) + 1000) * 1000, ids + 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--steps", type=int, default=20000)
     parser.add_argument("--copies", type=int, default=1)
+    parser.add_argument("--of", metavar="TRACE")
     arguments = parser.parse_args()
-    random_source = random.Random(20260101)
-    at = 4365001498111380
-    texts = []
-    for index in range(arguments.steps):
-        texts += step_events(random_source, at, index, 100 + 2 * index)
-        at += STEP_NS
-    block = ",\n".join(texts)
+    head, block, tail, apart_ns, ids = block_of(arguments.of) if arguments.of else made_block(arguments.steps)
     with open(arguments.out, "w", encoding="utf-8") as out:
-        out.write(json.dumps(HEAD, indent=2)[:-2] + ',\n  "traceEvents": [\n')
+        out.write(head)
         if arguments.copies == 1:
             out.write(block)
         else:
-            ids = 100 + 5 * arguments.steps  # more than any of them
-            for number, text in enumerate(shifted_copies(block, arguments.copies, arguments.steps * STEP_NS, ids)):
+            for number, text in enumerate(shifted_copies(block, arguments.copies, apart_ns, ids)):
                 out.write((",\n" if number else "") + text)
-        out.write('\n  ],\n  "traceName": "bench"\n}\n')
+        out.write(tail)
     print(f"wrote {arguments.out}")
 
 
