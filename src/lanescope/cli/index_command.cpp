@@ -102,8 +102,8 @@ void add_index_command(CommandLine& line) {
   lanescope index trace.json.gz --cache    writes into ~/.cache/lanescope
 
 Every command that reads TRACE uses its index, and reads TRACE itself once it has changed. Traces of
-256 MB of text or more are indexed in your cache folder when they are first read. With
-LANESCOPE_INDEX=read no command writes an index, with LANESCOPE_INDEX=off none uses one. An index can
+256 MB of text or 700,000 slices or more are indexed in your cache folder when they are first read.
+With LANESCOPE_INDEX=read no command writes an index, with LANESCOPE_INDEX=off none uses one. An index can
 be removed at any time.
 )");
   command.runs([flags](Output& output) -> int { return run_index(*flags, output); });

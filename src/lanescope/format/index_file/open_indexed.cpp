@@ -80,10 +80,12 @@ bool write_automatic(const fs::path& path, const Trace& trace, const IndexSource
   if (!is_unchanged(path, source)) return false;
   if (is_next_to_trace && write_one(trace, source, index_path_of(path), options.cache, kept))
     return true;
+  const bool is_large = trace.import_stats().unpacked_bytes >= options.write_from_bytes ||
+                        trace.slices().size() >= options.write_from_slices;
   std::uint64_t about = trace.memory_bytes();
   for (const KeptSection& section : sections_of(kept)) about += section.rows.size();
-  if (!options.cache || trace.import_stats().unpacked_bytes < options.write_from_bytes ||
-      about > options.most_cache_bytes || !options.cache->make() || !options.cache->has_room(about))
+  if (!options.cache || !is_large || about > options.most_cache_bytes || !options.cache->make() ||
+      !options.cache->has_room(about))
     return false;
   const fs::path cached = options.cache->index_of(path);
   if (!write_one(trace, source, cached, options.cache, kept)) return false;

@@ -25,8 +25,10 @@ struct IndexOptions {
   // Where automatic indexes lie, and where it is remembered which were checked. Nothing: an index
   // is written only to replace one, and each is checked each time.
   std::optional<IndexCache> cache;
-  // Bytes of unpacked text. A smaller trace is read so fast that an index does not pay.
+  // Bytes of unpacked text, or slices, of which a recording has four times as many a byte. A trace
+  // with less of both is read so fast that an index does not pay.
   std::uint64_t write_from_bytes = 256'000'000;
+  std::uint64_t write_from_slices = 700'000;
   // Most bytes of all automatic indexes; the oldest ones go. A larger one is not written.
   std::uint64_t most_cache_bytes = 4'000'000'000;
 };

@@ -172,6 +172,15 @@ TEST_F(OpenIndexedTest, LargeTracesAreIndexedInTheCache) {
   EXPECT_EQ(info.st_mode & 022u, 0u);
 }
 
+TEST_F(OpenIndexedTest, ATraceOfManySlicesIsLargeInAnyFormat) {
+  options_.write_from_slices = 101;
+  EXPECT_EQ(slices(), 100u);
+  EXPECT_FALSE(opens_by_index());
+  options_.write_from_slices = 100;
+  EXPECT_EQ(slices(), 100u);
+  EXPECT_TRUE(opens_by_index());
+}
+
 TEST_F(OpenIndexedTest, TheCacheKeepsItsLimit) {
   options_.write_from_bytes = 0;
   slices();
