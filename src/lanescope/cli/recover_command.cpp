@@ -119,7 +119,7 @@ std::string summary(const SavedRecording& saved) {
 std::string table_path(const std::string& trace) {
   std::string stem = trace;
   for (const char* end : {".gz", ".zst", ".json"})
-    if (stem.ends_with(end)) stem.resize(stem.size() - std::strlen(end));
+    if (stem.ends_with(end)) stem.erase(stem.size() - std::strlen(end));
   return stem + ".txt";
 }
 

@@ -109,7 +109,7 @@ std::string stem(std::string word) {
     for (const std::string_view end : {"ing", "ed", "es", "er", "s", "e"})
       if (!shorter && word.size() > end.size() + 2 && word.ends_with(end) &&
           !(end == "s" && word.ends_with("ss"))) {  // "loss" must not become "los"
-        word.resize(word.size() - end.size());
+        word.erase(word.size() - end.size());
         shorter = true;
       }
   }
