@@ -46,21 +46,50 @@ bool is_of_all_launches(const Finding& finding) {
   return rule && (rule->fix == Fix::kCudaGraph || rule->same_time_as == Fix::kCudaGraph);
 }
 
-// A cost that names its cause comes before launches in general, unless it gains less than a third as much.
-void put_causes_before_launches(const Explanation& explanation, std::vector<std::size_t>& found) {
+// Says where time is lost, and not by what: launches in general, or code without events.
+bool is_vague(const Finding& finding) {
+  return is_of_all_launches(finding) || finding.rule == "python-hole";
+}
+
+// A cost that names its cause comes before a vague one, unless it gains less than a third as much.
+void put_causes_before_vague(const Explanation& explanation, std::vector<std::size_t>& found) {
   const std::vector<Finding>& findings = explanation.findings;
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const Finding& launches = findings[found[i]];
-    if (!is_of_all_launches(launches)) continue;
-    std::stable_partition(
-        found.begin() + static_cast<std::ptrdiff_t>(i), found.end(), [&](std::size_t other) {
-          const Finding& cause = findings[other];
-          return cause.kind == FindingKind::kCost && !is_general(cause) &&
-                 !is_of_all_launches(cause) &&
-                 gain_ns(explanation, cause) * 3 >= gain_ns(explanation, launches);
-        });
-    return;
+    const Finding& vague = findings[found[i]];
+    if (!is_vague(vague)) continue;
+    const std::int64_t least_ns = gain_ns(explanation, vague);
+    std::stable_partition(found.begin() + static_cast<std::ptrdiff_t>(i), found.end(),
+                          [&](std::size_t other) {
+                            const Finding& cause = findings[other];
+                            return cause.kind == FindingKind::kCost && !is_general(cause) &&
+                                   !is_vague(cause) && gain_ns(explanation, cause) * 3 >= least_ns;
+                          });
+    while (i < found.size() && !is_vague(findings[found[i]])) ++i;
   }
+}
+
+// Launches in general, where a fix that is already chosen removes most of the waiting for them. A graph of what is
+// then left would gain little.
+bool is_removed_by_cause(const Explanation& explanation, const std::vector<Suggestion>& chosen,
+                         const Finding& launches) {
+  if (!is_of_all_launches(launches)) return false;
+  return std::any_of(chosen.begin(), chosen.end(), [&](const Suggestion& each) {
+    const Finding& cause = explanation.findings[each.finding];
+    if (cause.kind != FindingKind::kCost || is_general(cause) || is_of_all_launches(cause))
+      return false;
+    const std::int64_t waiting_ns =
+        is_of_cpu(cause) ? each.gain_ns : std::min(each.gain_ns, cause.waiting_ns);
+    return waiting_ns * 4 >= gain_ns(explanation, launches) * 3;
+  });
+}
+
+// One operator is told once: what it does, or that the CPU waits in it.
+bool names_same_operator(const Sentence& a, const Sentence& b) {
+  const auto is_operator = [](const Sentence& sentence) {
+    return !sentence.values.empty() && sentence.pattern.starts_with("{} ") &&
+           sentence.values.front().kind == Value::Kind::kName;
+  };
+  return is_operator(a) && is_operator(b) && a.values.front().text == b.values.front().text;
 }
 
 // Findings that may be acted on, in their order, the bound at the place that its stake gives it.
@@ -107,7 +136,7 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
                : rank(left) == 2 && gain_ns(explanation, left) > gain_ns(explanation, right);
   };
   std::stable_sort(found.begin(), found.end(), comes_before);
-  put_causes_before_launches(explanation, found);
+  put_causes_before_vague(explanation, found);
   return found;
 }
 
@@ -261,7 +290,8 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
   for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||
-        is_explained_by_launches(explanation, candidates, finding))
+        is_explained_by_launches(explanation, candidates, finding) ||
+        is_removed_by_cause(explanation, chosen, finding))
       continue;
     Suggestion next;
     next.finding = index;
@@ -276,6 +306,10 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
       if (explanation.gains) use_base(*explanation.gains, finding, next);
     }
     next.verdict = finding.brief.pattern.empty() ? finding.verdict : finding.brief;
+    if (std::any_of(chosen.begin(), chosen.end(), [&](const Suggestion& earlier) {
+          return names_same_operator(earlier.verdict, next.verdict);
+        }))
+      continue;
     next.place = place_of(facts, finding);
     if (names(next.verdict, next.place)) next.place = {};
     chosen.push_back(std::move(next));

@@ -172,6 +172,38 @@ TEST_F(DoFirstTest, TheBoundIsLeftOutWhereItsLaunchesAreTold) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"bound", "tiny-kernels"}));
 }
 
+// A graph spares the launches of a loop as well as one call instead of the loop: the loop is the cause.
+TEST_F(DoFirstTest, AGraphIsLeftOutWhereACauseRemovesItsTime) {
+  all_.findings = {cost("graph-opportunity", 70'000, 0.7, "one graph"),
+                   cost("python-indexing", 60'000, 0.6, "one call")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"python-indexing"}));
+  all_.findings[1].at_stake_ns = 50'000;  // the graph gains 20 us more
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"python-indexing", "graph-opportunity"}));
+  // Of the GPU's work a graph removes nothing.
+  all_.findings[1] = cost("costly-operator", 60'000, 0.6, "another operator");
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator", "graph-opportunity"}));
+  all_.findings[1].waiting_ns = 55'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator"}));
+}
+
+// What code without events does is not known; what sends buffers is.
+TEST_F(DoFirstTest, ANamedCauseComesBeforeCodeWithoutEvents) {
+  all_.findings = {cost("python-hole", 9'000, 0.09, "look at it"),
+                   cost("broadcast-buffers", 4'000, 0.04, "do not send them")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"broadcast-buffers", "python-hole"}));
+  all_.findings[1].at_stake_ns = 2'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"python-hole", "broadcast-buffers"}));
+}
+
+TEST_F(DoFirstTest, OneOperatorIsToldOnce) {
+  all_.findings = {cost("a", 9'000, 0.09, "do a"), cost("b", 8'000, 0.08, "do b")};
+  all_.findings[0].brief = say("{} sorts its indices", {name("aten::index")});
+  all_.findings[1].brief = say("{} makes the CPU wait", {name("aten::index")});
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"a"}));
+  all_.findings[1].brief = say("{} makes the CPU wait", {name("aten::item")});
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"a", "b"}));
+}
+
 TEST_F(DoFirstTest, ShortFormsReplaceVerdictAndAdvice) {
   all_.findings = {cost("a", 9'000, 0.09, "keep it short, please")};
   auto first = do_first(facts_, all_);

@@ -82,6 +82,8 @@ struct Finding {
   // add them.
   std::int64_t at_stake_ns = 0;
   double at_stake_ratio = 0;  // of a step's wall
+  // Of at_stake_ns: what the GPU waits for the CPU, where the finding is about GPU work, too.
+  std::int64_t waiting_ns = 0;
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
   std::vector<std::string> try_next;

@@ -28,13 +28,6 @@ Fix fix_of(const Finding& finding) {
   return rule ? rule->fix : Fix::kNone;
 }
 
-bool is_of_cpu(const Finding& finding) {
-  const Rule* rule = find_rule(finding.rule);
-  if (!rule) return false;
-  return rule->fix == Fix::kCpu || rule->fix == Fix::kCudaGraph || rule->fix == Fix::kRemoveSync ||
-         rule->stake_is_waiting;
-}
-
 // How many times faster `total_ns` is without `saved_ns`.
 double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
   if (total_ns <= 0 || saved_ns <= 0) return 1;
@@ -89,6 +82,13 @@ void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
 }
 
 }  // namespace
+
+bool is_of_cpu(const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  if (!rule) return false;
+  return rule->fix == Fix::kCpu || rule->fix == Fix::kCudaGraph || rule->fix == Fix::kRemoveSync ||
+         rule->stake_is_waiting;
+}
 
 std::optional<std::string> why_not_replayed(const Facts& facts) {
   if (!facts.main_device)
@@ -153,49 +153,55 @@ std::int64_t GainModel::at_most_ns(const Finding& finding) const {
   return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, rest_ns));
 }
 
-std::optional<std::string> GainModel::change_for(const Finding& finding) const {
+std::vector<std::string> GainModel::changes_for(const Finding& finding) const {
   // Of uneven steps a replay says what the middle one takes, and a gain is that of all.
-  if (finding.kind != FindingKind::kCost || are_uneven(simulation_)) return std::nullopt;
-  const auto faster = [&](const char* what, std::int64_t total_ns) {
-    return fmt::format("{} {:.4f}x", what, factor_without(finding.at_stake_ns, total_ns));
+  if (finding.kind != FindingKind::kCost || are_uneven(simulation_)) return {};
+  const auto faster = [](const char* what, std::int64_t saved_ns, std::int64_t total_ns) {
+    return fmt::format("{} {:.4f}x", what, factor_without(saved_ns, total_ns));
   };
+  const std::int64_t saved_ns = finding.at_stake_ns;
   switch (fix_of(finding)) {
     case Fix::kNone:
-      return std::nullopt;
+      return {};
     case Fix::kGpu:
-      return faster("gpu", compute_ns_);
+      return {faster("gpu", saved_ns, compute_ns_)};
     case Fix::kCpu:
-      return faster("cpu", host_path_ns_);
+      return {faster("cpu", saved_ns, host_path_ns_)};
+    case Fix::kCalls:
+      return {faster("gpu", saved_ns - finding.waiting_ns, compute_ns_),
+              faster("cpu", finding.waiting_ns, host_path_ns_)};
     case Fix::kCommunication:
-      return faster("communication", communication_ns_);
+      return {faster("communication", saved_ns, communication_ns_)};
     case Fix::kLoader:
-      return faster("loader", loader_ns_);
+      return {faster("loader", saved_ns, loader_ns_)};
     case Fix::kRemoveSync:
-      return "remove-sync";
+      return {"remove-sync"};
     case Fix::kCudaGraph:
-      return "cuda-graph";
+      return {"cuda-graph"};
     case Fix::kPin:
       // Without one pinned copy in the trace nobody knows how fast such copies are here.
-      if (!knows_pinned_rate_) return std::nullopt;
-      return "pin";
+      if (!knows_pinned_rate_) return {};
+      return {"pin"};
     case Fix::kOverlapCopies:
-      return "overlap-copies";
+      return {"overlap-copies"};
   }
-  return std::nullopt;
+  return {};
 }
 
 Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   std::vector<simulate::Change> changes;
   std::int64_t at_stake_ns = 0;
   for (const Finding* finding : findings) {
-    const auto text = change_for(*finding);
-    if (!text) return {};
-    auto change = simulate::parse_change(*text);
-    if (!change) return {};
+    const std::vector<std::string> texts = changes_for(*finding);
+    if (texts.empty()) return {};
     at_stake_ns += at_most_ns(*finding);
-    const bool known = std::any_of(changes.begin(), changes.end(),
-                                   [&](const auto& each) { return each.text == change->text; });
-    if (!known) changes.push_back(*std::move(change));
+    for (const std::string& text : texts) {
+      auto change = simulate::parse_change(text);
+      if (!change) return {};
+      const bool known = std::any_of(changes.begin(), changes.end(),
+                                     [&](const auto& each) { return each.text == change->text; });
+      if (!known) changes.push_back(*std::move(change));
+    }
   }
   const auto prediction = simulate::predict(simulation_, changes, simulate::Base::kUnprofiled);
   if (!prediction) return {};

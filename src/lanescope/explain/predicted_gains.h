@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
@@ -19,6 +20,9 @@ namespace lanescope::explain {
 std::optional<std::string> why_not_replayed(const Facts& facts);
 // Borrows `facts`. The trace must be one that can be replayed. O(n log n).
 simulate::Simulation simulation_of(const Facts& facts);
+
+// A fix of what the CPU does, which leaves the GPU's work as it is.
+bool is_of_cpu(const Finding& finding);
 
 // Nanoseconds of a step: as recorded, and without what recording cost.
 struct StepBase {
@@ -51,7 +55,8 @@ class GainModel {
   std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0;
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 
-  std::optional<std::string> change_for(const Finding& finding) const;
+  // Empty: no replay can follow its fix.
+  std::vector<std::string> changes_for(const Finding& finding) const;
 };
 
 // Fills Explanation::gains, and Finding::gain of the costs that are at least kLeastGain of a step

@@ -53,6 +53,7 @@ enum class Fix : std::uint8_t {
   kNone,  // no replay can follow it: memory, one-time work, load between ranks
   kGpu,
   kCpu,
+  kCalls,  // calls that no longer run: neither their GPU work nor what the GPU waits for them
   kCommunication,
   kLoader,
   kRemoveSync,

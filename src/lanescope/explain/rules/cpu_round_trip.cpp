@@ -22,6 +22,7 @@ struct RoundTrips {
   std::int64_t size_bytes = 0;  // both ways
   LostTime lost;
   SliceId down = kNone<SliceId>, up = kNone<SliceId>;  // of the longest
+  std::uint64_t for_collectives = 0;  // trips with a collective of the CPU between both copies
 };
 
 struct Trip {
@@ -62,6 +63,15 @@ std::vector<Trip> trips_in(const Facts& facts, const LaunchSequence& sequence) {
   return trips;
 }
 
+// Collectives of other libraries than NCCL (Gloo, MPI) want the tensor on the CPU.
+bool has_collective_between(const Facts& facts, SliceId down_call, SliceId up_call) {
+  const Trace& trace = *facts.trace;
+  if (trace.slices().track[raw(down_call)] != trace.slices().track[raw(up_call)]) return false;
+  for (std::uint32_t i = raw(down_call) + 1; i < raw(up_call); ++i)
+    if (trace.name(SliceId{i}).starts_with("c10d::")) return true;
+  return false;
+}
+
 std::optional<RoundTrips> measure_cpu_round_trip(const Facts& facts) {
   RoundTrips found;
   std::vector<Window> windows;
@@ -69,6 +79,7 @@ std::optional<RoundTrips> measure_cpu_round_trip(const Facts& facts) {
   for (const LaunchSequence& sequence : launch_sequences(facts))
     for (const Trip& trip : trips_in(facts, sequence)) {
       ++found.trips;
+      if (has_collective_between(facts, trip.down->call, trip.up->call)) ++found.for_collectives;
       found.size_bytes +=
           bytes_of(facts, trip.down->work->slice) + bytes_of(facts, trip.up->work->slice);
       const Window window{trip.down->work->start_ns, next_work_ns(facts, trip.up->work->end_ns)};
@@ -83,6 +94,16 @@ std::optional<RoundTrips> measure_cpu_round_trip(const Facts& facts) {
   return found;
 }
 
+void tell_collectives(const Facts& facts, const RoundTrips& found, Finding& finding) {
+  finding.try_next.insert(finding.try_next.begin(),
+                          "call the collectives on the tensors of the GPU, with the backend nccl: "
+                          "init_process_group(\"nccl\"), or \"cpu:gloo,cuda:nccl\" for both");
+  finding.brief =
+      say(facts, "Tensors go to the CPU for a collective and back, {} [time|times] [in {} steps]",
+          {count(found.trips), count(facts.selection.steady.size())});
+  finding.action = say("Send them from the GPU: the backend nccl takes CUDA tensors");
+}
+
 Finding tell_cpu_round_trip(const Facts& facts, const RoundTrips& found) {
   const std::int64_t total_ns = found.lost.total_ns();
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
@@ -95,6 +116,7 @@ Finding tell_cpu_round_trip(const Facts& facts, const RoundTrips& found) {
        ratio(total_ns, facts.wall.partition.wall_ns)});
   finding.at_stake_ns = facts.per_step(total_ns);
   finding.at_stake_ratio = wall_share(facts, total_ns);
+  finding.waiting_ns = facts.per_step(found.lost.idle_ns);
   finding.arithmetic.push_back(say(
       facts,
       "copies alone {} + idle {} [per step], from the copy to the CPU to the next work after the "
@@ -130,6 +152,7 @@ Finding tell_cpu_round_trip(const Facts& facts, const RoundTrips& found) {
                       "steps]",
                       {count(found.trips), count(steps)});
   finding.action = say("Keep it on the GPU: do there what happens between .cpu() and .to(device)");
+  if (found.for_collectives * 2 > found.trips) tell_collectives(facts, found, finding);
   return finding;
 }
 

@@ -63,5 +63,29 @@ TEST(CpuRoundTripTest, IsQuietAboutInputsAndValues) {
       find_by_rule(drawn_trip({.down_bytes = 8, .up_bytes = 8}).trace(), "cpu-round-trip"));
 }
 
+// Gloo takes tensors of the CPU: the remedy is another backend.
+TEST(CpuRoundTripTest, KnowsATripForACollective) {
+  const auto action = [](const char* between) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step)
+      program.step()
+          .kernel("gemm", 50)
+          .begin_op("aten::to")
+          .copy(20, 1'000'000, "Memcpy DtoH (Device -> Pageable)")
+          .end()
+          .wait("aten::detach")
+          .cpu_op(between, 30)
+          .begin_op("aten::to")
+          .copy(20, 1'000'000, "Memcpy HtoD (Pageable -> Device)")
+          .end()
+          .kernel("gemm", 50)
+          .wait()
+          .end();
+    return find_by_rule(program.trace(), "cpu-round-trip")->action.pattern;
+  };
+  EXPECT_NE(action("c10d::allreduce_").find("nccl"), std::string::npos);
+  EXPECT_EQ(action("aten::clamp").find("nccl"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -155,6 +155,7 @@ extern constinit const Rule pageable_copy_rule = {
     .run = measure_and_tell<measure_pageable_copy, tell_pageable_copy>,
     .is_regression = true,
     .fix = Fix::kPin,
+    .covered_from = 0.6,
 };
 
 }  // namespace lanescope::explain::rules

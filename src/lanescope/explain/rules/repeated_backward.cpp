@@ -163,6 +163,7 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
        factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated)),
        ns(facts.per_step(found.cost_ns())), ratio(found.cost_ns(), wall_ns)});
   finding.at_stake_ns = facts.per_step(found.cost_ns());
+  finding.waiting_ns = facts.per_step(found.idle_ns);
   finding.at_stake_ratio = share_of(found.cost_ns(), wall_ns);
   if (facts.main_device)
     finding.arithmetic.push_back(say(
@@ -211,7 +212,7 @@ extern constinit const Rule repeated_backward_rule = {
     .order = 445,
     .needs = {need::kAnyWork, kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_repeated_backward, tell_repeated_backward>,
-    .fix = Fix::kGpu,
+    .fix = Fix::kCalls,
 };
 
 }  // namespace lanescope::explain::rules
