@@ -21,7 +21,8 @@ const rules::OperatorAdvice* known_part(const Facts& facts, const Owner& owner) 
   for (const OwnerPart& part : owner.parts) {
     if (part.time_ns * 4 < owner.total_ns) break;
     for (const rules::OperatorAdvice& row : rules::operator_advice())
-      if (row.op == part.name && !row.fits && row.kernel.empty() && row.unless_in.empty() &&
+      if (row.op == part.name && !row.fits && (facts.main_device || !row.is_of_gpu) &&
+          row.kernel.empty() && row.unless_in.empty() &&
           a_step(facts, std::max<std::uint64_t>(1, owner.rounds)) >=
               static_cast<std::uint64_t>(row.least_calls))
         return &row;

@@ -19,7 +19,12 @@ using analysis::Window;
 
 namespace {
 
-constexpr double kLeastCostlyOperatorShare = 0.08;
+// Without a device there are no launches to follow.
+constexpr Need kLaunchCallsOfGpu = {
+    [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
+    need::kLaunchCalls.missing};
+
+constexpr double kLeastCostlyOperatorShare = 0.08, kLeastOfKernelsOnly = 0.03;
 
 struct AdvisedCalls {
   std::vector<SliceId> calls;
@@ -55,7 +60,7 @@ ByRow find_calls(const Facts& facts) {
     const auto [call, row] = advised_around(facts, id);
     if (call == id) found[row].calls.push_back(id);
   }
-  if (found.empty()) return found;
+  if (found.empty() || !facts.main_device) return found;
   for (const DeviceWork* work : steady_work(facts)) {
     const auto [call, row] = advised_around(facts, facts.links.op_of[raw(work->slice)]);
     if (row) found[row].works.push_back(work);
@@ -69,11 +74,31 @@ bool runs_kernel(const Trace& trace, const AdvisedCalls& calls, std::string_view
   });
 }
 
-void measure_cost(const Facts& facts, AdvisedCalls& calls) {
+// Leaves the kernels of the row, and the calls that launched them.
+std::vector<Window> keep_kernels(const Facts& facts, std::string_view part, AdvisedCalls& calls) {
+  const Trace& trace = *facts.trace;
+  std::erase_if(calls.works, [&](const DeviceWork* work) {
+    return trace.name(work->slice).find(part) == std::string_view::npos;
+  });
+  std::vector<Window> windows;
+  for (const DeviceWork* work : calls.works)
+    if (const SliceId call = facts.links.launch_of[raw(work->slice)]; call != kNone<SliceId>)
+      windows.push_back({trace.start_ns(call), trace.end_ns(call)});
+  return windows;
+}
+
+void measure_cost(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
   const Trace& trace = *facts.trace;
   std::vector<Window> windows;
-  for (const SliceId call : calls.calls)
-    windows.push_back({trace.start_ns(call), trace.end_ns(call)});
+  if (row.is_kernel_only)
+    windows = keep_kernels(facts, row.kernel, calls);
+  else
+    for (const SliceId call : calls.calls)
+      windows.push_back({trace.start_ns(call), trace.end_ns(call)});
+  if (!facts.main_device) {
+    calls.busy_ns = total_length(std::move(windows));
+    return;
+  }
   // When the GPU waits while the CPU is in these calls.
   std::vector<Window> waits;
   for (const HostStretch& stretch : host_late_stretches(facts))
@@ -100,8 +125,9 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
   for (auto& [row, calls] : find_calls(facts)) {
     if (calls.calls.size() < static_cast<std::size_t>(row->least_calls) * steps) continue;
     if (!row->kernel.empty() && !runs_kernel(*facts.trace, calls, row->kernel)) continue;
-    measure_cost(facts, calls);
-    if (share_of(calls.cost_ns(), facts.wall.partition.wall_ns) >= kLeastCostlyOperatorShare)
+    measure_cost(facts, *row, calls);
+    if (share_of(calls.cost_ns(), facts.steady_wall_ns()) >=
+        (row->is_kernel_only ? kLeastOfKernelsOnly : kLeastCostlyOperatorShare))
       found.ranked.emplace_back(row, std::move(calls));
   }
   if (found.ranked.empty()) return std::nullopt;
@@ -123,7 +149,7 @@ std::int64_t in_backward_ns(const Facts& facts, const CostlyOperator& found) {
 }
 
 Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const std::int64_t wall_ns = facts.steady_wall_ns();
   const auto& [row, calls] = found.ranked.front();
   const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
   Finding finding;
@@ -132,11 +158,16 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
                          ns(facts.per_step(calls.cost_ns())), ratio(calls.cost_ns(), wall_ns)});
   finding.at_stake_ns = facts.per_step(calls.cost_ns());
   finding.at_stake_ratio = share_of(calls.cost_ns(), wall_ns);
-  finding.arithmetic.push_back(say(
-      facts,
-      "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; what "
-      "does the same with less takes some of this time again",
-      {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
+  finding.waiting_ns = facts.per_step(calls.idle_ns);
+  if (!facts.main_device)
+    finding.arithmetic.push_back(
+        say("the time of these calls; what does the same with less takes some of it again"));
+  else
+    finding.arithmetic.push_back(say(
+        facts,
+        "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; what "
+        "does the same with less takes some of this time again",
+        {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     const auto& [each, own] = found.ranked[i];
     const SliceId longest = *std::max_element(
@@ -169,7 +200,7 @@ extern constinit const Rule costly_operator_rule = {
     .question = "does an operator cost more than another that does the same?",
     .meant_by = "operator sort unique repeat",
     .order = 495,
-    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .needs = {need::kAnyWork, kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_costly_operator, tell_costly_operator>,
 };
 

@@ -185,5 +185,18 @@ TEST(CostlyOperatorTest, IsQuietAboutCellsThatFeedThemselves) {
   EXPECT_FALSE(finding("aten::argmax"));
 }
 
+// On the CPU: 300 of 400 us. How many blocks an operator has is a matter of GPUs.
+TEST(CostlyOperatorTest, CountsTheCallsOfTheCpu) {
+  const auto with = [](const char* op) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) { p.cpu_op(op, 300).cpu_op("aten::mm", 99); });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto finding = with("aten::sort");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(300));
+  EXPECT_FALSE(with("aten::kthvalue"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

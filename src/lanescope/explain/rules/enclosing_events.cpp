@@ -17,6 +17,13 @@ CompiledFacts compiled_facts_of(const Facts& facts) {
   return found;
 }
 
+bool is_in_sparse(const Facts& facts, SliceId op) {
+  return ancestor_where(facts, op, [](std::string_view name) {
+           return name.starts_with("aten::_sparse") || name.starts_with("aten::sparse") ||
+                  name.starts_with("aten::_coalesce") || name.starts_with("aten::coalesce");
+         }) != kNone<SliceId>;
+}
+
 SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix) {
   return ancestor_where(facts, slice,
                         [prefix](std::string_view name) { return name.starts_with(prefix); });

@@ -29,6 +29,9 @@ SliceId ancestor_where(const Facts& facts, SliceId slice, Wanted wanted) {
 // The same: whose name starts with `prefix`.
 SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix);
 
+// Inside of an operator on sparse tensors, or such an operator: what it does there is torch's, not the program's.
+bool is_in_sparse(const Facts& facts, SliceId op);
+
 // The operator that the program called, in which this operator runs, or itself. Marks of steps are none.
 SliceId outermost_around(const Facts& facts, SliceId op);
 

@@ -35,6 +35,9 @@ bool is_own(const Facts& facts, const KernelCall& kernel) {
   return true;
 }
 
+// torch adds up this loss in one block, however large the batch is.
+bool has_fixed_grid(std::string_view name) { return name.find("nll_loss_") != name.npos; }
+
 Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings calls;
@@ -42,7 +45,9 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   bool has_grids = false, has_long = false;
   std::int64_t own_ns = 0, all_ns = 0;
   for (const KernelCall& kernel : kernels.kernels) {
-    if (kernel.dur_ns() < 10'000 || !kernel.is_alone) continue;
+    if (kernel.dur_ns() < 10'000 || !kernel.is_alone ||
+        has_fixed_grid(facts.trace->name(kernel.slice)))
+      continue;
     const auto shape = kernels.shape(*facts.trace, kernel);
     has_long = true;
     has_grids |= shape.has_value();

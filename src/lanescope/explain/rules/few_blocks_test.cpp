@@ -45,6 +45,14 @@ TEST(FewBlocksTest, IsQuietOnNearlyFullGpusAndShortKernels) {
   }));
 }
 
+// torch's own grid for this loss is one block.
+TEST(FewBlocksTest, IsQuietAboutGridsThatNothingChanges) {
+  EXPECT_FALSE(find_in_steps("few-blocks", [](ProgramSketch& p) {
+    p.op("aten::nll_loss_forward", {}, "nll_loss_forward_reduce_cuda_kernel_2d<float>", 100,
+         grid(1));
+  }));
+}
+
 TEST(FewBlocksTest, AsksForGrids) {
   const Fields rocm{.grid = "[33, 1, 1]", .block = "[256, 1, 1]"};
   EXPECT_EQ(state_in_steps("few-blocks",

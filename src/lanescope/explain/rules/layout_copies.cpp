@@ -9,6 +9,7 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -113,7 +114,7 @@ Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
         {id(ArgKey::kInputDims), id(ArgKey::kInputStrides), id(ArgKey::kInputType)});
     if (is_new) at->second = changes_layout(trace, op);
     if (!at->second) unknown_ns += work.end_ns - work.start_ns;
-    if (!at->second.value_or(false)) continue;
+    if (!at->second.value_or(false) || is_in_sparse(facts, op)) continue;
     found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
     AskedCopies& asked = by_asker[trace.name(copying_operator(facts, op))];
     ++asked.copies;

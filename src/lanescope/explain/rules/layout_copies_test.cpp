@@ -30,6 +30,12 @@ TEST(LayoutCopiesTest, NamesWhatAskedForTheCopy) {
 }
 
 TEST(LayoutCopiesTest, IsQuietAboutOtherCopies) {
+  // Inside of an operator on sparse tensors.
+  EXPECT_FALSE(find_in_steps("layout-copies", [](ProgramSketch& p) {
+    p.begin_op("aten::_sparse_mm");
+    draw_contiguous(p, kSameTypes, kTransposed);
+    p.end();
+  }));
   // A copy of the same layout, a conversion, an expansion.
   EXPECT_FALSE(find_in_steps("layout-copies", [](ProgramSketch& p) {
     draw_contiguous(p, kSameTypes, "[[512, 1], [512, 1], []]");

@@ -49,7 +49,7 @@ const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
     return nullptr;
   std::optional<TensorArguments> inputs;
   for (; row != rows.end() && row->op == name; ++row) {
-    if (row->unless && row->unless(facts, op)) continue;
+    if ((row->is_of_gpu && !facts.main_device) || (row->unless && row->unless(facts, op))) continue;
     if (!row->fits) return &*row;
     if (!inputs) inputs.emplace(operator_inputs(trace, op));
     if (row->fits(*inputs)) return &*row;

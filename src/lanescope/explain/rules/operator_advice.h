@@ -22,6 +22,9 @@ struct OperatorAdvice {
   bool (*fits)(const analysis::TensorArguments& inputs) = nullptr;
   // The row is not for calls for which this is true; null: for any call.
   bool (*unless)(const Facts& facts, SliceId op) = nullptr;
+  // Only that kernel's work is the cost, and the calls that launch it; false: all of the operator.
+  bool is_kernel_only = false;
+  bool is_of_gpu = false;  // not where the operator runs on the CPU
 };
 
 // Sorted by operator. Rows for certain inputs come before the operator's row for all inputs.

@@ -37,8 +37,25 @@ constexpr char kCosine[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cosine_similarity.html";
 constexpr char kBackends[] = "https://docs.pytorch.org/docs/stable/backends.html";
 constexpr char kOptimizers[] = "https://docs.pytorch.org/docs/stable/optim.html";
+constexpr char kFlatten[] = "https://docs.pytorch.org/docs/stable/generated/torch.nn.RNNBase.html";
+constexpr char kLinear[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.linear.html";
+constexpr char kConv1d[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv1d.html";
+constexpr char kBilinearPage[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.Bilinear.html";
+constexpr char kCrossEntropy[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html";
+constexpr char kMatmul[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.linalg.multi_dot.html";
 constexpr char kRepeats[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html";
+
+constexpr char kBilinear[] = "multiplies for one output feature after the other";
+constexpr char kEinsum[] = "Use one product: torch.einsum(\"bi,oij,bj->bo\", x1, weight, x2)";
+constexpr char kEinsumMore[] =
+    "nn.Bilinear loops over its output features, forward and backward; einsum makes a product of "
+    "all of them, and a batched one with the second input";
 
 constexpr char kCells[] = "does one time step; a Python loop calls it for each";
 constexpr char kWholeLstm[] =
@@ -98,6 +115,12 @@ constexpr char kThatDimensionLastMore[] =
     "the operator goes along, or choose the other dimension where the model allows it";
 
 constexpr std::array kAdvice = {
+    OperatorAdvice{
+        "aten::_cudnn_rnn", "Memcpy DtoD", "", 1, "copies its weights into one buffer at each call",
+        "Call the RNN's flatten_parameters() after its weights are moved or changed",
+        "cuDNN wants all weights of an RNN in one piece of memory; flatten_parameters() puts them "
+        "there, and weights that are replaced, copied or made by a function lie elsewhere again",
+        kFlatten, nullptr, nullptr, true},
     OperatorAdvice{"aten::_fft_c2c", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
                    kCufft, transforms_large_prime},
     OperatorAdvice{"aten::_fft_c2r", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
@@ -115,7 +138,8 @@ constexpr std::array kAdvice = {
                    "batch matrices of one size; choose driver=\"gesvdj\" or \"gesvda\"; for a few "
                    "components torch.svd_lowrank",
                    kLinalg},
-    OperatorAdvice{"aten::_pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned},
+    OperatorAdvice{"aten::_pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned, nullptr,
+                   nullptr, false, true},
     OperatorAdvice{
         "aten::_slow_conv2d_forward", "", "", 1,
         "writes columns and multiplies them image by image, without cuDNN or oneDNN",
@@ -134,6 +158,7 @@ constexpr std::array kAdvice = {
                    kParametrize},
     OperatorAdvice{"aten::_weight_norm_interface", "", "", 2, kWeightNorm, kCached, kCachedMore,
                    kParametrize},
+    OperatorAdvice{"aten::bilinear", "", "", 1, kBilinear, kEinsum, kEinsumMore, kBilinearPage},
     OperatorAdvice{"aten::cdist", "", "", 1, "computes the distance of every pair of rows",
                    "Compute only the pairs that are used: fewer rows on one side",
                    "its time and its result grow with the product of both numbers of rows: take "
@@ -151,6 +176,18 @@ constexpr std::array kAdvice = {
                    "a dense gradient needs no sort and no wait for the number of rows; sparse ones "
                    "pay where a batch meets a small part of a large table",
                    kEmbedding, nullptr, is_outside_optimizer},
+    OperatorAdvice{
+        "aten::conv1d", "", "", 1, "slides a filter of hundreds of taps along its input",
+        "Convolve by FFT: torch.fft.rfft of both, a product, irfft",
+        "an FFT takes n log n instead of n times the taps; torchaudio's fftconvolve does "
+        "it. Filters that the model learns may stay if they can be shorter",
+        kConv1d, has_long_filter},
+    OperatorAdvice{
+        "aten::conv2d", "", "", 1, "slides one large filter over each channel",
+        "If the filter is separable (a blur): two convolutions, k x 1 and 1 x k",
+        "a Gaussian or box filter of k x k is a column times a row: two filters of k elements "
+        "instead of k * k; for large filters that are not, torch.fft multiplies spectra",
+        kConv2d, has_large_filter_per_channel},
     OperatorAdvice{"aten::cosine_similarity", "", "", 1,
                    "writes out the products of every pair of rows",
                    "Normalize both, then one product: F.normalize(a) @ F.normalize(b).T",
@@ -195,7 +232,7 @@ constexpr std::array kAdvice = {
         "For few classes use a product: F.one_hot(index, n).to(x.dtype).T @ x",
         "additions into one row are atomic and run one after another; a product with the one-hot "
         "matrix (few classes), or a sort and torch.segment_reduce, adds them in parallel",
-        kIndexAdd, adds_into_few_rows},
+        kIndexAdd, adds_into_few_rows, nullptr, false, true},
     OperatorAdvice{
         "aten::index_put_", "indexing_backward_kernel", "aten::index_add", 1,
         "with accumulate sorts all indices and adds equal ones one after another",
@@ -204,7 +241,14 @@ constexpr std::array kAdvice = {
         "with a one-hot matrix is faster still. In a backward pass: look rows up with "
         "F.embedding or index_select instead of x[indices]",
         kIndexAdd},
-    OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
+    OperatorAdvice{"aten::kl_div", "", "", 1,
+                   "compares with a distribution that was filled in around one class",
+                   "Use F.cross_entropy(logits, classes, label_smoothing=...)",
+                   "cross_entropy smooths the labels itself: it needs neither the tensor of all "
+                   "classes nor log_softmax and kl_div over it",
+                   kCrossEntropy, has_any_inputs, has_other_target},
+    OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr,
+                   nullptr, false, true},
     OperatorAdvice{"aten::linalg_cholesky_ex", "", "", 8, kSmallMatrix, kStackMatrices,
                    kStackMatricesMore, kLinalg, is_small_matrix},
     OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 8, kSmallMatrix, kStackMatrices,
@@ -220,10 +264,28 @@ constexpr std::array kAdvice = {
                    "To multiply by the pseudoinverse use torch.linalg.lstsq(A, B)",
                    "torch.linalg.lstsq(A, B).solution is faster and more accurate than pinv(A) @ B",
                    kPseudoinverse},
+    OperatorAdvice{"aten::linear", "", "", 1, "multiplies rows that a lookup has repeated",
+                   "Multiply the table first, then look rows up: fewer rows for the same result",
+                   "x[index] @ w is (x @ w)[index]: the product of the table has as many rows as "
+                   "the table, not as many as the lookups; its backward pass too",
+                   kLinear, has_any_inputs, follows_no_repeating_lookup},
     OperatorAdvice{"aten::lstm_cell", "", "aten::lstm", 8, kCells, kWholeLstm, kWholeLstmMore,
                    kLstm},
-    OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
-    OperatorAdvice{"aten::mode", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
+    OperatorAdvice{"aten::matmul", "", "", 1, "multiplies by a diagonal matrix",
+                   "Scale rows or columns instead: d[:, None] * W, or W * d",
+                   "a product with diag(d) reads and multiplies n times as many elements, nearly "
+                   "all of them zero",
+                   kMatmul, has_any_inputs, follows_no_diagonal},
+    OperatorAdvice{"aten::matmul", "", "", 1,
+                   "makes a large matrix that is only multiplied by few columns",
+                   "Multiply by the few columns first: A @ (B @ x) instead of (A @ B) @ x",
+                   "the result is the same, up to rounding, and the product of both large matrices "
+                   "is never made; torch.linalg.multi_dot chooses the order itself",
+                   kMatmul, has_any_inputs, is_no_detour},
+    OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
+                   false, true},
+    OperatorAdvice{"aten::mode", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
+                   false, true},
     OperatorAdvice{
         "aten::one_hot", "", "", 1, "makes a matrix with a column for each class",
         "For a lookup use F.embedding(index, table), to add up rows index_add_",
@@ -231,7 +293,8 @@ constexpr std::array kAdvice = {
         "with the matrix transposed it is a sum by class, index_add_; losses take class "
         "indices",
         kEmbedding, has_many_classes},
-    OperatorAdvice{"aten::pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned},
+    OperatorAdvice{"aten::pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned, nullptr,
+                   nullptr, false, true},
     OperatorAdvice{"aten::randperm", "", "", 1, "makes a random key for each element and sorts all",
                    "Use torch.randint for a few indices, or one permutation an epoch",
                    "to draw some indices use torch.randint; a permutation of everything is needed "

@@ -105,5 +105,119 @@ TEST(OperatorAdviceRowsTest, KnowsColumnsOfWindows) {
   EXPECT_EQ(action_of(step_with("aten::unfold", 300)), "");  // a view
 }
 
+// cuDNN copies scattered weights first. Only these copies are the cost, not the cells: 60 of 360 us.
+TEST(OperatorRowsTest, CountsOnlyTheCopiesOfScatteredWeights) {
+  const auto with = [](const char* first) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::_cudnn_rnn").kernel(first, 60).kernel("cells", 300).end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto finding = with("Memcpy DtoD (Device -> Device)");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(60));
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("flatten_parameters()"));
+  EXPECT_FALSE(with("gemm"));
+}
+
+// A blur of 31 x 31 for each of three channels; a usual depthwise filter is 3 x 3.
+TEST(OperatorRowsTest, SeesLargeFiltersOfOneChannel) {
+  const auto with = [](const char* dims, const char* groups) {
+    return action_of(step_with_inputs(
+        "aten::conv2d",
+        inputs(dims,
+               R"(["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"])", "",
+               std::string(R"(["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", ")") + groups + R"("])")));
+  };
+  EXPECT_THAT(with("[[8, 3, 64, 64], [3, 1, 31, 31], [], [], [], [], []]", "3"),
+              ::testing::HasSubstr("separable"));
+  EXPECT_EQ(with("[[8, 3, 64, 64], [3, 1, 3, 3], [], [], [], [], []]", "3"), "");
+  EXPECT_EQ(with("[[8, 3, 64, 64], [64, 3, 31, 31], [], [], [], [], []]", "1"), "");
+}
+
+// 4,000 lookups in a table of 1,000 rows, and their product. The same product of 3,000 or of other rows.
+TEST(OperatorRowsTest, SeesProductsOfRepeatedRows) {
+  const auto with = [](const char* lookup, const char* rows) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(lookup, inputs("[[1000, 64], []]", R"(["float", ""])", "", R"(["", ""])"));
+      p.kernel("index", 20).end();
+      p.begin_op("aten::linear", inputs(rows, R"(["float", "float"])", "", R"(["", ""])"));
+      p.kernel("gemm", 300).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(with("aten::index", "[[4000, 64], [64, 64]]"), ::testing::HasSubstr("table first"));
+  EXPECT_EQ(with("aten::index", "[[3000, 64], [64, 64]]"), "");
+  EXPECT_EQ(with("aten::relu", "[[4000, 64], [64, 64]]"), "");
+}
+
+std::string after(const char* before, const testing::Fields& its, const char* op,
+                  const testing::Fields& inputs_of_op) {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op(before, its).kernel("k", 20).end();
+    p.begin_op(op, inputs_of_op).kernel("gemm", 300).end();
+  });
+  return action_of(program.trace());
+}
+
+TEST(OperatorRowsTest, SeesProductsWithDiagonalMatrices) {
+  const auto product = inputs("[[64, 64], [64, 32]]", R"(["float", "float"])", "", R"(["", ""])");
+  const auto vector = inputs("[[64], []]", R"(["float", "Scalar"])", "", R"(["", "0"])");
+  EXPECT_THAT(after("aten::diag", vector, "aten::matmul", product),
+              ::testing::HasSubstr("d[:, None]"));
+  EXPECT_EQ(after("aten::relu", vector, "aten::matmul", product), "");
+  const auto other = inputs("[[32], []]", R"(["float", "Scalar"])", "", R"(["", "0"])");
+  EXPECT_EQ(after("aten::diag", other, "aten::matmul",
+                  inputs("[[64, 64], [64, 64]]", R"(["float", "float"])", "", R"(["", ""])")),
+            "");
+}
+
+// (A B) x with 64 x 64 matrices and one column: 64^3 + 64^2 multiplications, and 2 x 64^2 the other way.
+TEST(OperatorRowsTest, SeesProductsInTheLongOrder) {
+  const auto both = [](const char* second) {
+    ProgramSketch drawn;
+    drawn.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::matmul",
+                 inputs("[[64, 64], [64, 64]]", R"(["float", "float"])", "", R"(["", ""])"));
+      p.kernel("gemm", 300).end();
+      p.begin_op("aten::matmul", inputs(second, R"(["float", "float"])", "", R"(["", ""])"));
+      p.kernel("gemm", 20).end();
+    });
+    return action_of(drawn.trace());
+  };
+  EXPECT_THAT(both("[[64, 64], [64, 1]]"), ::testing::HasSubstr("A @ (B @ x)"));
+  EXPECT_EQ(both("[[64, 64], [64, 64]]"), "");
+}
+
+// Taps of a filter, and a stride: a patch embedding takes long steps.
+TEST(OperatorRowsTest, SeesLongFilters) {
+  const auto with = [](const char* taps, const char* stride) {
+    return action_of(step_with_inputs(
+        "aten::conv1d",
+        inputs(std::string("[[8, 1, 9000], [1, 1, ") + taps + "], [], [], [], [], []]",
+               R"(["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"])", "",
+               std::string(R"(["", "", "", "[)") + stride + R"(]", "[0]", "[1]", "1"])")));
+  };
+  EXPECT_THAT(with("256", "1"), ::testing::HasSubstr("rfft"));
+  EXPECT_EQ(with("255", "1"), "");
+  EXPECT_EQ(with("256", "256"), "");
+}
+
+TEST(OperatorRowsTest, SeesSmoothedLabelsThatAreFilledIn) {
+  const auto target =
+      inputs("[[512, 1000], [], [512, 1], []]", R"(["float", "Scalar", "long int", "Scalar"])", "",
+             R"(["", "1", "", "0.9"])");
+  const auto loss =
+      inputs("[[512, 1000], [512, 1000], [], []]", R"(["float", "float", "Scalar", "Scalar"])", "",
+             R"(["", "", "2", "False"])");
+  EXPECT_THAT(after("aten::scatter_", target, "aten::kl_div", loss),
+              ::testing::HasSubstr("label_smoothing"));
+  EXPECT_EQ(after("aten::softmax", target, "aten::kl_div", loss), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -22,6 +22,32 @@ bool has_large_prime_factor(std::int64_t length) {
   return length > 1;
 }
 
+constexpr std::uint32_t kFurthestCall = 64;  // slices
+
+// Calls the operators before this one that lie in the same event, the nearest first, until `look` returns false.
+template <typename Look>
+void each_before(const Facts& facts, SliceId op, Look look) {
+  const Trace& trace = *facts.trace;
+  const std::uint32_t first = trace.track(op).first_slice;
+  for (std::uint32_t i = raw(op); i > first && raw(op) - i < kFurthestCall; --i)
+    if (trace.kind(SliceId{i - 1}) == CategoryKind::kCpuOp &&
+        facts.nesting.parent[i - 1] == facts.nesting.parent[raw(op)] && !look(SliceId{i - 1}))
+      return;
+}
+
+// The next operator that lies in the same event; kNone: none is near.
+SliceId next_call(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(op);
+  const std::uint32_t last =
+      std::min(track.first_slice + track.slice_count, raw(op) + kFurthestCall);
+  for (std::uint32_t i = raw(op) + 1; i < last; ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
+        facts.nesting.parent[i] == facts.nesting.parent[raw(op)])
+      return SliceId{i};
+  return kNone<SliceId>;
+}
+
 // Around the operator, which does not count itself.
 bool is_inside(const Facts& facts, SliceId op, std::string_view begins) {
   return ancestor_named(facts, facts.nesting.parent[raw(op)], begins) != kNone<SliceId>;
@@ -103,6 +129,20 @@ bool lacks_output_size(const TensorArguments& inputs) {
   return inputs.tensor(1) && (!length || !length->integer);
 }
 
+bool has_large_filter_per_channel(const TensorArguments& inputs) {
+  const auto weight = inputs.tensor(1);
+  const auto groups = inputs.value(6);
+  if (!weight || weight->rank() != 4 || !groups || !groups->integer) return false;
+  return weight->dims[1] == 1 && *groups->integer == weight->dims[0] && weight->dim(0) >= 9 &&
+         weight->dim(1) >= 9;
+}
+
+bool has_long_filter(const TensorArguments& inputs) {
+  const auto weight = inputs.tensor(1);
+  const auto stride = inputs.list(3, 1);
+  return weight && weight->rank() == 3 && weight->dim(0) >= 256 && stride && stride->front() == 1;
+}
+
 bool is_not_double(const TensorArguments& inputs) {
   const auto tensor = inputs.tensor(0);
   return !tensor || tensor->type->torch != "double";
@@ -131,6 +171,74 @@ bool repeats_by_counts(const Facts& facts, SliceId op) {
        ++i)
     if (trace.name(SliceId{i}) == "aten::index_select") return true;
   return false;
+}
+
+bool follows_no_repeating_lookup(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto rows = operator_inputs(trace, op).tensor(0);
+  bool repeats = false;
+  if (!rows || rows->rank() < 2) return true;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    const auto table = operator_inputs(trace, before).tensor(0);
+    repeats =
+        (name == "aten::index" || name == "aten::index_select" || name == "aten::embedding") &&
+        table && table->rank() == 2 && table->dim(0) == rows->dim(0) &&
+        4 * table->elements() <= rows->elements();
+    return false;
+  });
+  return !repeats;
+}
+
+bool follows_no_diagonal(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  bool has_diagonal = false;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    const auto diagonal = operator_inputs(trace, before).tensor(0);
+    if ((name != "aten::diag" && name != "aten::diag_embed") || !diagonal || diagonal->rank() != 1)
+      return false;
+    const analysis::Sizes matrix{diagonal->dims[0], diagonal->dims[0]};
+    const TensorArguments inputs = operator_inputs(trace, op);
+    for (const std::size_t side : {0, 1})
+      if (const auto input = inputs.tensor(side); input && input->dims == matrix)
+        has_diagonal = true;
+    return false;
+  });
+  return !has_diagonal;
+}
+
+bool is_no_detour(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const SliceId next = next_call(facts, op);
+  if (next == kNone<SliceId> || trace.name(next) != trace.name(op)) return true;
+  const TensorArguments first = operator_inputs(trace, op), second = operator_inputs(trace, next);
+  const auto a = first.tensor(0), b = first.tensor(1), made = second.tensor(0),
+             x = second.tensor(1);
+  if (!a || !b || !made || !x || a->rank() != 2 || b->rank() != 2 || x->rank() != 2) return true;
+  const analysis::Sizes result{a->dims[0], b->dims[1]};
+  if (made->dims != result || x->dims[0] != result[1]) return true;
+  const auto size = [](std::int64_t value) { return static_cast<double>(value); };
+  const double m = size(a->dims[0]), j = size(a->dims[1]), k = size(b->dims[1]),
+               n = size(x->dims[1]);
+  return m * j * k + m * k * n < 2 * (j * k * n + m * j * n);
+}
+
+bool has_other_target(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto target = operator_inputs(trace, op).tensor(1);
+  bool is_scattered = false;
+  if (!target || target->rank() != 2) return true;
+  each_before(facts, op, [&](SliceId before) {
+    if (trace.name(before) != "aten::scatter_" && trace.name(before) != "aten::scatter")
+      return true;
+    const TensorArguments inputs = operator_inputs(trace, before);
+    const auto into = inputs.tensor(0), index = inputs.tensor(2);
+    is_scattered = into && index && into->dims == target->dims && index->rank() == 2 &&
+                   index->dims[0] == target->dims[0] && index->dims[1] == 1;
+    return !is_scattered;
+  });
+  return !is_scattered;
 }
 
 bool is_used_whole(const Facts& facts, SliceId op) {

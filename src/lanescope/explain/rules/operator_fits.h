@@ -26,6 +26,10 @@ bool compares_all_pairs(const analysis::TensorArguments& inputs);
 bool fills_more_rows_than_are_met(const analysis::TensorArguments& inputs);
 // [input, counts, dim, length of the result]: the length is not given.
 bool lacks_output_size(const analysis::TensorArguments& inputs);
+// [input, weight, bias, stride, padding, dilation, groups]: a filter of 9 x 9 or more for each channel alone.
+bool has_large_filter_per_channel(const analysis::TensorArguments& inputs);
+// [input, weight, bias, stride, ...]: 256 taps or more, step by step.
+bool has_long_filter(const analysis::TensorArguments& inputs);
 bool is_not_double(const analysis::TensorArguments& inputs);
 // For a row that its operator's name alone does not prove: advice_for_call() looks at each call.
 bool has_any_inputs(const analysis::TensorArguments& inputs);
@@ -37,6 +41,18 @@ bool is_outside_optimizer(const Facts& facts, SliceId op);
 bool is_no_later_state(const Facts& facts, SliceId op);
 // Repeats by a tensor of counts, which picks rows by index; or is a part of such a call.
 bool repeats_by_counts(const Facts& facts, SliceId op);
+
+// The call before it on the thread is no lookup, or its table has more than a quarter of the rows that are
+// multiplied; or sizes are not recorded.
+bool follows_no_repeating_lookup(const Facts& facts, SliceId op);
+
+// The call before it on the thread did not make a diagonal matrix that is one of its inputs.
+bool follows_no_diagonal(const Facts& facts, SliceId op);
+// The next product on the thread does not multiply its result by so few columns that the other order would need less
+// than half of the multiplications.
+bool is_no_detour(const Facts& facts, SliceId op);
+// Its target was not filled and scattered by one index a row just before.
+bool has_other_target(const Facts& facts, SliceId op);
 
 // The next operator on the thread that takes a tensor of the sorted shape is no cut: all of the order is used.
 bool is_used_whole(const Facts& facts, SliceId op);

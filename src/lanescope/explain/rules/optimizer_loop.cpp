@@ -33,6 +33,8 @@ Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
   std::uint64_t kernels = 0, elementwise = 0, most = 0;
   KernelNames names(*facts.trace);
   for (const auto& [label, op] : work.ops) {
+    // State that is filled with zeros: an optimizer does that once.
+    if (label == "aten::fill_" || label == "aten::zero_") continue;
     kernels += op.kernels;
     // Optimizers with matmuls or other special work (Shampoo, Muon, EMA) are no loop to fuse.
     if (names.of(op.longest).variant != "elementwise") continue;

@@ -269,7 +269,8 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
         names.of(work->slice).library == "ATen" && names.of(work->slice).variant == "elementwise" &&
         (phases[raw(work->slice)] == Phase::kOther ||
          phases[raw(work->slice)] == Phase::kBackward) &&
-        ancestor_named(facts, op, "torch::autograd::AccumulateGrad") == kNone<SliceId>;
+        ancestor_named(facts, op, "torch::autograd::AccumulateGrad") == kNone<SliceId> &&
+        !is_in_sparse(facts, op);
     if (!is_link) {
       stream->second.close();
       continue;
