@@ -154,6 +154,7 @@ Finding tell_looped_calls(const Facts& facts, const LoopedCalls& found) {
                                                          : ", and others like it"));
   finding.action = found.remedy;
   finding.explains.push_back({"python-indexing", finding.at_stake_ns});
+  if (loop.repeats_graph) finding.explains.push_back({"repeated-backward", finding.at_stake_ns});
   return finding;
 }
 

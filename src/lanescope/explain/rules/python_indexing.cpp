@@ -44,6 +44,7 @@ struct IndexChain {
 
 struct Loops {
   std::uint64_t calls = 0, loops = 0;
+  bool are_joined = false;  // nothing between the calls, and a stack or cat after the last
   SliceId first = kNone<SliceId>;
 };
 
@@ -66,6 +67,8 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops, FoundIndexi
         {trace.start_ns(first), trace.end_ns(ops[end])});
     Loops& loops = found.by_key[key];
     loops.calls += chain.calls;
+    const std::string_view next = end + 1 < ops.size() ? trace.name(ops[end + 1]) : "";
+    loops.are_joined = body == 1 && (next == "aten::stack" || next == "aten::cat");
     if (loops.loops++ == 0) loops.first = first;
   };
   for (std::size_t at = 0; at < ops.size(); ++at) {
@@ -136,6 +139,7 @@ struct PythonIndexing {
   std::uint64_t pieces = 0;
   std::int64_t waiting_ns = 0;
   std::int64_t small_ns = 0;
+  bool joins_slices() const { return ranked.front().second.are_joined; }
 };
 
 std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
@@ -225,7 +229,10 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
       say(facts, "A Python loop calls {} {} times [per step]",
           {name(trace.text(StringId{ranked.front().first.first})), count(calls / steps)});
   finding.action =
-      say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched operator");
+      measured.joins_slices() && trace.name(ranked.front().second.first) == "aten::slice"
+          ? say("If they are windows at equal steps: x.unfold(dim, size, step) is one view of all")
+          : say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched "
+                "operator");
   return finding;
 }
 

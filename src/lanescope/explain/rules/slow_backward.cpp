@@ -51,6 +51,8 @@ constexpr std::array kNodes = {
                "up without a sort"},
     NodeAdvice{"SelectBackward0", 4, kWholeGradient, kTakeAllAtOnce},
     NodeAdvice{"SliceBackward0", 4, kWholeGradient, kTakeAllAtOnce},
+    NodeAdvice{"TrilinearBackward0", 1, "multiplies for one output feature after the other",
+               "Use one product: torch.einsum(\"bi,oij,bj->bo\", x1, weight, x2)"},
 };
 
 // Views whose backward part copies each gradient once, which is normal.
@@ -207,6 +209,8 @@ void add_advice(const Facts& facts, const SlowPart& part, Finding& finding) {
         "it is the backward() of an autograd.Function that the program or a library defines");
     return;
   }
+  // On a CPU, times of single calls differ by so much that a ratio alone is nothing to act on.
+  if (!facts.main_device) finding.kind = FindingKind::kWhere;
   finding.action = say("To learn more: lanescope tree TRACE --op \"{}\"", {name(label)});
   finding.try_next.emplace_back(
       "look at what this node runs (lanescope tree --op), and whether another operator gives the "
