@@ -141,7 +141,7 @@ Sentence remedy_of_loop(const Facts& facts, const Owner& owner) {
                      "them");
   }
   if (mechanism_of(owner) == Mechanism::kCode)
-    if (Sentence remedy = remedy_of_frame(owner); !remedy.pattern.empty()) return remedy;
+    if (Sentence remedy = remedy_of_frame(facts, owner); !remedy.pattern.empty()) return remedy;
   return could_be_batched(facts, owner) ? batch_text(facts, owner) : Sentence{};
 }
 

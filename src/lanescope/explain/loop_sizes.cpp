@@ -45,6 +45,10 @@ bool is_even_growth(const std::vector<std::int64_t>& sizes) {
   return by > 0;
 }
 
+bool is_falling(const std::vector<std::int64_t>& sizes) {
+  return std::is_sorted(sizes.rbegin(), sizes.rend()) && sizes.back() * 2 <= sizes.front();
+}
+
 }  // namespace
 
 bool is_product(std::string_view op) {
@@ -94,7 +98,7 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
   const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
   const bool grows = is_even_growth(sizes);
   if (!grows && *most * 5 < *least * 6) return {};  // parts of one tensor
-  return {std::string(trace.name(call(0, *longest))), *least, *most, grows};
+  return {std::string(trace.name(call(0, *longest))), *least, *most, grows, is_falling(sizes)};
 }
 
 bool is_large_product(const Trace& trace, SliceId call) {

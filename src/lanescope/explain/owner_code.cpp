@@ -1,6 +1,8 @@
 #include "lanescope/explain/owner_code.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace lanescope::explain {
 
@@ -55,6 +57,21 @@ void OwnerCode::add_frames(std::uint32_t owner, const PathPiece& piece) {
   }
 }
 
+namespace {
+
+// "<built-in function linear>" is torch's, where aten::linear was recorded: not code of the program.
+bool is_operator_of_torch(const Trace& trace, std::string_view frame) {
+  constexpr std::string_view kFunction = "<built-in function ";
+  if (!frame.starts_with(kFunction) || !frame.ends_with('>')) return false;
+  frame.remove_prefix(kFunction.size());
+  const std::string op = "aten::" + std::string(frame.substr(0, frame.size() - 1));
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && trace.name(SliceId{i}) == op) return true;
+  return false;
+}
+
+}  // namespace
+
 void OwnerCode::finish(std::vector<Owner>& owners) const {
   for (const auto& [key, time] : elsewhere_) {
     Owner& owner = owners[std::get<0>(key)];
@@ -68,8 +85,10 @@ void OwnerCode::finish(std::vector<Owner>& owners) const {
   for (const auto& [key, time] : frames_) {
     Owner& owner = owners[key.first];
     if (time <= owner.frame_ns || time * 2 < owner.total_ns) continue;
+    const std::string_view frame = facts_.trace->text(StringId{key.second});
+    if (is_operator_of_torch(*facts_.trace, frame)) continue;
     owner.frame_ns = time;
-    owner.frame = facts_.trace->text(StringId{key.second});
+    owner.frame = frame;
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lanescope/explain/library_frames.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 
@@ -36,8 +38,12 @@ std::string short_frame(std::string_view frame) {
   return built_in.empty() ? short_line(frame) : "built-in " + std::string(built_in);
 }
 
-Sentence remedy_of_frame(const Owner& owner) {
-  if (owner.frame.empty() || is_of_torch(owner.frame)) return {};
+Sentence remedy_of_frame(const Facts& facts, const Owner& owner) {
+  if (owner.frame.empty() || is_of_torch(owner.frame) ||
+      (built_in_name(owner.frame).empty() && is_of_library(owner.frame)))
+    return {};
+  // Mostly in one of several steps: another process may have had the core.
+  if (step_count(facts) >= 3 && owner.most_in_a_step_ns * 5 > owner.total_ns * 3) return {};
   const std::string_view built_in = built_in_name(owner.frame);
   if (std::find(kWaiting.begin(), kWaiting.end(), built_in) != kWaiting.end()) return {};
   return say("Take {} out of the step: a worker process, or only every few steps",

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
 #include "lanescope/explain/owners.h"
 
@@ -11,7 +12,8 @@ namespace lanescope::explain {
 // "<built-in method save of X object at 0x7f>" as "built-in save", "a/b.py(3): f" as "a/b.py:3 f".
 std::string short_frame(std::string_view frame);
 
-// For an owner whose frame is work of the program itself, not of torch and not waiting; else empty.
-Sentence remedy_of_frame(const Owner& owner);
+// For an owner whose frame is work of the program itself, in more than one step; else empty. Not of torch or another
+// library, and not waiting.
+Sentence remedy_of_frame(const Facts& facts, const Owner& owner);
 
 }  // namespace lanescope::explain

@@ -10,6 +10,7 @@
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 
@@ -97,12 +98,30 @@ Sentence launch_text(const Facts& facts, const Owner& owner) {
               ns(mean(owner.cpu_ns(), work.launches))});
 }
 
+// The call of the operator that the owner's longest event lies in; kNone: the owner is not one operator.
+SliceId longest_call(const Facts& facts, const Owner& owner) {
+  if (!is_one_operator(owner)) return kNone<SliceId>;
+  const std::string& op = owner.cell.size() == 1 ? owner.cell.front() : owner.name;
+  return rules::ancestor_where(facts, owner.example,
+                               [&](std::string_view name) { return name == op; });
+}
+
+// One operator whose calls are so unequal that their mean says little.
+bool has_longer_call(const Facts& facts, const Owner& owner, std::int64_t each_ns) {
+  const SliceId longest = longest_call(facts, owner);
+  return longest != kNone<SliceId> && facts.trace->dur_ns(longest) * 5 > each_ns * 8;
+}
+
 Sentence cpu_text(const Facts& facts, const Owner& owner) {
   const OwnerWork& work = owner.work;
   const std::int64_t each = mean(owner.total_ns, work.calls);
   if (!facts.main_device)
     return owner.kind == OwnerKind::kOperator && work.calls == step_count(facts)
                ? say("CPU time of one call")
+           : has_longer_call(facts, owner, each)
+               ? say(facts, "CPU time of {} [call|calls], the longest {}",
+                     {count(a_step(facts, work.calls)),
+                      ns(facts.trace->dur_ns(longest_call(facts, owner)))})
                : say(facts, "CPU time of {} [call|calls], {} each",
                      {count(a_step(facts, work.calls)), ns(each)});
   if (work.launches == 0)
@@ -157,7 +176,8 @@ Sentence other_kind_text(const Owner& owner, Mechanism first) {
 }
 
 Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
-  if (owner.kind != OwnerKind::kCode && owner.kind != OwnerKind::kLine) {
+  if (owner.kind != OwnerKind::kCode &&
+      (owner.kind != OwnerKind::kLine || owner.work.calls > step_count(facts))) {
     Sentence text = say(facts, "Python or other code around its {} [call|calls]",
                         {count(a_step(facts, owner.work.calls))});
     if (!owner.frame.empty())

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
@@ -19,11 +20,37 @@ bool has_in_round(const Owner& owner, std::string_view part) {
 // Nodes of autograd such as ThresholdBackwardBackward0.
 bool differentiates_twice(const Owner& owner) { return has_in_round(owner, "BackwardBackward"); }
 
+// A layer, or compiled code: rounds of losses of one batch have none.
+bool has_forward_product(const Owner& owner) {
+  const auto holds = [](const std::string& label) {
+    return is_product(label) || label.starts_with("CompiledFunction") ||
+           label.starts_with("Torch-Compiled Region");
+  };
+  return std::any_of(owner.cell.begin(), owner.cell.end(), holds) ||
+         std::any_of(owner.parts.begin(), owner.parts.end(),
+                     [&](const OwnerPart& each) { return holds(each.name); });
+}
+
 // Rounds with a forward and a backward pass each.
 bool is_micro_batches(const Owner& owner) {
   return owner.kind == OwnerKind::kLoop &&
-         (owner.has_backward ||
-          (has_in_round(owner, "AccumulateGrad") && has_in_round(owner, "aten::")));
+         (owner.has_backward || has_in_round(owner, "AccumulateGrad")) &&
+         has_forward_product(owner);
+}
+
+// clip_grad_norm_ in each round: norms of gradients, and factors for them.
+bool clips_gradients(const Owner& owner) {
+  return (has_in_round(owner, "aten::linalg_vector_norm") ||
+          has_in_round(owner, "aten::_foreach_norm")) &&
+         (has_in_round(owner, "aten::mul_") || has_in_round(owner, "aten::_foreach_mul_"));
+}
+
+// The same convolution again and again, with nothing between.
+bool is_equal_convolutions(const Owner& owner) {
+  constexpr std::uint64_t kFewestRounds = 8;
+  return owner.kind == OwnerKind::kLoop && owner.cell_size == 1 && owner.loops > 0 &&
+         owner.cell.size() == 1 && owner.cell.front().starts_with("aten::conv") &&
+         owner.rounds >= kFewestRounds * owner.loops && owner.sizes.op.empty();
 }
 
 // Of the loop, or of an operator that is reported apart from the loop around it.
@@ -61,11 +88,12 @@ Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
                "core",
                {ratio(std::min(owner.work.uneven_ns, owner.total_ns), owner.total_ns)}));
   if (changes_size(owner))
-    append(text,
-           say(owner.sizes.grows ? "; a size of {} grows round by round, from {} to {}"
-                                 : "; a size of {} changes from round to round, between {} and {}",
-               {name(owner.sizes.op), count(static_cast<std::uint64_t>(owner.sizes.least)),
-                count(static_cast<std::uint64_t>(owner.sizes.most))}));
+    append(text, say(owner.sizes.grows ? "; a size of {} grows round by round, from {} to {}"
+                     : owner.sizes.falls
+                         ? "; a size of {} falls round by round, between {} and {}"
+                         : "; a size of {} changes from round to round, between {} and {}",
+                     {name(owner.sizes.op), count(static_cast<std::uint64_t>(owner.sizes.least)),
+                      count(static_cast<std::uint64_t>(owner.sizes.most))}));
   if (!facts.main_device && copies_layouts(owner))
     append(text, say("; {} copies tensors into another layout", {name("aten::contiguous")}));
   if (differentiates_twice(owner))
@@ -79,6 +107,10 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (changes_size(owner) && owner.sizes.grows)
     return say(
         "If earlier rows stay as they are: keep their results (a KV cache), compute new rows only");
+  if (changes_size(owner) && owner.sizes.falls)
+    return say(
+        "If each round works on what the one before left: compute for all at once, and loop over "
+        "the result only (as torchvision.ops.nms does for boxes)");
   if (changes_size(owner))
     return say(
         "If no round needs the one before it: pad to one size, or group equal sizes, and make one "
@@ -87,6 +119,13 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
     return say(
         "The rounds go back over one graph: make one call of them, with "
         "autograd.grad(is_grads_batched=True), torch.func.jacrev or vmap");
+  if (is_equal_convolutions(owner))
+    return say("If each takes its own channels of one input: one convolution with groups={}",
+               {count(owner.rounds / owner.loops)});
+  if (is_micro_batches(owner) && clips_gradients(owner))
+    return say(
+        "If the norms are of clip_grad_norm_: clip once, after the last backward pass; and take "
+        "larger micro batches where memory allows");
   if (is_micro_batches(owner))
     return say("Each round has a backward pass: take larger micro batches where memory allows");
   if (!facts.main_device && copies_layouts(owner))

@@ -58,6 +58,29 @@ TEST(OwnerRoundsTest, ASizeChangesFromRoundToRound) {
             std::string::npos);
 }
 
+// From 104 rows down to 32: each round may work on what the one before left.
+TEST(OwnerRoundsTest, ASizeFallsRoundByRound) {
+  const ExplainedRounds explained(draw_rounds(104, -8));
+  EXPECT_TRUE(explained.first().sizes.falls);
+  EXPECT_FALSE(explained.first().sizes.grows);
+  EXPECT_NE(remedy_of_rounds(explained.facts, explained.first()).pattern.find("all at once"),
+            std::string::npos);
+}
+
+TEST(OwnerRoundsTest, EqualConvolutionsMayBeOneInGroups) {
+  const ExplainedRounds explained(draw_rounds(32, 0));
+  Owner owner = explained.first();
+  owner.cell = {"aten::conv2d"};
+  owner.cell_size = 1;
+  owner.rounds = 96;
+  owner.loops = 3;
+  const Sentence remedy = remedy_of_rounds(explained.facts, owner);
+  EXPECT_NE(remedy.pattern.find("groups="), std::string::npos);
+  EXPECT_EQ(remedy.values.at(0).integer, 32);
+  owner.cell = {"aten::linear"};
+  EXPECT_TRUE(remedy_of_rounds(explained.facts, owner).pattern.empty());
+}
+
 // A product holds the work of a round on a GPU, also where another operator takes the CPU longer.
 TEST(OwnerRoundsTest, TheSizeIsThatOfAProductWhereOneChanges) {
   ProgramSketch program;
@@ -102,6 +125,15 @@ TEST(OwnerRoundsTest, KnowsMicroBatchesAndDifferentiatedBackwardPasses) {
   owner.cell = {"aten::linear", "AddmmBackward0", "torch::autograd::AccumulateGrad"};
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("micro batches"),
             std::string::npos);
+  EXPECT_EQ(remedy_of_rounds(explained.facts, owner).pattern.find("clip"), std::string::npos);
+  // The losses of one batch, each with a backward pass: no batch in the rounds.
+  Owner losses = owner;
+  losses.cell.erase(losses.cell.begin());
+  losses.parts.clear();
+  losses.has_backward = true;
+  EXPECT_TRUE(remedy_of_rounds(explained.facts, losses).pattern.empty());
+  owner.cell.insert(owner.cell.end(), {"aten::linalg_vector_norm", "aten::mul_"});
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("clip once"), std::string::npos);
   owner.cell.push_back("ThresholdBackwardBackward0");
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("penalty"), std::string::npos);
   owner.cell = {"aten::add_"};

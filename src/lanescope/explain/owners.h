@@ -69,6 +69,7 @@ struct SizeChange {
   std::string op;  // empty: the same shapes in every round, or no shapes
   std::int64_t least = 0, most = 0;
   bool grows = false;  // by the same number from each round to the next
+  bool falls = false;  // never larger than in the round before, to half or less
 };
 
 struct OwnerPart {  // one operator of a loop or of a range
