@@ -46,9 +46,11 @@ bool is_of_all_launches(const Finding& finding) {
   return rule && (rule->fix == Fix::kCudaGraph || rule->same_time_as == Fix::kCudaGraph);
 }
 
-// Says where time is lost, and not by what: launches in general, or code without events.
+// Says where time is lost, and not by what: what bounds the step, idle time or launches in general, code without
+// events, steps of different length.
 bool is_vague(const Finding& finding) {
-  return is_of_all_launches(finding) || finding.rule == "python-hole";
+  return is_general(finding) || is_of_all_launches(finding) || finding.rule == "python-hole" ||
+         finding.rule == "uneven-steps";
 }
 
 // A cost that names its cause comes before a vague one, unless it gains less than a third as much.
@@ -68,18 +70,25 @@ void put_causes_before_vague(const Explanation& explanation, std::vector<std::si
   }
 }
 
-// Launches in general, where a fix that is already chosen removes most of the waiting for them. A graph of what is
-// then left would gain little.
-bool is_removed_by_cause(const Explanation& explanation, const std::vector<Suggestion>& chosen,
-                         const Finding& launches) {
+// The GPU's waiting for the CPU in a step, whatever the cause.
+std::int64_t waiting_ns(const Facts& facts, const Explanation& explanation) {
+  if (!explanation.gains) return facts.per_step(facts.waiting_for_cpu_ns());
+  return explanation.gains->base().step_ns - explanation.gains->busy_ns();
+}
+
+// Launches in general, where a fix that is already chosen leaves less than a quarter of the waiting that a graph would
+// remove.
+bool is_removed_by_cause(const Facts& facts, const Explanation& explanation,
+                         const std::vector<Suggestion>& chosen, const Finding& launches) {
   if (!is_of_all_launches(launches)) return false;
+  const std::int64_t all_ns = waiting_ns(facts, explanation);
   return std::any_of(chosen.begin(), chosen.end(), [&](const Suggestion& each) {
     const Finding& cause = explanation.findings[each.finding];
     if (cause.kind != FindingKind::kCost || is_general(cause) || is_of_all_launches(cause))
       return false;
-    const std::int64_t waiting_ns =
+    const std::int64_t removed_ns =
         is_of_cpu(cause) ? each.gain_ns : std::min(each.gain_ns, cause.waiting_ns);
-    return waiting_ns * 4 >= gain_ns(explanation, launches) * 3;
+    return (all_ns - removed_ns) * 4 < gain_ns(explanation, launches);
   });
 }
 
@@ -291,7 +300,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||
         is_explained_by_launches(explanation, candidates, finding) ||
-        is_removed_by_cause(explanation, chosen, finding))
+        is_removed_by_cause(facts, explanation, chosen, finding))
       continue;
     Suggestion next;
     next.finding = index;

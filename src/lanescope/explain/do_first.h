@@ -31,8 +31,8 @@ struct Suggestion {
 // much at stake (with three costs or more: a quarter). Findings that only say where time is, that
 // something is normal, or what the recording lacks are never suggestions. A cost with a predicted
 // gain counts with that gain, and leaves the list when it is below kLeastGain. Launches in general
-// are left out where a cause that is listed removes three quarters of the waiting for them, and an
-// operator is listed once.
+// are left out where a cause that is listed leaves less than a quarter of the waiting that they
+// would gain, and an operator is listed once.
 // docs/definitions/explain.md#do-first
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 
-#include "lanescope/explain/library_frames.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
+#include "lanescope/names/library_frames.h"
 
 namespace lanescope::explain {
 namespace {
@@ -40,7 +40,7 @@ std::string short_frame(std::string_view frame) {
 
 Sentence remedy_of_frame(const Facts& facts, const Owner& owner) {
   if (owner.frame.empty() || is_of_torch(owner.frame) ||
-      (built_in_name(owner.frame).empty() && is_of_library(owner.frame)))
+      (built_in_name(owner.frame).empty() && names::is_of_library(owner.frame)))
     return {};
   // Mostly in one of several steps: another process may have had the core.
   if (step_count(facts) >= 3 && owner.most_in_a_step_ns * 5 > owner.total_ns * 3) return {};

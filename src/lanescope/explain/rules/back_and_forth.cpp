@@ -11,6 +11,8 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -90,17 +92,20 @@ void add_pair(const LaunchedWork& first, const LaunchedWork& back, const Change&
   pairs.back = back.work->slice;
 }
 
-// Of what one thread launched in a step. A change and the next one that undoes it are a pair.
-void find_pairs(const Facts& facts, const LaunchSequence& sequence, BackAndForth& found) {
+enum class What { kType, kMemory };
+
+// Of what was launched in a step. A change and the next one that undoes it are a pair.
+void find_pairs(const Facts& facts, const LaunchSequence& sequence, What what,
+                BackAndForth& found) {
   struct Open {
     const LaunchedWork* work;
     Change change;
   };
   std::map<std::string, std::vector<Open>> open;  // by size
   for (const LaunchedWork& each : sequence) {
-    auto change = each.work->work == analysis::WorkClass::kCopy
-                      ? change_of_memory(facts, each.work->slice)
-                      : std::nullopt;
+    const bool is_copy = each.work->work == analysis::WorkClass::kCopy;
+    auto change = is_copy ? change_of_memory(facts, each.work->slice) : std::nullopt;
+    if ((what == What::kMemory) != change.has_value()) continue;
     if (!change) change = change_of_type(*facts.trace, facts.links.op_of[raw(each.work->slice)]);
     if (!change) continue;
     std::vector<Open>& waiting = open[change->size];
@@ -117,10 +122,35 @@ void find_pairs(const Facts& facts, const LaunchSequence& sequence, BackAndForth
   }
 }
 
+// Those of all threads: what the forward pass copies to the CPU may come back on autograd's thread. A type
+// may change in both passes for good reasons (autocast), so threads are apart there.
+std::vector<LaunchSequence> by_step(const Facts& facts, std::vector<LaunchSequence> sequences) {
+  std::map<std::size_t, LaunchSequence> steps;
+  for (const LaunchSequence& sequence : sequences)
+    for (const LaunchedWork& each : sequence)
+      steps[steady_step_at(facts, facts.trace->start_ns(each.call))].push_back(each);
+  std::vector<LaunchSequence> joined;
+  for (auto& [step, sequence] : steps) {
+    std::stable_sort(sequence.begin(), sequence.end(),
+                     [&](const LaunchedWork& a, const LaunchedWork& b) {
+                       return facts.trace->start_ns(a.call) < facts.trace->start_ns(b.call);
+                     });
+    joined.push_back(std::move(sequence));
+  }
+  return joined;
+}
+
+bool is_in_backward(const Facts& facts, SliceId work) {
+  return ancestor_named(facts, facts.links.op_of[raw(work)], kEvaluateNode) != kNone<SliceId>;
+}
+
 std::optional<BackAndForth> measure_back_and_forth(const Facts& facts) {
   if (is_host_bound(facts)) return std::nullopt;  // shorter kernels would not shorten the step
   BackAndForth found;
-  for (const LaunchSequence& sequence : launch_sequences(facts)) find_pairs(facts, sequence, found);
+  const std::vector<LaunchSequence> sequences = launch_sequences(facts);
+  for (const LaunchSequence& sequence : sequences) find_pairs(facts, sequence, What::kType, found);
+  for (const LaunchSequence& sequence : by_step(facts, sequences))
+    find_pairs(facts, sequence, What::kMemory, found);
   found.work.finish();
   const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
   if (found.count < kFewestPairs * steps ||
@@ -169,6 +199,24 @@ Finding tell_back_and_forth(const Facts& facts, const BackAndForth& found) {
   finding.brief = say(facts, "Tensors go from {} to {} and back, {} [time|times] [per step]",
                       {text(from), text(to), count(found.count / steps)});
   finding.action = say("Keep them in {} where what runs in between allows it", {text(from)});
+  const Pairs& most = ranked.front().second;
+  if (to == "CPU") {
+    finding.explains.push_back({"pageable-copy", finding.at_stake_ns});
+    finding.explains.push_back({"exposed-copy", finding.at_stake_ns});
+    finding.action = say("Keep them on the GPU; what is seldom used may stay on the CPU");
+  }
+  if (to == "CPU" && is_in_backward(facts, most.back) && !is_in_backward(facts, most.first)) {
+    finding.brief =
+        say(facts,
+            "Tensors go to the CPU and come back for the backward pass, {} [time|times] [per step]",
+            {count(found.count / steps)});
+    finding.action =
+        say("Keep what is saved for the backward pass on the GPU, or checkpoint some layers");
+    finding.try_next.insert(
+        finding.try_next.begin(),
+        "save_on_cpu and other hooks for saved tensors trade time for memory: use them only "
+        "for the layers that do not fit, with pin_memory=True, or use torch.utils.checkpoint");
+  }
   return finding;
 }
 

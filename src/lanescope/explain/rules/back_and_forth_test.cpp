@@ -80,5 +80,34 @@ TEST(BackAndForthTest, KnowsTheWayThroughTheCpu) {
   EXPECT_FALSE(find_by_rule(draw_copies(up, down), "back-and-forth"));
 }
 
+// Two tensors of each step go to the CPU, 30 us each, and come back in the backward pass, 40 us each.
+TEST(BackAndForthTest, KnowsWhatIsSavedForTheBackwardPass) {
+  const auto find = [](const char* back) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 2; ++i)
+        p.begin_op("aten::mm")
+            .kernel("gemm", 100)
+            .end()
+            .begin_op("aten::to")
+            .copy(30, 1'000'000, "Memcpy DtoH (Device -> Pageable)")
+            .end();
+      for (int i = 0; i < 2; ++i)
+        p.begin_op(back)
+            .copy(40, 1'000'000, "Memcpy HtoD (Pageable -> Device)")
+            .kernel("gemm", 100)
+            .end();
+    });
+    return find_by_rule(program.trace(), "back-and-forth");
+  };
+  const auto saved = find("autograd::engine::evaluate_function: MmBackward0");
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(saved->at_stake_ns, us(2 * (30 + 40)));
+  EXPECT_NE(saved->action.pattern.find("checkpoint"), std::string::npos);
+  const auto other = find("aten::to");
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->action.pattern.find("checkpoint"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -134,6 +134,15 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
   std::stable_sort(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
     return a.second.cost_ns() > b.second.cost_ns();
   });
+  // Rows that say the same of a forward operator and of its backward part.
+  auto& [first, all] = found.ranked.front();
+  for (std::size_t i = 1; i < found.ranked.size(); ++i) {
+    const auto& [row, calls] = found.ranked[i];
+    if (row->meaning != first->meaning) continue;
+    all.calls.insert(all.calls.end(), calls.calls.begin(), calls.calls.end());
+    all.busy_ns += calls.busy_ns;
+    all.idle_ns += calls.idle_ns;
+  }
   return found;
 }
 

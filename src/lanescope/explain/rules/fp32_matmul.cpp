@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -16,6 +18,15 @@ struct Fp32Kernels {
   bool has_tf32 = false;
   bool eightfold = false;  // by the compute capability alone
 };
+
+// Tensor cores compute tiles of at least eight channels.
+bool has_few_channels(const Facts& facts, const KernelCall& kernel) {
+  if (!kernel.is_convolution()) return false;
+  const SliceId op = ancestor_named(facts, facts.links.op_of[raw(kernel.slice)], "aten::conv");
+  const auto weight =
+      op == kNone<SliceId> ? std::nullopt : operator_inputs(*facts.trace, op).tensor(1);
+  return weight && weight->rank() >= 3 && weight->dims[0] < 8;
+}
 
 Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
@@ -36,7 +47,8 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   Savings savings;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
-        (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV")
+        (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV" ||
+        has_few_channels(facts, kernel))
       continue;
     const bool is_main = kernel.call && kernel.call->kernel == kernel.slice;
     double floor_ns = eightfold ? static_cast<double>(kernel.dur_ns()) / 8 : 0;

@@ -44,6 +44,20 @@ TEST(Fp32MatmulTest, IsQuietOnTensorCoresAndVectors) {
   }));
 }
 
+// Tensor cores have no use for one channel.
+TEST(Fp32MatmulTest, IsQuietAboutConvolutionsOfFewChannels) {
+  const auto with = [](const char* weight) {
+    return find_in_steps("fp32-matmul", [&](ProgramSketch& p) {
+      p.op("aten::convolution", shapes(std::string("[[1, 64, 9000], ") + weight + "]", kFloat),
+           "void implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false, false, "
+           "true>(int)",
+           2500);
+    });
+  };
+  EXPECT_TRUE(with("[64, 64, 9]"));
+  EXPECT_FALSE(with("[1, 64, 9]"));
+}
+
 TEST(Fp32MatmulTest, AsksForTheDevice) {
   const auto body = [](ProgramSketch& p) {
     p.op("aten::mm", shapes(kSquare, kFloat), "ampere_sgemm_128x64_nn", 2500);

@@ -317,6 +317,7 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
 extern constinit const Rule graph_opportunity_rule = {
     .id = "graph-opportunity",
     .question = "can I use CUDA graphs?",
+    .meant_by = "cudagraph",
     .order = 720,
     .needs = {need::kGpuWork, need::kLaunchCalls, kTwoSteadySteps},
     .run = measure_and_tell<measure_graph_opportunity, tell_graph_opportunity>,

@@ -181,7 +181,9 @@ Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
         "pass a mask or bias as its attn_mask, or use torch.nn.attention.flex_attention"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Attention runs without a fused kernel");
-  if (!is_fallback) finding.action = say("Call F.scaled_dot_product_attention; of nn.MultiheadAttention: need_weights=False");
+  if (!is_fallback)
+    finding.action =
+        say("Call F.scaled_dot_product_attention; of nn.MultiheadAttention: need_weights=False");
   return finding;
 }
 

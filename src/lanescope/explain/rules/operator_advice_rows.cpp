@@ -51,6 +51,12 @@ constexpr char kMatmul[] =
 constexpr char kRepeats[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html";
 
+constexpr char kClassesApart[] = "reads classes that lie far apart in memory";
+constexpr char kClassesLast[] = "Put classes last: F.cross_entropy(x.flatten(0, 1), y.flatten())";
+constexpr char kClassesLastMore[] =
+    "a loss over [batch, classes, time] goes through memory in strides for each element; the "
+    "logits as a model makes them, [batch, time, classes], need no transpose";
+
 constexpr char kBilinear[] = "multiplies for one output feature after the other";
 constexpr char kEinsum[] = "Use one product: torch.einsum(\"bi,oij,bj->bo\", x1, weight, x2)";
 constexpr char kEinsumMore[] =
@@ -138,6 +144,10 @@ constexpr std::array kAdvice = {
                    "batch matrices of one size; choose driver=\"gesvdj\" or \"gesvda\"; for a few "
                    "components torch.svd_lowrank",
                    kLinalg},
+    OperatorAdvice{"aten::_log_softmax", "", "", 1, kClassesApart, kClassesLast, kClassesLastMore,
+                   kCrossEntropy, reduces_across_rows},
+    OperatorAdvice{"aten::_log_softmax_backward_data", "", "", 1, kClassesApart, kClassesLast,
+                   kClassesLastMore, kCrossEntropy, goes_back_across_rows},
     OperatorAdvice{"aten::_pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned, nullptr,
                    nullptr, false, true},
     OperatorAdvice{
@@ -149,6 +159,8 @@ constexpr std::array kAdvice = {
         kBackends, is_not_double},
     OperatorAdvice{"aten::_softmax", "", "", 1, kAcrossRows, kThatDimensionLast,
                    kThatDimensionLastMore, kIndexing, reduces_across_rows},
+    OperatorAdvice{"aten::_softmax_backward_data", "", "", 1, kAcrossRows, kThatDimensionLast,
+                   kThatDimensionLastMore, kIndexing, goes_back_across_rows},
     OperatorAdvice{"aten::_unique2", "", "", 1, "sorts all elements and waits for their number",
                    "Use torch.bincount or a table of known size where values are small integers",
                    "where values are small integers, torch.bincount(minlength=n) or scatter into a "

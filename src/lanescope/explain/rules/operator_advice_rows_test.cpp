@@ -219,5 +219,31 @@ TEST(OperatorRowsTest, SeesSmoothedLabelsThatAreFilledIn) {
   EXPECT_EQ(after("aten::softmax", target, "aten::kl_div", loss), "");
 }
 
+// Classes in the middle of [8, 1000, 512]: the next one is 512 elements away. Forward and backward are one fault, 160 us.
+TEST(OperatorRowsTest, AddsABackwardPartThatGoesAcrossRowsToo) {
+  const auto with = [](const char* dim) {
+    const std::string dims = "[8, 1000, 512]", strides = "[512000, 512, 1]";
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(
+          "aten::_log_softmax",
+          inputs("[" + dims + ", [], []]", R"(["float", "Scalar", "Scalar"])",
+                 "[" + strides + ", [], []]", std::string(R"(["", ")") + dim + R"(", "False"])"));
+      p.kernel("softmax", 100).end();
+      p.begin_op("aten::_log_softmax_backward_data",
+                 inputs("[" + dims + ", " + dims + ", [], []]",
+                        R"(["float", "float", "Scalar", "Scalar"])",
+                        "[" + strides + ", " + strides + ", [], []]",
+                        std::string(R"(["", "", ")") + dim + R"(", "6"])"));
+      p.kernel("softmax_backward", 60).end();
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto across = with("1");
+  ASSERT_TRUE(across);
+  EXPECT_EQ(across->at_stake_ns, us(160));
+  EXPECT_FALSE(with("2"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

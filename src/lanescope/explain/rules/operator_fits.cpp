@@ -22,6 +22,16 @@ bool has_large_prime_factor(std::int64_t length) {
   return length > 1;
 }
 
+// The dimension that an operator goes along: its neighbours are 32 bytes apart or more.
+bool is_along_far_elements(const std::optional<analysis::Tensor>& tensor,
+                           const std::optional<JsonValue>& dim) {
+  if (!tensor || tensor->rank() < 2 || !tensor->strides || !dim || !dim->integer) return false;
+  const auto rank = static_cast<std::int64_t>(tensor->rank());
+  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+  if (at < 0 || at >= rank || tensor->dims[static_cast<std::size_t>(at)] < 16) return false;
+  return (*tensor->strides)[static_cast<std::size_t>(at)] >= 32 / tensor->type->size_bytes;
+}
+
 constexpr std::uint32_t kFurthestCall = 64;  // slices
 
 // Calls the operators before this one that lie in the same event, the nearest first, until `look` returns false.
@@ -83,13 +93,11 @@ bool reads_spread_rows(const TensorArguments& inputs) {
 }
 
 bool reduces_across_rows(const TensorArguments& inputs) {
-  const auto tensor = inputs.tensor(0);
-  const auto dim = inputs.value(1);
-  if (!tensor || tensor->rank() < 2 || !tensor->strides || !dim || !dim->integer) return false;
-  const auto rank = static_cast<std::int64_t>(tensor->rank());
-  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
-  if (at < 0 || at >= rank || tensor->dims[static_cast<std::size_t>(at)] < 16) return false;
-  return (*tensor->strides)[static_cast<std::size_t>(at)] >= 32 / tensor->type->size_bytes;
+  return is_along_far_elements(inputs.tensor(0), inputs.value(1));
+}
+
+bool goes_back_across_rows(const TensorArguments& inputs) {
+  return is_along_far_elements(inputs.tensor(1), inputs.value(2));
 }
 
 bool transforms_large_prime(const TensorArguments& inputs) {

@@ -18,6 +18,8 @@ bool reads_spread_rows(const analysis::TensorArguments& inputs);
 bool reduces_across_rows(const analysis::TensorArguments& inputs);
 // [input, dims, ...]: along one of its dimensions.
 bool transforms_large_prime(const analysis::TensorArguments& inputs);
+// The same of [gradient, result, dim, ...].
+bool goes_back_across_rows(const analysis::TensorArguments& inputs);
 // [input, dims, normalization, length of the result].
 bool returns_large_prime(const analysis::TensorArguments& inputs);
 // Two tensors whose rows are compared with all rows of the other, not with one.

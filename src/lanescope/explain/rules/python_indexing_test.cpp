@@ -85,5 +85,27 @@ TEST(PythonIndexingTest, ALoopEndsWithTheStep) {
   EXPECT_FALSE(find_by_rule(index_loop({.turns = 5}).trace(), "python-indexing"));
 }
 
+// Twenty slices of one tensor, and what joins them.
+TEST(PythonIndexingTest, AdvisesUnfoldForSlicesThatAreStacked) {
+  const auto action = [](const char* op, const char* next) {
+    ProgramSketch drawn;
+    for (int step = 0; step < 4; ++step) {
+      drawn.step();
+      for (int i = 0; i < 20; ++i) {
+        drawn.sketch().op(op, ProgramSketch::at(drawn.cpu_us()), ProgramSketch::at(4),
+                          {.input_dims = "[[640], [], [], [], []]",
+                           .concrete_inputs = R"(["", "0", ")" + std::to_string(8 * i) + R"("])"});
+        drawn.pass(5);
+      }
+      drawn.launch({.us = 20, .op = next}).wait().end();
+    }
+    const auto finding = find_by_rule(drawn.trace(), "python-indexing");
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action("aten::slice", "aten::stack").find("unfold"), std::string::npos);
+  EXPECT_NE(action("aten::slice", "aten::mul").find("all rows at once"), std::string::npos);
+  EXPECT_NE(action("aten::select", "aten::stack").find("all rows at once"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

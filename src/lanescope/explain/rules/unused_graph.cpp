@@ -130,7 +130,6 @@ Finding tell_unused_graph(const Facts& facts, const UnusedGraph& found) {
 extern constinit const Rule unused_graph_rule = {
     .id = "unused-graph",
     .question = "does the backward pass prepare another one that never runs?",
-    .meant_by = "create_graph second",
     .order = 447,
     .needs = {need::kAnyWork, kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_unused_graph, tell_unused_graph>,

@@ -30,8 +30,7 @@ Trace backward(const Backward& with) {
                  {.sequence = step * 100 + node, .fwd_thread = 1});
       p.begin_op("aten::mm", number(node)).kernel("gemm", 40).end().end();
       p.begin_op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad");
-      if (with.copies_gradient)
-        p.begin_op("aten::copy_", number(node)).copy(10, 1'000'000).end();
+      if (with.copies_gradient) p.begin_op("aten::copy_", number(node)).copy(10, 1'000'000).end();
       p.end();
     }
     for (int node = 0; with.goes_over_it && node < 5; ++node)
