@@ -1,6 +1,7 @@
 // Copies between the GPU and memory that is not pinned: the CPU waits in them, and they are slower
 // than the bus.
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "lanescope/explain/rules/rules.h"
@@ -38,17 +39,55 @@ struct CopyDirection {
   SliceId longest = kNone<SliceId>;
 };
 
+// Data that a step sends to the CPU and then gets back, such as activations that are offloaded: a copy to
+// the GPU returns an earlier one of the same step and size that came from it.
+class ReturnedData {
+ public:
+  void add(std::size_t step, bool to_device, std::int64_t bytes) {
+    if (step != step_) away_.clear();
+    step_ = step;
+    total_[to_device ? 1 : 0] += bytes;
+    std::uint64_t& away = away_[bytes];
+    if (!to_device) ++away;
+    if (!to_device || away == 0) return;
+    --away;
+    ++copies_;
+    bytes_ += bytes;
+  }
+  // Nine tenths of all bytes, in both directions. Less may be inputs and results of one size.
+  bool is_nearly_all() const {
+    return copies_ >= 4 && bytes_ * 10 >= std::max(total_[0], total_[1]) * 9;
+  }
+
+ private:
+  std::size_t step_ = 0;
+  std::map<std::int64_t, std::uint64_t> away_;  // by size
+  std::int64_t total_[2] = {0, 0}, bytes_ = 0;
+  std::uint64_t copies_ = 0;
+};
+
+// The steady step on the device that began last at this time.
+std::size_t device_step_at(const Facts& facts, std::int64_t time_ns) {
+  const auto& steady = facts.selection.steady;
+  const auto after = std::partition_point(steady.begin(), steady.end(), [&](std::size_t step) {
+    return facts.step_window(step).start_ns <= time_ns;
+  });
+  return static_cast<std::size_t>(after - steady.begin());
+}
+
 struct PageableCopy {
   CopyDirection to_device;
   CopyDirection from_device;
   std::int64_t exposed = 0;
   std::int64_t held_up = 0;
+  bool comes_back = false;  // nearly all of the data
 };
 
 std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
   CopyDirection to_device, from_device;
   bool any_data = false;
+  ReturnedData returned;
   std::vector<Window> intervals;  // disjoint
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
@@ -56,7 +95,9 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
     any_data = any_data || !is_value(trace, work.slice);
     CopyDirection& way = is_upload(trace, work.slice) ? to_device : from_device;
     ++way.copies;
-    way.bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
+    const std::int64_t size = trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
+    way.bytes += size;
+    returned.add(device_step_at(facts, work.start_ns), &way == &to_device, size);
     way.gpu_ns += work.end_ns - work.start_ns;
     if (const SliceId launch = facts.links.launch_of[raw(work.slice)]; launch != kNone<SliceId>)
       way.cpu_ns += trace.dur_ns(launch);
@@ -94,11 +135,11 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
   if (!any_data || share_of(lost, wall_ns) < 0.01) return std::nullopt;
-  return PageableCopy{to_device, from_device, exposed, held_up};
+  return PageableCopy{to_device, from_device, exposed, held_up, returned.is_nearly_all()};
 }
 
 Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
-  const auto& [to_device, from_device, exposed, held_up] = measured;
+  const auto& [to_device, from_device, exposed, held_up, comes_back] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
   Finding finding;
@@ -137,6 +178,19 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
       say(facts, "{} [copy goes|copies go] through memory that is not pinned ({} [in {} steps])",
           {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
            count(facts.selection.steady.size())});
+  if (comes_back) {
+    finding.try_next = {
+        "keep the data on the GPU: nearly all of it comes back in the same step, in copies of the "
+        "same sizes, as with torch.autograd.graph.save_on_cpu",
+        "where memory is short, activation checkpointing computes it again, which takes less time "
+        "than these copies in most models"};
+    finding.brief = say(facts, "{} go to the CPU and come back [in {} steps], {} [copy|copies]",
+                        {bytes(from_device.bytes), count(facts.selection.steady.size()),
+                         count(to_device.copies + from_device.copies)});
+    finding.action =
+        say("Keep them on the GPU (save_on_cpu?); if memory is short, checkpoint activations");
+    return finding;
+  }
   finding.action =
       to_device.copies > 0
           ? say("Use DataLoader(pin_memory=True), then .to(device, non_blocking=True)")

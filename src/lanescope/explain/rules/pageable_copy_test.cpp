@@ -52,6 +52,26 @@ TEST(PageableCopyTest, IsQuietAboutValuesUnlessTheyComeWithData) {
   EXPECT_EQ(copies_found({{kUpload, 8192}, {kUpload, 8}, {kDownload, 8}}), 4);
 }
 
+// What a step saves on the CPU comes back in it, last first. Inputs and results of one size are no such data: the
+// input comes first.
+TEST(PageableCopyTest, SaysToKeepDataThatComesBack) {
+  const auto action_of = [](const std::vector<bool>& to_device) {
+    testing::Sketch sketch;
+    for (int i = 0; i < 4; ++i) {
+      std::int64_t at = i * 200'000;
+      sketch.annotation("ProfilerStep#" + std::to_string(i), at, 199'000);
+      for (const bool up : to_device)
+        sketch.slice("gpu_memcpy",
+                     up ? "Memcpy HtoD (Pageable -> Device)" : "Memcpy DtoH (Device -> Pageable)",
+                     at += 20'000, 20'000, {.bytes = 1 << 20});
+    }
+    return find_by_rule(sketch.trace(), "pageable-copy").value().action.pattern;
+  };
+  EXPECT_TRUE(std::string_view(action_of({false, false, true, true})).starts_with("Keep them"));
+  EXPECT_FALSE(std::string_view(action_of({true, true, false, false})).starts_with("Keep them"));
+  EXPECT_FALSE(std::string_view(action_of({true, true, true, false})).starts_with("Keep them"));
+}
+
 TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
   EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(),
                             "pageable-copy"));
