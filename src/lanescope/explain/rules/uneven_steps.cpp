@@ -53,6 +53,7 @@ std::optional<std::size_t> window_at(const std::vector<Window>& windows, std::in
 
 struct StepEntry {
   std::int64_t time_ns[2] = {0, 0};  // in usual steps, in slow ones
+  std::uint64_t count[2] = {0, 0};
   SliceId in_slow = kNone<SliceId>;
 };
 struct Extra {
@@ -105,12 +106,33 @@ class StepContents {
     return extras;
   }
 
+  // Slow and usual steps make the same calls and the same GPU work, the GPU takes about as long for it, and
+  // many events of the CPU take longer, none of them half of what all do: the machine was slower, not the
+  // program. A step with more to do differs in one of these.
+  bool is_machine(std::int64_t difference_ns) const {
+    const auto slow_steps =
+        static_cast<std::int64_t>(std::count(is_slow_.begin(), is_slow_.end(), 1));
+    const auto usual_steps = static_cast<std::int64_t>(is_slow_.size()) - slow_steps;
+    std::int64_t longer_on_gpu = 0, longer_on_cpu = 0, most = 0;
+    for (const auto& [key, entry] : entries_) {
+      if (wide(entry.count[0]) * static_cast<std::uint64_t>(slow_steps) !=
+          wide(entry.count[1]) * static_cast<std::uint64_t>(usual_steps))
+        return false;
+      const std::int64_t longer = entry.time_ns[1] / slow_steps - entry.time_ns[0] / usual_steps;
+      (key.first ? longer_on_gpu : longer_on_cpu) += longer;
+      if (!key.first) most = std::max(most, longer);
+    }
+    return facts_.main_device && wide(longer_on_gpu) * 10 < difference_ns &&
+           wide(longer_on_cpu) * 2 > difference_ns && wide(most) * 2 < longer_on_cpu;
+  }
+
  private:
   void add(bool on_gpu, std::optional<std::size_t> step, SliceId slice, std::int64_t time_ns) {
     if (!step) return;
     StepEntry& entry = entries_[{on_gpu, raw(facts_.trace->slices().name[raw(slice)])}];
     const bool slow = is_slow_[*step] != 0;
     entry.time_ns[slow ? 1 : 0] += time_ns;
+    ++entry.count[slow ? 1 : 0];
     if (slow && entry.in_slow == kNone<SliceId>) entry.in_slow = slice;
   }
 
@@ -138,6 +160,7 @@ struct UnevenSteps {
   std::int64_t over_ns = 0;          // of all slow steps, above the median of the others
   std::optional<std::size_t> every;  // one of so many steps is slow
   std::vector<Extra> extras;
+  bool is_machine = false;  // StepContents::is_machine
 };
 
 // Slow steps at equal distances, three or more; none: they are not.
@@ -172,7 +195,9 @@ std::optional<UnevenSteps> measure_uneven_steps(const Facts& facts) {
     found.over_ns += length(i) - found.medians.low_ns;
   }
   found.every = period_of(facts, found.slow);
-  found.extras = StepContents(facts, is_slow).extras(found.medians.high_ns - found.medians.low_ns);
+  const StepContents contents(facts, is_slow);
+  found.extras = contents.extras(found.medians.high_ns - found.medians.low_ns);
+  found.is_machine = contents.is_machine(found.medians.high_ns - found.medians.low_ns);
   return found;
 }
 
@@ -215,6 +240,25 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
   finding.brief = say("{} of {} steps take {}, the others {}",
                       {count(slow.size()), count(steps), ns(high), ns(low)});
   finding.action = say("Log, evaluate and save less often; sort or pad inputs of varying size");
+  if (found.extras.empty() && !found.is_machine) {
+    finding.try_next = {
+        "find out what runs in the slow ones: garbage collection, logging, another program on this "
+        "machine; `lanescope record --sample-python` shows Python's part"};
+    finding.action =
+        say("Find out what runs then: garbage collection, logging, another program on the machine");
+    finding.confidence = Confidence::kMedium;
+  }
+  if (found.is_machine) {
+    append(
+        finding.verdict,
+        say(" All of them do the same work, so the machine was slower in some, not the program."));
+    finding.kind = FindingKind::kTrust;
+    finding.try_next = {
+        "look at what else ran on this machine: other jobs on these cores, a CPU whose clock "
+        "changes",
+        "record more steps, or on a quiet machine, before you believe small differences"};
+    finding.action = say("Look at what else ran on this machine");
+  }
   return finding;
 }
 

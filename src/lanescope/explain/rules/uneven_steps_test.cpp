@@ -45,6 +45,34 @@ TEST(UnevenStepsTest, IsNotCheckedWithFewSteps) {
             RuleRun::State::kNotChecked);
 }
 
+// Eight steps of eight operators with a kernel each. In four of them `slow` operators together take 480 us longer.
+Trace with_slow_operators(int slow, int kernels_longer_us = 0) {
+  ProgramSketch program;
+  for (int i = 0; i < 8; ++i) {
+    const bool is_slow = i % 2 == 1;
+    program.step();
+    for (int k = 0; k < 8; ++k) {
+      program.cpu_op("op" + std::to_string(k), 40 + (is_slow && k < slow ? 480 / slow : 0));
+      program.launch({.us = 10 + (is_slow ? kernels_longer_us : 0)});
+    }
+    program.wait().end();
+  }
+  return program.trace();
+}
+
+TEST(UnevenStepsTest, BlamesTheMachineWhereAllStepsDoTheSame) {
+  const auto noise = find_by_rule(with_slow_operators(8), "uneven-steps");
+  ASSERT_TRUE(noise);
+  EXPECT_EQ(noise->kind, FindingKind::kTrust);
+  // One operator alone, or longer GPU work, is the program's.
+  const auto one = find_by_rule(with_slow_operators(1), "uneven-steps");
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->kind, FindingKind::kCost);
+  const auto sizes = find_by_rule(with_slow_operators(8, 40), "uneven-steps");
+  ASSERT_TRUE(sizes);
+  EXPECT_EQ(sizes->kind, FindingKind::kCost);
+}
+
 TEST(UnevenStepsTest, OnTheCpuUnevenStepsAreSeenToo) {
   const auto finding =
       find_by_rule(draw_cpu_loop({.steps_us = {1'000, 1'000, 2'000, 1'000, 2'000, 1'000, 2'000}}),
