@@ -1,5 +1,7 @@
 // CUDA_LAUNCH_BLOCKING=1, left from a search for an error: each launch waits until its kernel is done, so the CPU never
 // works while the GPU does.
+#include "lanescope/explain/rules/launch_waits.h"
+
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -24,10 +26,10 @@ struct BlockingLaunches {
   std::int64_t saved_ns() const { return std::min(busy_ns, waiting_ns); }
 };
 
-std::optional<BlockingLaunches> measure_blocking_launches(const Facts& facts) {
+BlockingLaunches count_blocking_launches(const Facts& facts,
+                                         const std::vector<const analysis::DeviceWork*>& works) {
   const Trace& trace = *facts.trace;
   BlockingLaunches found;
-  const auto works = steady_work(facts);
   for (const analysis::DeviceWork* work : works) {
     const SliceId call = facts.links.launch_of[raw(work->slice)];
     if (call == kNone<SliceId> || trace.kind(work->slice) != CategoryKind::kKernel ||
@@ -43,8 +45,17 @@ std::optional<BlockingLaunches> measure_blocking_launches(const Facts& facts) {
     if (found.longest == kNone<SliceId> || trace.dur_ns(call) > trace.dur_ns(found.longest))
       found.longest = call;
   }
-  if (found.covered < kFewestLaunches || found.covered * 20 < found.long_kernels * 19)
-    return std::nullopt;
+  return found;
+}
+
+bool nearly_all_block(const BlockingLaunches& found) {
+  return found.covered >= kFewestLaunches && found.covered * 20 >= found.long_kernels * 19;
+}
+
+std::optional<BlockingLaunches> measure_blocking_launches(const Facts& facts) {
+  const auto works = steady_work(facts);
+  BlockingLaunches found = count_blocking_launches(facts, works);
+  if (!nearly_all_block(found)) return std::nullopt;
   found.busy_ns = union_ns(works);
   found.waiting_ns = facts.waiting_for_cpu_ns();
   if (share_of(found.saved_ns(), facts.steady_wall_ns()) < kLeastBlockingLaunchesShare)
@@ -81,12 +92,20 @@ Finding tell_blocking_launches(const Facts& facts, const BlockingLaunches& found
   finding.confidence = facts.confidence();
   finding.sample_count = found.long_kernels;
   finding.sample_noun = "kernel";
-  finding.explains = {
-      {"host-sync", saved_ns}, {"slow-launches", saved_ns}, {"full-queue", saved_ns}};
+  // While each launch waits, nobody knows what launches cost.
+  const std::int64_t waiting_ns = facts.per_step(found.waiting_ns);
+  finding.explains = {{"host-sync", saved_ns},
+                      {"full-queue", saved_ns},
+                      {"slow-launches", waiting_ns},
+                      {"host-bound", waiting_ns}};
   return finding;
 }
 
 }  // namespace
+
+bool launches_block(const Facts& facts) {
+  return facts.main_device && nearly_all_block(count_blocking_launches(facts, steady_work(facts)));
+}
 
 extern constinit const Rule blocking_launches_rule = {
     .id = "blocking-launches",

@@ -34,6 +34,15 @@ TEST(BlockingLaunchesTest, SeesCallsThatReturnAfterTheirKernel) {
   EXPECT_EQ(finding->at_stake_ns, std::min(arithmetic[0].integer, arithmetic[1].integer));
 }
 
+// What launches cost is unknown then: no graph, no compiler, no other advice about launches.
+TEST(BlockingLaunchesTest, NothingElseIsAdvisedAboutLaunches) {
+  const Trace trace = launches(60);
+  EXPECT_FALSE(find_by_rule(trace, "graph-opportunity"));
+  if (const auto bound = find_by_rule(trace, "host-bound")) {
+    EXPECT_TRUE(bound->action.pattern.starts_with("Unset CUDA_LAUNCH_BLOCKING"));
+  }
+}
+
 TEST(BlockingLaunchesTest, IsQuietAboutUsualLaunches) {
   EXPECT_FALSE(find_by_rule(launches(4), "blocking-launches"));
   EXPECT_FALSE(find_by_rule(launches(30), "blocking-launches"));  // slow, and no wait

@@ -10,6 +10,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/launch_mode.h"
+#include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -186,7 +187,8 @@ struct GraphOpportunity {
 std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
   // For a program that replays a graph, outside-graphs and graph-gaps report what is left.
   const LaunchMode mode = launch_mode_of(facts);
-  if (find_bound(facts) != Bound::kHost || mode == LaunchMode::kReplayed) return std::nullopt;
+  if (find_bound(facts) != Bound::kHost || mode == LaunchMode::kReplayed || launches_block(facts))
+    return std::nullopt;
   const auto steps = sequences(facts);
   GraphOpportunity found;
   found.mode = mode;

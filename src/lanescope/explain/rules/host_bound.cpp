@@ -12,6 +12,7 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
@@ -286,6 +287,11 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
+  // What launches cost without that is unknown, so nothing else is advised (blocking-launches).
+  if (launches_block(facts)) {
+    finding.brief = say("Each launch waits until its kernel is done");
+    finding.action = say("Unset CUDA_LAUNCH_BLOCKING, which is for finding errors");
+  }
   if (is_asleep(found.shares, found.waiting)) {
     finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
     finding.action = say("Wait for what is to come itself: queue.get(), future.result(), join()");
