@@ -46,3 +46,24 @@ def test_a_transform_of_an_awkward_length(screen):
 ])
 def test_what_is_false_of_a_healthy_program(screen, name, false_advice):
     assert not re.search(false_advice, screen(name, "--full"))
+
+
+# Mended after the first reading.
+
+
+@pytest.mark.parametrize("name, told", [
+    ("windows_stacked_in_python.bad", r"x\.unfold\(dim, size, step\)"),
+    ("chain_from_the_left.bad", r"A @ \(B @ x\) instead of \(A @ B\) @ x"),
+    ("long_filter_direct.bad", "Convolve by FFT"),
+    ("smoothed_targets_built.bad", r"label_smoothing="),
+    ("launches_blocking.bad", "Unset CUDA_LAUNCH_BLOCKING"),
+])
+def test_the_remedy(screen, name, told):
+    assert re.search(told, screen(name))
+
+
+@pytest.mark.parametrize("name", ["chain_from_the_left.good", "long_filter_direct.good", "views_before_products.good", "tf32_is_on.good",
+                                  "packed_by_one_cat.good", "experts_by_mask.good"])
+def test_no_such_remedy_for_a_healthy_program(screen, name):
+    said = screen(name, "--full")
+    assert not re.search(r"\.unfold\(|\(B @ x\)|by FFT|label_smoothing|CUDA_LAUNCH_BLOCKING", said)
