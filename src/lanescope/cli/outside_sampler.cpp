@@ -12,6 +12,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;  // CLOCK_MONOTONIC
 
+// Between the kernel's look at a running thread and that at its Python stack.
+constexpr std::int64_t kNearNs = 100'000;
 constexpr const char* kUnknownCallers = "(native callers not known)";
 
 std::int64_t ns_of(Clock::time_point time) {
@@ -31,6 +33,7 @@ Sampled OutsideSampler::run(pid_t pid, std::int64_t seconds,
     next += period_ / 2 + period_ * static_cast<std::int64_t>(random_ >> 44) / (1 << 20);
     next = std::max(next, Clock::now());
     std::this_thread::sleep_until(next);
+    if (native_) native_->wait_for_running(period_.count() / 2);
   }
   out_.due = static_cast<std::uint64_t>((Clock::now() - began) / period_);
   if (reader_) {
@@ -55,7 +58,7 @@ void OutsideSampler::take(std::int64_t now_ns) {
     if (stack.frames.empty()) continue;
     SampledFrames frames = python_frames(stack);
     if (const auto found = native.find(stack.thread); found != native.end()) {
-      if (fits(*found->second, stack)) {
+      if (fits(*found->second, stack, read_at_ns)) {
         add_native(*found->second, true, &frames);
         ++out_.with_native;
       }
@@ -105,14 +108,17 @@ SampledFrames OutsideSampler::python_frames(const sample::SampledStack& stack) c
 }
 
 // One that waits was read before and after the Python stack. One that runs was seen by the timer since
-// the sample before: only if the Python stack is the same in both, it was called from there.
+// the sample before: it was called from there only if the Python stack is the same in both, and if one
+// of them is so near that the thread cannot have been elsewhere and come back (a loop of short calls).
 bool OutsideSampler::fits(const sample_native::NativeStack& native,
-                          const sample::SampledStack& python) const {
+                          const sample::SampledStack& python, std::int64_t read_at_ns) const {
   if (native.frames.empty()) return false;
   if (native.waits) return true;
   const auto before = before_.find(python.thread);
-  return before != before_.end() && before->second.frames == python.frames &&
-         native.time_ns >= before->second.time_ns;
+  if (before == before_.end() || before->second.frames != python.frames) return false;
+  const std::int64_t after_before_ns = native.time_ns - before->second.time_ns;
+  return after_before_ns >= 0 &&
+         (after_before_ns <= kNearNs || std::abs(read_at_ns - native.time_ns) <= kNearNs);
 }
 
 // Below Python code: what the innermost Python function called, without the interpreter's own functions.

@@ -64,7 +64,8 @@ class OutsideSampler {
   void take(std::int64_t now_ns);
   void add(std::uint64_t thread, const SampledFrames& frames, std::int64_t now_ns);
   SampledFrames python_frames(const sample::SampledStack& stack) const;
-  bool fits(const sample_native::NativeStack& native, const sample::SampledStack& python) const;
+  bool fits(const sample_native::NativeStack& native, const sample::SampledStack& python,
+            std::int64_t read_at_ns) const;
   void add_native(const sample_native::NativeStack& native, bool below_python,
                   SampledFrames* frames) const;
 

@@ -53,6 +53,9 @@ class NativeStacks {
   // Call first: reads the files' symbols and starts the timers, up to a second. kUnavailable: no such
   // process, no permission, or not x86-64; the message says what to do.
   Result<void> begin();
+  // Waits until the timer sees one of the threads run, at most that long, so that the look at it and
+  // that at its Python stack are of one moment. None runs: the whole time.
+  void wait_for_running(std::int64_t most_ns) { running_.wait(most_ns); }
   // Before and after the Python stacks are read. What after_python() returns is of one moment with
   // them where `waits`. Valid until the next call.
   void before_python();

@@ -88,6 +88,7 @@ bool RunningSamples::start(pid_t thread, Timer* timer) {
   attributes.use_clockid = 1;
   attributes.clockid = CLOCK_MONOTONIC;
   attributes.exclude_hv = 1;
+  attributes.wakeup_events = 1;  // wait() wakes up for each
   // Time in the kernel counts for the function that called it, where we may see that.
   for (const unsigned without_kernel : {0u, 1u}) {
     attributes.exclude_kernel = without_kernel & 1;
@@ -139,6 +140,22 @@ bool RunningSamples::start(pid_t, Timer*) {
 bool RunningSamples::parse(std::span<const std::byte>, RunningSample*) { return false; }
 
 #endif
+
+void RunningSamples::wait(std::int64_t most_ns) {
+  files_.clear();
+  for (const auto& [thread, timer] : timers_) {
+    auto* page = static_cast<perf_event_mmap_page*>(timer.ring);
+    const std::uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&page->data_tail, head, __ATOMIC_RELEASE);
+    files_.push_back({timer.file, POLLIN, 0});
+  }
+  // Takes back what is known already: records that were dropped, threads that have ended.
+  if (::poll(files_.data(), files_.size(), 0) > 0)
+    for (pollfd& file : files_)
+      if (file.revents & (POLLHUP | POLLERR)) file.fd = -1;
+  const timespec most{most_ns / 1'000'000'000, most_ns % 1'000'000'000};
+  static_cast<void>(::ppoll(files_.data(), files_.size(), &most, nullptr));
+}
 
 bool RunningSamples::take(pid_t thread, RunningSample* out) {
   auto found = timers_.find(thread);

@@ -2,6 +2,7 @@
 // (perf_event_open). The thread is interrupted for some microseconds, as by any timer, and never
 // stopped. docs/decisions/native_stacks.md
 #pragma once
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -33,6 +34,8 @@ class RunningSamples {
 
   // The newest sample of the thread since the last call; false: none. The first call starts its timer.
   bool take(pid_t thread, RunningSample* out);
+  // Waits until one of the timers fires, at most that long; what fired before is dropped.
+  void wait(std::int64_t most_ns);
   void forget(pid_t thread);
   // The errno with which the kernel refused a timer; 0: it did not.
   int refusal() const { return refusal_; }
@@ -49,6 +52,7 @@ class RunningSamples {
   const std::int64_t period_ns_;
   std::unordered_map<pid_t, Timer> timers_;
   std::vector<std::byte> record_;
+  std::vector<pollfd> files_;
   int refusal_ = 0;
 };
 
