@@ -170,12 +170,12 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.waiting_ns = facts.per_step(calls.idle_ns);
   if (!facts.main_device)
     finding.arithmetic.push_back(
-        say("the time of these calls; what does the same with less takes some of it again"));
+        say("the time of these calls; what replaces them takes some of it itself"));
   else
     finding.arithmetic.push_back(say(
         facts,
         "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; what "
-        "does the same with less takes some of this time again",
+        "replaces them takes some of this time itself",
         {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     const auto& [each, own] = found.ranked[i];

@@ -114,7 +114,7 @@ Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
   finding.evidence.push_back({found.longest, std::move(line)});
   finding.try_next = {
       "leave the mode out of the steps that count: FlopCounterMode, a mode that logs or checks "
-      "operators, FakeTensorMode; one step with it tells what it is to tell",
+      "operators, FakeTensorMode; record one step with it, and time the others",
       "a tensor subclass with __torch_dispatch__ costs the same: use plain tensors where speed "
       "counts, or torch.compile, which runs that code once"};
   finding.brief = say(
