@@ -110,7 +110,7 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
   );
 }
 
-// What a finding says, in place of the name of its rule.
+// What the finding of a rule says; without one, the rule's name.
 function findingText(view: TraceView, rule: string): string {
   const finding = view.explanation.value?.findings.find((each) => each.rule === rule);
   return finding === undefined ? rule : finding.brief || finding.text;

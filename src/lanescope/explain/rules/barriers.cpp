@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -75,8 +76,7 @@ Finding tell_barriers(const Facts& facts, const Barriers& found) {
                         {count(found.calls), count(steps), ns(facts.per_step(found.cost_ns)),
                          ratio(found.cost_ns, facts.steady_wall_ns()),
                          text(facts.main_device ? ", in which the GPU is idle" : "")});
-  finding.at_stake_ns = facts.per_step(found.cost_ns);
-  finding.at_stake_ratio = share_of(found.cost_ns, facts.steady_wall_ns());
+  rate_cost(facts, found.cost_ns, found.calls, finding);
   finding.arithmetic.push_back(
       say("counted: from the call of the barrier to its return or, without stacks, to the next "
           "operator that the program calls"));
@@ -93,8 +93,6 @@ Finding tell_barriers(const Facts& facts, const Barriers& found) {
           {count(found.calls), count(steps)});
   finding.action =
       say("Remove the barrier from the step: collectives keep the ranks in step already");
-  finding.confidence = facts.confidence();
-  finding.sample_count = found.calls;
   finding.sample_noun = "barrier";
   finding.explains = {{"host-sync", finding.at_stake_ns}, {"python-hole", finding.at_stake_ns}};
   return finding;

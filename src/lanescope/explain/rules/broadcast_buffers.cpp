@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 
-using analysis::DeviceWork;
 using analysis::Window;
 
 namespace {
@@ -74,13 +74,7 @@ std::optional<BroadcastBuffers> measure_broadcast_buffers(const Facts& facts) {
         inside(cpu_windows, trace.start_ns(SliceId{i})))
       add_forward(facts, SliceId{i}, found);
   if (found.windows.empty()) return std::nullopt;
-  std::vector<const DeviceWork*> works;
-  for (const DeviceWork* work : steady_work(facts)) {
-    const SliceId launch = facts.links.launch_of[raw(work->slice)];
-    if (launch != kNone<SliceId> && inside(found.windows, trace.start_ns(launch)))
-      works.push_back(work);
-  }
-  found.busy_ns = union_ns(works);
+  found.busy_ns = union_ns(steady_work_launched_in(facts, found.windows));
   found.idle_ns = device_idle_during(facts, found.windows);
   if (share_of(found.cost_ns(), facts.steady_wall_ns()) < kLeastBroadcastBuffersShare)
     return std::nullopt;
@@ -96,8 +90,7 @@ Finding tell_broadcast_buffers(const Facts& facts, const BroadcastBuffers& found
       "[broadcast|broadcasts] [in {} steps], {} [per step] ({}).",
       {count(found.broadcasts), count(steps), ns(facts.per_step(found.cost_ns())),
        ratio(found.cost_ns(), facts.steady_wall_ns())});
-  finding.at_stake_ns = facts.per_step(found.cost_ns());
-  finding.at_stake_ratio = share_of(found.cost_ns(), facts.steady_wall_ns());
+  rate_cost(facts, found.cost_ns(), found.broadcasts, finding);
   finding.waiting_ns = facts.per_step(found.idle_ns);
   finding.arithmetic.push_back(
       say(facts,
@@ -115,8 +108,6 @@ Finding tell_broadcast_buffers(const Facts& facts, const BroadcastBuffers& found
   finding.brief = say("DistributedDataParallel sends the model's buffers before each forward pass");
   finding.action =
       say("If ranks may differ in running means: DistributedDataParallel(broadcast_buffers=False)");
-  finding.confidence = facts.confidence();
-  finding.sample_count = found.broadcasts;
   finding.sample_noun = "broadcast";
   return finding;
 }

@@ -20,10 +20,6 @@ using analysis::Window;
 namespace {
 
 // Without a device there are no launches to follow.
-constexpr Need kLaunchCallsOfGpu = {
-    [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
-    need::kLaunchCalls.missing};
-
 constexpr double kLeastCostlyOperatorShare = 0.08, kLeastOfKernelsOnly = 0.03;
 
 struct AdvisedCalls {
@@ -209,7 +205,7 @@ extern constinit const Rule costly_operator_rule = {
     .question = "does an operator cost more than another that does the same?",
     .meant_by = "operator sort unique repeat",
     .order = 495,
-    .needs = {need::kAnyWork, kLaunchCallsOfGpu},
+    .needs = {need::kAnyWork, need::kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_costly_operator, tell_costly_operator>,
 };
 

@@ -22,6 +22,17 @@ std::vector<const DeviceWork*> steady_work(const Facts& facts) {
   return works;
 }
 
+std::vector<const DeviceWork*> steady_work_launched_in(
+    const Facts& facts, const std::vector<analysis::Window>& windows) {
+  std::vector<const DeviceWork*> works;
+  for (const DeviceWork* work : steady_work(facts)) {
+    const SliceId launch = facts.links.launch_of[raw(work->slice)];
+    if (launch != kNone<SliceId> && inside(windows, facts.trace->start_ns(launch)))
+      works.push_back(work);
+  }
+  return works;
+}
+
 std::int64_t union_ns(const std::vector<const DeviceWork*>& works) {
   analysis::IntervalUnion all;
   for (const DeviceWork* work : works) all.add(work->start_ns, work->end_ns);

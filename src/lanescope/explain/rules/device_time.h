@@ -10,6 +10,10 @@ namespace lanescope::explain::rules {
 // Kernels, copies and memsets of the main device that began in steady steps, in order of start.
 std::vector<const analysis::DeviceWork*> steady_work(const Facts& facts);
 
+// Those of them that were launched inside these windows, which are disjoint and in order.
+std::vector<const analysis::DeviceWork*> steady_work_launched_in(
+    const Facts& facts, const std::vector<analysis::Window>& windows);
+
 // Nanoseconds of the main device's wall in which these ran: a union, so overlaps count once.
 std::int64_t union_ns(const std::vector<const analysis::DeviceWork*>& works);
 

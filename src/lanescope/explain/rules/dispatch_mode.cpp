@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -102,8 +103,7 @@ Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
                         {count(found.calls / steps), ns(facts.per_step(cost_ns)),
                          ratio(cost_ns, facts.steady_wall_ns()),
                          text(facts.main_device ? ", in which the GPU is idle" : "")});
-  finding.at_stake_ns = facts.per_step(cost_ns);
-  finding.at_stake_ratio = share_of(cost_ns, facts.steady_wall_ns());
+  rate_cost(facts, cost_ns, found.calls, finding);
   finding.arithmetic.push_back(
       say(facts,
           "{} [per step] on the CPU in a TorchDispatchMode (PythonDispatchMode, "
@@ -122,8 +122,6 @@ Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
       {count(found.calls / steps)});
   finding.action =
       say("Leave the mode out of usual steps: FlopCounterMode, one that logs or checks operators");
-  finding.confidence = facts.confidence();
-  finding.sample_count = found.calls;
   finding.sample_noun = "operator";
   return finding;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -14,7 +15,6 @@
 
 namespace lanescope::explain::rules {
 
-using analysis::DeviceWork;
 using analysis::Window;
 
 namespace {
@@ -89,13 +89,7 @@ std::optional<GatheredObjects> measure_gathered_objects(const Facts& facts) {
   GatheredObjects found;
   const std::vector<Window> windows = joined(windows_of_objects(facts, found));
   if (found.objects == 0) return std::nullopt;
-  std::vector<const DeviceWork*> works;
-  for (const DeviceWork* work : steady_work(facts)) {
-    const SliceId launch = facts.links.launch_of[raw(work->slice)];
-    if (launch != kNone<SliceId> && inside(windows, facts.trace->start_ns(launch)))
-      works.push_back(work);
-  }
-  found.busy_ns = union_ns(works);
+  found.busy_ns = union_ns(steady_work_launched_in(facts, windows));
   found.idle_ns = device_idle_during(facts, windows);
   if (share_of(found.cost_ns(), facts.steady_wall_ns()) < kLeastGatheredObjectsShare)
     return std::nullopt;
@@ -111,8 +105,7 @@ Finding tell_gathered_objects(const Facts& facts, const GatheredObjects& found) 
           "takes {} [per step] ({}), in which the GPU only moves them or is idle.",
           {count(found.objects), count(steps), ns(facts.per_step(found.cost_ns())),
            ratio(found.cost_ns(), facts.steady_wall_ns())});
-  finding.at_stake_ns = facts.per_step(found.cost_ns());
-  finding.at_stake_ratio = share_of(found.cost_ns(), facts.steady_wall_ns());
+  rate_cost(facts, found.cost_ns(), found.objects, finding);
   finding.waiting_ns = facts.per_step(found.idle_ns);
   finding.arithmetic.push_back(
       say(facts,
@@ -131,8 +124,6 @@ Finding tell_gathered_objects(const Facts& facts, const GatheredObjects& found) 
           {count(found.objects), count(steps)});
   finding.action =
       say("Send one tensor (all_reduce, all_gather) instead of objects, and less often");
-  finding.confidence = facts.confidence();
-  finding.sample_count = found.objects;
   finding.sample_noun = "object";
   finding.explains.push_back({"host-sync", finding.at_stake_ns});
   return finding;

@@ -30,6 +30,10 @@ inline constexpr Need kAnyWork = {[](const Facts& facts) { return facts.main_dev
                                   "GPU work, or operators and annotations of the CPU"};
 inline constexpr Need kLaunchCalls = {
     has_launches, "the launch calls of the GPU work (cuda_runtime and cuda_driver events)"};
+// Of a GPU; a trace without one needs none.
+inline constexpr Need kLaunchCallsOfGpu = {
+    [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
+    kLaunchCalls.missing};
 
 // For needs that count steps differently.
 inline constexpr char kRecordSteps[] =

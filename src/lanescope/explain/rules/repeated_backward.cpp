@@ -29,10 +29,6 @@ constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
 constexpr std::uint64_t kFewestNodes = 4;  // of a step, that run more than once
 
 // Without a device there are no launches to follow.
-constexpr Need kLaunchCallsOfGpu = {
-    [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
-    need::kLaunchCalls.missing};
-
 // An autograd node: what torch numbered when the forward pass made it.
 using Node = std::tuple<std::int64_t, std::int64_t, std::uint32_t>;  // sequence, thread, raw name
 
@@ -210,7 +206,7 @@ extern constinit const Rule repeated_backward_rule = {
     .question = "does the backward pass go over the same operators several times?",
     .meant_by = "backward retain_graph",
     .order = 445,
-    .needs = {need::kAnyWork, kLaunchCallsOfGpu},
+    .needs = {need::kAnyWork, need::kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_repeated_backward, tell_repeated_backward>,
     .fix = Fix::kCalls,
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
@@ -24,10 +25,6 @@ namespace {
 
 constexpr std::uint64_t kFewestGradients = 4;  // of a step
 constexpr double kLeastUnusedGraphShare = 0.01;
-
-constexpr Need kLaunchCallsOfGpu = {
-    [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
-    need::kLaunchCalls.missing};
 
 struct UnusedGraph {
   std::uint64_t gradients = 0,
@@ -102,8 +99,7 @@ Finding tell_unused_graph(const Facts& facts, const UnusedGraph& found) {
       "it: {} [gradient is copied|gradients are copied] [per step], {} [per step] ({}).",
       {count(found.copied / steps), ns(facts.per_step(found.cost_ns())),
        ratio(found.cost_ns(), facts.steady_wall_ns())});
-  finding.at_stake_ns = facts.per_step(found.cost_ns());
-  finding.at_stake_ratio = share_of(found.cost_ns(), facts.steady_wall_ns());
+  rate_cost(facts, found.cost_ns(), found.copied, finding);
   finding.waiting_ns = facts.per_step(found.idle_ns);
   finding.arithmetic.push_back(say(
       "{} operators inside the backward pass record a graph; {} of its nodes run in the recording",
@@ -119,8 +115,6 @@ Finding tell_unused_graph(const Facts& facts, const UnusedGraph& found) {
       "gradients is never freed"};
   finding.brief = say("The backward pass records a graph of itself, which nothing uses");
   finding.action = say("Call backward() without create_graph=True");
-  finding.confidence = facts.confidence();
-  finding.sample_count = found.copied;
   finding.sample_noun = "gradient";
   return finding;
 }
@@ -131,7 +125,7 @@ extern constinit const Rule unused_graph_rule = {
     .id = "unused-graph",
     .question = "does the backward pass prepare another one that never runs?",
     .order = 447,
-    .needs = {need::kAnyWork, kLaunchCallsOfGpu},
+    .needs = {need::kAnyWork, need::kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_unused_graph, tell_unused_graph>,
     .fix = Fix::kCalls,
 };
