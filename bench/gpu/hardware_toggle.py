@@ -9,6 +9,11 @@ blocks, one of each, in random order, so what drifts within seconds is in both. 
 its buffer, and the process reads it afterwards: it has twice its work then. So this is an upper bound of what the process costs; what
 the GPU's own sampling costs is in both blocks, and is measured by hardware_cost.py, which starts and ends the sampler.
 
+With twice the interval the work while it runs is that of the whole interval: `--interval 200us` is what a process at 100 us costs.
+
+--shim FILE (pm_shim.cpp as a library) pauses the GPU's sampling itself instead of the process: then all that sampling costs is in the
+difference, the GPU's part, too, and nothing is done twice. Blocks should be longer then: what was sampled is read up to 50 ms later.
+
 "noise": the same number of pairs without a sampler, with the same pauses. Printed: the median of the pairs' ratios, the interval in which
 it is with a probability of 95 % (bootstrap), and whether "at most 0.5 % slower" is shown, refuted or open. "mean" is of all steps of a
 block, "median" of its parts of 1 ms.
@@ -37,7 +42,7 @@ from lanescope import _hardware
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import median_error  # noqa: E402
 
-SETTLE_SECONDS = 0.004
+SETTLE_SECONDS, SETTLE_SHIM_SECONDS = 0.004, 0.09
 BOUND = 0.005
 
 
@@ -50,20 +55,27 @@ def block(step: Any, steps: int, device: str, seconds: float) -> Dict[str, float
     return {"mean": statistics.fmean(times), "median": statistics.median(times)}
 
 
-def pairs(step: Any, steps: int, options: argparse.Namespace, seconds: float, sampler_pid: int) -> List[Dict[str, Any]]:
+def switch(on: bool, sampler_pid: int, control: str) -> None:
+    if control:
+        with open(control, "r+b", buffering=0) as file:
+            file.write(b"1" if on else b"0")
+    elif sampler_pid:
+        os.kill(sampler_pid, signal.SIGCONT if on else signal.SIGSTOP)
+
+
+def pairs(step: Any, steps: int, options: argparse.Namespace, seconds: float, sampler_pid: int, control: str = "") -> List[Dict[str, Any]]:
     """Until the time is over. `sampler_pid` 0: nothing is stopped."""
+    settle = SETTLE_SHIM_SECONDS if options.shim else SETTLE_SECONDS
     chance, found = random.Random(1), []
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline or len(found) < 3:
         pair: Dict[str, Any] = {}
         for name in chance.sample(["on", "off"], 2):
-            if sampler_pid:
-                os.kill(sampler_pid, signal.SIGCONT if name == "on" else signal.SIGSTOP)
-            block(step, steps, options.device, SETTLE_SECONDS)
+            switch(name == "on", sampler_pid, control)
+            block(step, steps, options.device, settle)
             pair[name] = block(step, steps, options.device, options.block_ms / 1e3)
         found.append(pair)
-    if sampler_pid:
-        os.kill(sampler_pid, signal.SIGCONT)
+    switch(True, sampler_pid, control)
     return found
 
 
@@ -87,6 +99,8 @@ def main() -> int:
     add("--interval", default="100us", help="of the samples (default: %(default)s)")
     add("--seconds", type=float, default=40, help="in all; a third of it is the noise (default: %(default)s)")
     add("--block-ms", type=float, default=40, help="of one block (default: %(default)s)")
+    add("--noise-share", type=float, default=1 / 3, help="of the time, for the noise (default: a third)")
+    add("--shim", default="", help="pm_shim.cpp as a library, named libcupti.so.shim: the GPU's sampling is paused, too")
     add("--command", default="", help="instead of `lanescope`, to try this script")
     add("--out", default="gpu_bench/hardware_toggle", help="folder of the results (default: %(default)s)")
     options = parser.parse_args()
@@ -95,10 +109,17 @@ def main() -> int:
     core = sorted(ALL_CORES)[min(2, len(ALL_CORES) - 1)]
     os.sched_setaffinity(0, {core})
     steps = cost.steps_for(step, options.device, 1, 100_000)
+    os.makedirs(options.out, exist_ok=True)
     result: Dict[str, Any] = {"interval": options.interval, "steps": steps, "core": core, "block_ms": options.block_ms}
-    result["noise"] = report("noise", pairs(step, steps, options, options.seconds / 3, 0))
+    result["noise"] = report("noise", pairs(step, steps, options, options.seconds * options.noise_share, 0))
     with tempfile.TemporaryDirectory() as folder:
         os.sched_setaffinity(0, ALL_CORES)
+        control = ""
+        if options.shim:
+            control = os.path.join(folder, "control")
+            pathlib.Path(control).write_bytes(b"1")
+            os.environ.update(LANESCOPE_CUPTI_LIBRARY=os.path.abspath(options.shim), PM_SHIM_CONTROL=control)
+            os.environ["PM_SHIM_LOG"] = os.path.join(options.out, "shim.txt")
         sampler = _hardware.HardwareSampler(_hardware.parse_interval(options.interval), 1 << 30)
         sampler.start(os.path.join(folder, "counters"), options.command)
         sampler.wait()
@@ -108,7 +129,7 @@ def main() -> int:
             return 1
         keep_off(core, process.pid)
         os.sched_setaffinity(0, {core})
-        result["sampler"] = report(options.interval, pairs(step, steps, options, 2 * options.seconds / 3, process.pid))
+        result["sampler"] = report(options.interval, pairs(step, steps, options, options.seconds * (1 - options.noise_share), process.pid, control))
         sampler.stop()
         path = os.path.join(folder, "counters")
         result["bytes"] = os.path.getsize(path) if os.path.exists(path) else 0

@@ -26,7 +26,7 @@ _INTERVAL = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms)")
 _LEAST_NS, _MOST_NS = 50_000, 100_000_000
 _READY_SECONDS = 20.0  # a driver without persistence mode starts for many seconds
 _END_SECONDS = 10.0
-_WRITE_SECONDS = 0.06  # after so long a sample is in the file: it is read every 20 ms
+_WRITE_SECONDS = 0.1  # after so long a sample is in the file: it is read every 40 ms
 
 
 def parse_interval(interval: Union[str, bool]) -> int:

@@ -246,6 +246,25 @@ def test_cost_of_hardware_lanes_says_what_was_not_sampled(tmp_path):
     assert not re.search(r"^100us ", done.stdout, re.M)  # a period that was not sampled counts for nothing
 
 
+def test_a_picture_of_lanes_shows_the_middle_steps(tmp_path):
+    """Eight steps of 100 us, a sample every 50 us: SM active is 80 % in the first half of a step and 20 % in the second."""
+    events = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": 100 * i, "dur": 100} for i in range(8)]
+    events += [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 100 * i, "dur": 50, "args": {"device": 0, "stream": 7}}
+               for i in range(8)]
+    events += [{"ph": "C", "name": "SM active", "pid": 0, "ts": 50 * i, "args": {"%": 80 if i % 2 == 0 else 20}} for i in range(17)]
+    (tmp_path / "lanes.json").write_text(json.dumps({"traceEvents": events}))
+    done = run("hardware_pictures.py", "draw", str(tmp_path / "lanes.json"), "--steps", "2", "--lanescope", lanescope_command(),
+               "--out", str(tmp_path / "lanes.svg"))
+    assert done.returncode == 0, done.stdout
+    picture = (tmp_path / "lanes.svg").read_text()
+    assert "lanes: 2 steps, 0.20 ms" in picture and "SM active, mean 50 %" in picture
+    # 100 us are 415 of 960 units; 80 % are 72 of the lane's 90.
+    assert "M120.0 94.0L327.5 94.0L327.5 148.0L535.0 148.0" in picture
+    done = run("hardware_pictures.py", "draw", str(tmp_path / "lanes.json"), "--steps", "8", "--lanescope", lanescope_command(),
+               "--out", str(tmp_path / "lanes.svg"))
+    assert done.returncode == 1 and "expected a trace with more than 8 steps, found 8" in done.stdout
+
+
 def test_leaving_says_that_there_is_no_gpu():
     import torch
 

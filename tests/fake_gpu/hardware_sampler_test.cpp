@@ -162,7 +162,7 @@ TEST_F(HardwareSamplerTest, SectorsOfL2AreBytes) {
 TEST_F(HardwareSamplerTest, AnOverflowIsCountedAndSamplingGoesOn) {
   setenv("FAKE_PM_OVERFLOW_AT", "3", 1);
   Sampler sampler;
-  sampler.wait_for(100);  // two polls of 20 ms give at most 60 or so
+  sampler.wait_for(200);  // three polls of 40 ms give at most 130 or so
   sampler.end();
   const counters::CounterFile file = sampler.file();
   ASSERT_EQ(file.devices.size(), 1u);

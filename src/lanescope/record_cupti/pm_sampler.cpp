@@ -1,6 +1,7 @@
 #include "lanescope/record_cupti/pm_sampler.h"
 
 #if LANESCOPE_HAS_PM_SAMPLING
+#include <algorithm>
 #include <initializer_list>
 
 #include "lanescope/record/tick_clock.h"
@@ -11,10 +12,13 @@ namespace {
 // In host memory. An H100 writes 13 to 20 KB a sample (measured: 256 MiB held 12,715 samples and
 // not 20,000), so this is more than half a second at 100 us.
 constexpr std::size_t kHardwareBufferBytes = std::size_t{128} << 20;
-// Of one round of decoding; an H100 needs up to 30 KB a sample.
-// When it is full, the rest of what was in the GPU's buffer is lost (measured, CUDA 13.0); clearing
-// it takes 11 us a sample.
-constexpr std::uint32_t kSamplesPerRound = 1024;
+// Of one round of decoding: 0.1 s. An H100 needs up to 30 KB a sample, and clearing the image takes
+// time for each that it could hold. When it is full, the rest of what was in the GPU's buffer is
+// lost (measured, CUDA 13.0).
+std::uint32_t samples_per_round(std::uint64_t interval_ns) {
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(102'400'000 / interval_ns, 256, 2048));
+}
 constexpr int kMostRounds = 100;  // of one poll
 
 struct Wanted {
@@ -165,7 +169,7 @@ std::string PmSampler::enable() {
   size.pPmSamplingObject = object_;
   size.pMetricNames = metrics_.data();
   size.numMetrics = metrics_.size();
-  size.maxSamples = kSamplesPerRound;
+  size.maxSamples = samples_per_round(interval_ns_);
   if (const auto result = cupti_.cuptiPmSamplingGetCounterDataSize(&size); result != CUPTI_SUCCESS)
     return problem(result);
   image_.assign(size.counterDataSize, 0);
