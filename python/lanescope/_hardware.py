@@ -17,16 +17,14 @@ import time
 import uuid
 from typing import Dict, Optional, Union
 
-from ._warnings import warn
-
 DEFAULT_INTERVAL = "100us"
 ENDING = ".counters"
 _SECONDS = {"us": 1e-6, "ms": 1e-3}
 _INTERVAL = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms)")
 _LEAST_NS, _MOST_NS = 50_000, 100_000_000
-_READY_SECONDS = 20.0  # a driver without persistence mode starts for many seconds
+READY_SECONDS = 20.0  # a driver without persistence mode starts for many seconds
 _END_SECONDS = 10.0
-_WRITE_SECONDS = 0.1  # after so long a sample is in the file: it is read every 40 ms
+WRITE_SECONDS = 0.1  # after so long a sample is in the file: it is read every 40 ms
 
 
 def parse_interval(interval: Union[str, bool]) -> int:
@@ -92,8 +90,8 @@ class HardwareSampler:
         self._is_ready = False
         self.problem = ""
 
-    def start(self, path: str, command: str = "") -> None:
-        """Starts the process, which writes ``path``; does not wait for it."""
+    def start(self, path: str, command: str = "", devices: Optional[str] = None, reading: int = subprocess.PIPE) -> None:
+        """Starts the process, which writes ``path`` until ``reading`` ends (a pipe of ours); does not wait for it."""
         command = command or sampler_command()
         if not command:
             self.problem = "the command `lanescope` was not found next to this Python or in PATH; install the package"
@@ -105,11 +103,12 @@ class HardwareSampler:
             cupti = _cupti_of_packages()
             if cupti:
                 env["LANESCOPE_CUPTI_LIBRARY"] = cupti
-        arguments = [path, str(self._interval_ns), devices_of(env), str(self._max_bytes)]
+        numbers = devices_of(env) if devices is None else devices
+        arguments = [path, str(self._interval_ns), numbers, str(self._max_bytes)]
         try:
             self._process = subprocess.Popen(
                 [command, "_hardware", *arguments],
-                stdin=subprocess.PIPE,
+                stdin=reading,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=env,
@@ -126,11 +125,11 @@ class HardwareSampler:
             return
         self._is_ready = True
         line = b""
-        deadline = time.monotonic() + _READY_SECONDS
+        deadline = time.monotonic() + READY_SECONDS
         while not line.endswith(b"\n"):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                self.problem = f"the process that samples did not start within {_READY_SECONDS:.0f} s"
+                self.problem = f"the process that samples did not start within {READY_SECONDS:.0f} s"
                 self._kill()
                 return
             part = os.read(process.stdout.fileno(), 4096)
@@ -160,62 +159,16 @@ class HardwareSampler:
         if process.stdout is not None:
             process.stdout.close()
 
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def give_away(self) -> "Optional[subprocess.Popen[bytes]]":
+        """The process, for which this object no longer cares."""
+        process, self._process = self._process, None
+        return process
+
     def _kill(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
-
-
-class HardwareLanes:
-    """The hardware lanes of one profile: nothing without an interval. Never raises; what is missing is a warning."""
-
-    def __init__(self, interval_ns: int) -> None:
-        self.interval_ns = interval_ns
-        self.command = ""  # `lanescope record` names it
-        self._sampler: Optional[HardwareSampler] = None
-
-    def start(self, directory: str, max_bytes: int) -> str:
-        """Samples before the first window opens; returns the name of the file up to then, "" if there is none."""
-        if not self.interval_ns:
-            return ""
-        path = own_path(directory)
-        try:
-            if directory:
-                os.makedirs(directory, exist_ok=True)
-        except OSError:  # the recording says so
-            pass
-        self._sampler = HardwareSampler(self.interval_ns, max_bytes)
-        self._sampler.start(path, self.command)
-        self._sampler.wait()
-        if self._sampler.problem:
-            self.warn(self._sampler.problem)
-        return path if os.path.exists(path) else ""
-
-    def give_name(self, path: str, recording: str) -> None:
-        """Moves the file next to the recording, once that has its name."""
-        problem = give_name(path, recording) if path else ""
-        if problem:
-            self.warn(problem)
-
-    def wait_for_samples(self) -> None:
-        """Returns when what was sampled up to now is in the file."""
-        if self._sampler is not None:
-            time.sleep(_WRITE_SECONDS)
-
-    def stop(self) -> None:
-        sampler, self._sampler = self._sampler, None
-        if sampler is None:
-            return
-        before = sampler.problem
-        sampler.stop()
-        if sampler.problem != before:
-            self.warn(sampler.problem)
-
-    def warn_when_going_on(self) -> None:
-        if self.interval_ns:
-            self.warn("a profile that goes on after stop() has hardware lanes up to the first stop()")
-
-    @staticmethod
-    def warn(problem: str) -> None:
-        warn(f"lanescope: hardware: {problem}", once=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 from . import _frames, _samples, _tensors, _torch
-from ._hardware import HardwareLanes
+from ._hardware_lanes import HardwareLanes
 from ._metadata import TraceMetadata
 from ._schedule import RECORDING
 from ._warnings import warn_about

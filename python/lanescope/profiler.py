@@ -15,7 +15,8 @@ from ._activities import ProfilerActivity, activity_bits, parse_activities
 from ._budget import parse_budget
 from ._driving import Driving
 from ._flight import parse_last, parse_slow_step
-from ._hardware import HardwareLanes, parse_interval
+from ._hardware import parse_interval
+from ._hardware_lanes import HardwareLanes
 from ._schedule import ProfilerAction, action_number, always
 from ._sizes import LEAST_SIZE, parse_size
 from ._warnings import _said as _warned  # noqa: F401  # tests start anew

@@ -21,10 +21,11 @@ using ::testing::Not;
 
 class Sampler {
  public:
-  explicit Sampler(std::uint64_t most_bytes = 1u << 24) {
+  // `folder`: with a slash at its end; the process is shared.
+  explicit Sampler(std::uint64_t most_bytes = 1u << 24, const std::string& folder = "") {
     char name[] = "/tmp/lanescope_hardware_XXXXXX";
-    close(mkstemp(name));
-    path_ = name;
+    if (folder.empty()) close(mkstemp(name));
+    path_ = folder.empty() ? name : folder;
     int input[2], output[2];
     if (pipe(input) != 0 || pipe(output) != 0) std::abort();
     child_ = fork();
@@ -46,8 +47,9 @@ class Sampler {
   }
   const std::string& said() const { return said_; }
 
-  counters::CounterFile file() const {
-    std::ifstream file(path_, std::ios::binary);
+  counters::CounterFile file() const { return file(path_); }
+  static counters::CounterFile file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
     auto parsed = counters::parse_counter_file(bytes);
     return parsed ? std::move(parsed).value() : counters::CounterFile();
@@ -57,9 +59,10 @@ class Sampler {
     return static_cast<std::size_t>(file.tellg());
   }
   // Until the first device has so many samples.
-  void wait_for(std::size_t samples) const {
+  void wait_for(std::size_t samples) const { wait_for(samples, path_); }
+  static void wait_for(std::size_t samples, const std::string& path) {
     while (true) {
-      const counters::CounterFile now = file();
+      const counters::CounterFile now = file(path);
       if (!now.devices.empty() && now.devices[0].samples.size() >= samples) return;
       usleep(5000);
     }
@@ -203,6 +206,24 @@ TEST_F(HardwareSamplerTest, TheFileStopsAtItsLimitAndSaysSo) {
   ASSERT_EQ(file.devices.size(), 1u);
   EXPECT_EQ(file.bad_blocks, 0u);
   EXPECT_EQ(file.devices[0].losses.size_limit_reached, 1u);
+}
+
+TEST_F(HardwareSamplerTest, ASharedProcessWritesAFileForEachGpuAndRemovesTheFolder) {
+  char name[] = "/tmp/lanescope_shared_XXXXXX";
+  ASSERT_NE(mkdtemp(name), nullptr);
+  const std::string folder = std::string(name) + "/", mine = std::string(name) + ".mine";
+  std::ofstream(folder + "lock") << "";
+  Sampler sampler(1u << 24, folder);
+  EXPECT_EQ(sampler.said(), "ready");
+  ASSERT_EQ(link((folder + "0.counters").c_str(), mine.c_str()), 0);
+  sampler.wait_for(50, mine);
+  EXPECT_EQ(sampler.end(), 0);
+  EXPECT_NE(access(name, F_OK), 0);
+  const counters::CounterFile file = Sampler::file(mine);
+  unlink(mine.c_str());
+  ASSERT_EQ(file.devices.size(), 1u);
+  EXPECT_EQ(file.bad_blocks, 0u);
+  EXPECT_GE(file.devices[0].samples.size(), 50u);
 }
 // NOLINTEND(concurrency-mt-unsafe)
 

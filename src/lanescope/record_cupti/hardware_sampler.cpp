@@ -20,7 +20,7 @@
 
 #include "lanescope/codec/counter_file.h"
 #include "lanescope/record/tick_clock.h"
-#include "lanescope/record_cupti/counter_writer.h"
+#include "lanescope/record_cupti/counter_outputs.h"
 #include "lanescope/record_cupti/gpu_devices.h"
 #include "lanescope/record_cupti/nvml_series.h"
 #include "lanescope/record_cupti/pm_sampler.h"
@@ -179,13 +179,17 @@ class DeviceSampler {
       writer_.write(head(BlockKind::kAnchors),
                     {reinterpret_cast<const char*>(&anchor), sizeof anchor});
     }
-    if (whole) return;
-    ++losses_.overflows;
-    is_first_ = true;
+    if (!whole) {
+      ++losses_.overflows;
+      is_first_ = true;
+    }
+    if (std::memcmp(&losses_, &written_losses_, sizeof losses_) == 0) return;
+    written_losses_ = losses_;
     writer_.write(head(BlockKind::kLosses), {reinterpret_cast<char*>(&losses_), sizeof losses_});
   }
 
   std::unique_ptr<PmSampler> pm_;
+  counters::Losses written_losses_;
 #endif
   int number_;
   std::uint64_t interval_ns_, slow_interval_ns_;
@@ -220,13 +224,13 @@ int print_state(const std::string& line) {
   return line.starts_with("none") ? 1 : 0;
 }
 
-// Until standard input ends or says something, or the parent is gone.
+// Until standard input ends or says something, or the parent is gone (0: it may be).
 void sample(std::vector<std::unique_ptr<DeviceSampler>>& devices,
             const LanescopeHardwareOptions& options, pid_t parent) {
   for (auto& device : devices) device->begin();
   const int wait_ms = static_cast<int>(options.slow_interval_ns / 1'000'000);
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-  while (getppid() == parent) {
+  while (parent == 0 || getppid() == parent) {
     for (auto& device : devices) device->read_slow();
     const int ready = ::poll(&input, 1, wait_ms);
     if (ready > 0 || (ready < 0 && errno != EINTR)) break;
@@ -244,28 +248,27 @@ int run_sampler(const LanescopeHardwareOptions& options) {
   if (driver->cuInit(0) != CUDA_SUCCESS || driver->cuDeviceGetCount(&count) != CUDA_SUCCESS ||
       count == 0)
     return print_state("none: CUDA finds no GPU; `lanescope doctor` says why");
-  const int file = open(options.path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0)
-    return print_state(std::string("none: ") + options.path + ": " + std::strerror(errno));
-  CounterWriter writer(file, options.most_bytes);
+  CounterOutputs outputs(options.path, options.most_bytes);
   std::vector<std::unique_ptr<DeviceSampler>> devices;
   std::string missing;
   for (const int number : device_numbers(options.devices, count)) {
-    auto device = std::make_unique<DeviceSampler>(number, options, *driver, &writer);
+    CounterWriter* writer = outputs.of(number);
+    if (!writer)
+      return print_state(std::string("none: ") + options.path + ": " + std::strerror(errno));
+    auto device = std::make_unique<DeviceSampler>(number, options, *driver, writer);
     if (const std::string line = device->open();
         !line.empty() && missing.find(line) == missing.npos)
       missing += (missing.empty() ? "" : "; ") + ("GPU " + std::to_string(number) + ": " + line);
     if (device->is_useful()) devices.push_back(std::move(device));
   }
   if (devices.empty()) {
-    ::close(file);
-    ::unlink(options.path);
+    outputs.remove_files();
     return print_state("none: " + missing);
   }
   print_state(missing.empty() ? "ready" : "ready, without counters: " + missing);
-  sample(devices, options, parent);
+  sample(devices, options, outputs.is_shared() ? 0 : parent);
   devices.clear();
-  ::close(file);
+  if (outputs.is_shared()) outputs.remove_folder();
   return 0;
 }
 

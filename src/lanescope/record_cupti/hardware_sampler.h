@@ -1,6 +1,10 @@
 // The process that samples GPUs for a recorded program: `lanescope _hardware`. It writes
 // codec/counter_file.h, and ends when its standard input ends or its parent is gone. A process of
 // its own, so that the program's launches are not slowed down.
+//
+// Several programs of a host share one process when `path` names a folder, with a slash at its end:
+// then each GPU has a file in it, <number>.counters, whoever started the process may be gone, and at
+// the end the folder is removed. Who wants a file to stay has linked it.
 #pragma once
 #include <stdint.h>
 
@@ -9,7 +13,7 @@
 extern "C" {
 
 struct LanescopeHardwareOptions {
-  const char* path;           // of the file, which is made or emptied
+  const char* path;           // of the file, which is made or emptied; or of a folder that exists
   const char* devices;        // CUDA's numbers, joined by commas; "": all that are visible
   uint64_t interval_ns;       // of counters
   uint64_t slow_interval_ns;  // of clocks, power and temperature
