@@ -43,7 +43,7 @@ EXPECTED: Dict[str, Expected] = {
         told="the backward pass of the first convolution computes a gradient of its input that nobody uses",
         partly="the backward pass of the first convolution holds the step, or its dgrad kernel is the slow one"),
     "bias_before_batchnorm": Expected(
-        "each convolution adds a bias that the batch norm after it takes away again: a kernel forward and a sum backward over all activations",
+        "each convolution adds a bias that the batch norm takes away again: a kernel forward and a sum backward over all activations",
         cause=r"bias",
         line="nn.Conv2d(width, width, 1, bias=True)",
         owner=r"conv|add_|sum",
@@ -110,7 +110,7 @@ EXPECTED: Dict[str, Expected] = {
         told="CUDA graphs are captured again in the steps; pad or keep the graphs",
         partly="the host's time goes to synchronizing, collecting or allocating memory around a capture"),
     "batch_split_over_streams": Expected(
-        "the batch is cut into eight pieces on eight streams: eight times the launches, each kernel too small for the GPU",
+        "the batch is cut into four pieces on four streams: four times the launches, each kernel too small for the GPU",
         cause=r"launch|small|tiny|stream",
         line="with torch.cuda.stream(streams[number]):",
         owner=r"launch|stream|linear|addmm|serve",
