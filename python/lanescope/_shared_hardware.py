@@ -114,7 +114,10 @@ class SharedSampler:
 
     def stop(self) -> None:
         """Leaves the process, and waits until the file of this rank is complete. In a forked child it does nothing."""
-        if self._input < 0 or self._owner != os.getpid():
+        if self._owner != os.getpid():
+            return
+        if self._input < 0:
+            self._remove_folder()
             return
         self._let_go()
         deadline = time.monotonic() + _TOGETHER_SECONDS
@@ -193,6 +196,18 @@ class SharedSampler:
         if file >= 0:
             os.close(file)
         return file >= 0
+
+    def _remove_folder(self) -> None:
+        """A process would have removed it, but none started. Not while another rank joins."""
+        try:
+            with open(os.path.join(self._folder, "lock"), "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not self._is_sampling():
+                    for name in os.listdir(self._folder):
+                        os.unlink(os.path.join(self._folder, name))
+                    os.rmdir(self._folder)
+        except OSError:  # another rank is there, or has removed it
+            pass
 
     def _keep_until_now(self) -> None:
         """Other ranks go on, and the file grows: this rank's recording gets a copy of what there is."""

@@ -177,7 +177,9 @@ def test_every_rank_says_what_the_shared_process_lacks(tmp_path: pathlib.Path) -
 def test_a_shared_process_that_finds_nothing_leaves_no_file(tmp_path: pathlib.Path) -> None:
     sampler = shared(tmp_path, 0, "none: no GPU here")
     assert sampler.problem == "no GPU here" and sampler.path() == ""
+    assert [path.name for path in tmp_path.glob(".lanescope*")]
     sampler.stop()
+    assert not list(tmp_path.glob(".lanescope*"))
 
 
 def test_single_ranks_sample_alone() -> None:
