@@ -175,6 +175,19 @@ def test_a_truncated_gzip_is_read_as_far_as_it_goes(run, tmp_path):
     assert "lost: " in ran.err
 
 
+def test_a_gzip_of_many_members_is_read_as_one_text(run, tmp_path):
+    """As bgzip writes them. The members are random numbers, so that they take more bytes than one thread unpacks at a time."""
+    events = [slice_event("cpu_op", f"op {i * 7919 % 10007}", i * 10, 5) for i in range(20000)]
+    text = json.dumps(trace_json(events)).encode()
+    members = [gzip.compress(text[at:at + 60000]) for at in range(0, len(text), 60000)]
+    plain = write(tmp_path / "plain.json", text)
+    whole = write(tmp_path / "many.json.gz", b"".join(members))
+    assert run("convert", whole, "-").out == run("convert", plain, "-").out
+    members[-3] = members[-3][:200] + bytes([members[-3][200] ^ 255]) + members[-3][201:]
+    damaged = run("info", write(tmp_path / "damaged.json.gz", b"".join(members)))
+    assert damaged.code == 0 and "truncated-stream" in damaged.out
+
+
 def test_a_good_file_says_nothing_on_standard_error(run, matmul_trace):
     for command in READERS:
         ran = run(*command, matmul_trace)

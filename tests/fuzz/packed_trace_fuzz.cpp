@@ -1,6 +1,7 @@
-// gzip and zstd, any bytes: the text that comes out does not depend on the size of the reads, stays
-// within its limits, and is read as a trace or refused with a message. The mutator unpacks, changes
-// the JSON and packs it again, in one member or two, so that the text inside is reached.
+// gzip and zstd, any bytes: the text that comes out does not depend on the size of the reads and
+// not on how many threads unpack, stays within its limits, and is read as a trace or refused with a
+// message. The mutator unpacks, changes the JSON and packs it again, in one to four members, so that
+// the text inside is reached.
 #include <algorithm>
 #include <array>
 
@@ -94,12 +95,14 @@ std::string mutate_packed(std::string_view bytes, fuzz::Random& random) {
   std::string text = unpack(bytes, 8192, small).text;
   if (!random.one_in(3)) text = fuzz::mutate_json(text, random);
   const auto packing = random.one_in(2) ? codec::Packing::kGzip : codec::Packing::kZstd;
-  const std::size_t cut = random.one_in(3) ? random.below(text.size() + 1) : text.size();
   std::string out;
-  pack(std::string_view(text).substr(0, cut), packing, random.one_in(8) ? 1 : 0, out);
-  if (cut < text.size())
-    pack(std::string_view(text).substr(cut), random.one_in(4) ? codec::Packing::kZstd : packing, 0,
-         out);
+  std::string_view rest = text;
+  for (int members = 1; members < 4 && random.one_in(3); ++members) {
+    const std::size_t cut = random.below(rest.size() + 1);
+    pack(rest.substr(0, cut), packing, random.one_in(8) ? 1 : 0, out);
+    rest.remove_prefix(cut);
+  }
+  pack(rest, random.one_in(8) ? codec::Packing::kZstd : packing, 0, out);
   for (std::size_t flips = random.below(3); flips > 0 && !out.empty(); --flips)
     out[random.below(out.size())] = static_cast<char>(random.next());
   if (random.one_in(8)) out.resize(random.below(out.size() + 1));
@@ -127,6 +130,23 @@ void check_pieces(std::string_view bytes, const codec::UnpackOptions& options,
                       "the size of the reads changes nothing");
 }
 
+// Small parts, so that a file of a few members has several.
+void check_threads(std::string_view bytes, codec::UnpackOptions options, const Unpacked& whole) {
+  options.threads = 3;
+  options.part_bytes = 16;
+  const Unpacked shared = unpack(bytes, 8192, options);
+  fuzz::require(whole.refused == shared.refused, "threads refuse what one thread refuses");
+  if (whole.refused) return;
+  fuzz::require(whole.report.damage.has_value() == shared.report.damage.has_value() &&
+                    whole.report.trailing == shared.report.trailing,
+                "the number of threads changes no report");
+  // As above: how much of a damaged zstd frame comes out depends on the room for it.
+  const std::size_t common =
+      whole.report.damage ? std::min(whole.text.size(), shared.text.size()) : std::string::npos;
+  fuzz::require_equal(whole.text.substr(0, common), shared.text.substr(0, common),
+                      "the number of threads changes nothing");
+}
+
 }  // namespace
 
 // Opening a packed file takes most of the time here: an input is unpacked in pieces or read as a
@@ -140,6 +160,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::require(whole.text.size() <= options.free_bytes + options.max_ratio * size + 8192,
                   "the text is no longer than its limit");
     check_pieces(bytes, options, whole);
+    check_threads(bytes, options, whole);
     return 0;
   }
   const auto trace = format::read_trace_bytes(bytes, fuzz::small_reads());

@@ -1,5 +1,8 @@
 #include "lanescope/codec/inflater.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "lanescope/codec/compression.h"
 
 namespace lanescope::codec {
@@ -9,7 +12,10 @@ namespace {
 class GzipInflater final : public Inflater {
  public:
   GzipInflater() : state_(std::make_unique<inflate_state>()) { reset(); }
+  // ISA-L takes a distance to before the member for one into its own buffer. Without the texts of
+  // earlier members there, what a damaged member gives does not depend on them.
   void reset() override {
+    std::fill(std::begin(state_->tmp_out_buffer), std::end(state_->tmp_out_buffer), '\0');
     isal_inflate_init(state_.get());
     state_->crc_flag = ISAL_GZIP;  // header, trailer and checksum are read and verified
   }
@@ -72,11 +78,14 @@ class GzipInflater final : public Inflater {
 #if LANESCOPE_HAS_ZSTD
 class ZstdInflater final : public Inflater {
  public:
-  ZstdInflater() : stream_(ZSTD_createDStream()) { reset(); }
+  explicit ZstdInflater(int most_window_log) : stream_(ZSTD_createDStream()) {
+    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, most_window_log);
+    reset();
+  }
   ZstdInflater(const ZstdInflater&) = delete;
   ZstdInflater& operator=(const ZstdInflater&) = delete;
   ~ZstdInflater() override { ZSTD_freeDStream(stream_); }
-  void reset() override { ZSTD_initDStream(stream_); }
+  void reset() override { ZSTD_DCtx_reset(stream_, ZSTD_reset_session_only); }
   InflateStep step(std::string_view packed, std::span<char> into) override {
     ZSTD_inBuffer in{packed.data(), packed.size(), 0};
     ZSTD_outBuffer out{into.data(), into.size(), 0};
@@ -104,10 +113,17 @@ std::unique_ptr<Inflater> gzip_inflater() { return std::make_unique<GzipInflater
 
 std::unique_ptr<Inflater> zstd_inflater() {
 #if LANESCOPE_HAS_ZSTD
-  return std::make_unique<ZstdInflater>();
+  return std::make_unique<ZstdInflater>(27);  // what zstd itself takes as the most
 #else
   return nullptr;
 #endif
+}
+
+std::unique_ptr<Inflater> part_inflater(Packing packing) {
+#if LANESCOPE_HAS_ZSTD
+  if (packing == Packing::kZstd) return std::make_unique<ZstdInflater>(25);
+#endif
+  return packing == Packing::kGzip ? gzip_inflater() : nullptr;
 }
 
 }  // namespace lanescope::codec

@@ -26,6 +26,8 @@ class Inflater {
 
 std::unique_ptr<Inflater> gzip_inflater();
 std::unique_ptr<Inflater> zstd_inflater();  // null: this build has no zstd
+// For members that are unpacked into one piece of memory: refuses zstd windows over 32 MB.
+std::unique_ptr<Inflater> part_inflater(Packing packing);
 // By the first four bytes.
 Packing detect_packing(std::string_view head);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lanescope/base/share_work.h"
 #include "lanescope/codec/unpack.h"
 #include "lanescope/format/formats.h"
 #include "lanescope/format/known_files.h"
@@ -73,6 +74,7 @@ Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string
                           const ReadOptions& options) {
   codec::UnpackOptions unpack;
   unpack.max_ratio = options.max_expansion_ratio;
+  unpack.threads = options.threads == 0 ? usual_threads() : options.threads;
   LANESCOPE_TRY(auto unpacked, codec::open_unpacked(std::move(packed), unpack));
   PeekedSource source(std::move(unpacked));
   LANESCOPE_TRY(std::string_view head, source.peek(kFormatHeadBytes));

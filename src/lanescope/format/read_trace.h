@@ -29,7 +29,9 @@ struct ReadOptions {
   // kLimit: a compressed file that expands more than this, after the first 256 MB of text.
   std::uint64_t max_expansion_ratio = 250;
   // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
-  // core, at most 8. The Trace is the same for any number, and short files take one anyway.
+  // core, at most 8. The Trace is the same for any number, and short files take one anyway. A
+  // quarter as many more (at least one, none for one thread) unpack files of many gzip members or
+  // zstd frames.
   unsigned threads = 0;
   // Gets its counts while the trace is read, for tests and benches. It must live until then.
   ReadShares* shares = nullptr;
