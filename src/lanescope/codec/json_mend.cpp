@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "lanescope/base/json_escape.h"
-#include "lanescope/codec/decimal.h"
 #include "lanescope/codec/json_event_bounds.h"
+#include "lanescope/codec/json_mend_token.h"
 #include "lanescope/codec/json_string_end.h"
 #include "lanescope/codec/json_text.h"
 
@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::size_t kNone = std::string_view::npos;
 constexpr std::size_t kMaxDepth = 512;
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
 
@@ -223,88 +222,9 @@ class Mender {
     // strchr also finds the 0 at the end of its set.
     while (end < text_.size() && text_[end] == '\0') ++end;
     if (end == from) return stop(MendStatus::kBroken);
-    const std::string_view token = text_.substr(from, end - from);
+    token_.write_scalar(from, end);
     at_ = end;
-    const Step next = go(open_.empty() ? State::kDone : State::kAfterValue);
-    if (token == "true" || token == "false" || token == "null" || is_json_number(token)) {
-      out_ += token;
-      return next;
-    }
-    std::string_view bare = token;
-    const bool negative = bare[0] == '-';
-    if (bare[0] == '-' || bare[0] == '+') bare.remove_prefix(1);
-    if (starts_like(bare, "nan") || starts_like(bare, "1.#")) {
-      mends_.add(Mend::kNotANumber, from);
-      out_ += "null";
-    } else if (starts_like(bare, "inf")) {
-      mends_.add(Mend::kNotANumber, from);
-      out_ += negative ? "-1e999" : "1e999";
-    } else if (token == "True" || token == "False" || token == "None") {
-      mends_.add(Mend::kSyntax, from);
-      out_ += token == "True" ? "true" : token == "False" ? "false" : "null";
-    } else if (const std::string number = plain_number(token); is_json_number(number)) {
-      mends_.add(Mend::kSyntax, from);
-      out_ += number;
-    } else {  // a bare word is kept as a text
-      mends_.add(Mend::kText, from);
-      out_.push_back('"');
-      for (std::size_t i = from; i < end;) i = text_byte(i, end);
-      out_.push_back('"');
-    }
-    return next;
-  }
-  // +5, 007 and .5 as JSON writes them; any other token becomes another token.
-  static std::string plain_number(std::string_view token) {
-    std::string number;
-    if (token[0] == '-') number.push_back('-');
-    if (token[0] == '-' || token[0] == '+') token.remove_prefix(1);
-    while (token.size() > 1 && token[0] == '0' && token[1] >= '0' && token[1] <= '9')
-      token.remove_prefix(1);
-    if (token.starts_with('.')) number.push_back('0');
-    if (token.ends_with('.')) token.remove_suffix(1);
-    return number.append(token);
-  }
-  static bool starts_like(std::string_view token, std::string_view lower) {
-    if (token.size() < lower.size()) return false;
-    for (std::size_t i = 0; i < lower.size(); ++i)
-      if ((token[i] >= 'A' && token[i] <= 'Z' ? token[i] + 32 : token[i]) != lower[i]) return false;
-    return true;
-  }
-
-  // Writes the character at `i`, escaped for a JSON string; returns where the next one starts.
-  std::size_t text_byte(std::size_t i, std::size_t end) {
-    const char c = text_[i];
-    if (c == '"' || c == '\\') {
-      out_.push_back('\\');
-      out_.push_back(c);
-      return i + 1;
-    }
-    if (is_control(c)) {
-      escape_control(c);
-      return i + 1;
-    }
-    const std::size_t length = utf8_length(text_.substr(0, end), i);
-    if (length == 0) {
-      mends_.add(Mend::kUtf8, i);
-      out_ += kReplacement;
-      return i + 1;
-    }
-    out_.append(text_, i, length);
-    return i + length;
-  }
-  void escape_control(char c) {
-    constexpr char kHex[] = "0123456789abcdef";
-    if (c == '\n')
-      out_ += "\\n";
-    else if (c == '\t')
-      out_ += "\\t";
-    else if (c == '\r')
-      out_ += "\\r";
-    else {
-      out_ += "\\u00";
-      out_.push_back(kHex[(c >> 4) & 15]);
-      out_.push_back(kHex[c & 15]);
-    }
+    return go(open_.empty() ? State::kDone : State::kAfterValue);
   }
 
   Step string(bool is_key) {
@@ -327,54 +247,20 @@ class Mender {
         }
         if (opens_next_event(text_, at_)) return stop(MendStatus::kBroken);
         mends_.add(Mend::kText, at_);
-        at_ = text_byte(at_, text_.size());
+        at_ = token_.write_character(at_, text_.size());
       } else if (c == '\\') {
         if (!at_end_ && at_ + 12 > text_.size()) return stop(MendStatus::kNeedMore);
-        escape(is_key);
+        at_ = token_.write_escape(context(), at_, is_key);
       } else if (is_control(c)) {
         mends_.add(Mend::kText, at_);
-        at_ = text_byte(at_, text_.size());
+        at_ = token_.write_character(at_, text_.size());
       } else {
         if (!at_end_ && at_ + 4 > text_.size()) return stop(MendStatus::kNeedMore);
-        at_ = text_byte(at_, text_.size());
+        at_ = token_.write_character(at_, text_.size());
       }
     }
   }
 
-  void escape(bool in_key) {
-    const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
-    if (next == 'u') {
-      const int value = hex4_value(text_, at_ + 2);
-      std::size_t length = value < 0 ? 0 : 6;
-      if (value >= 0xd800 && value < 0xdc00) {
-        const int low = text_.substr(at_ + 6, 2) == "\\u" ? hex4_value(text_, at_ + 8) : -1;
-        if (low >= 0xdc00 && low < 0xe000)
-          length = 12;
-        else
-          return lone_surrogate();
-      } else if (value >= 0xdc00 && value < 0xe000) {
-        return lone_surrogate();
-      }
-      if (length > 0) {
-        out_.append(text_, at_, length);
-        at_ += length;
-        return;
-      }
-    } else if (next != '\0' && std::strchr("\"\\/bfnrt", next) &&
-               !(next == '"' && !in_key && next_key_follows(context(), at_ + 2))) {
-      out_.append(text_, at_, 2);
-      at_ += 2;
-      return;
-    }
-    mends_.add(Mend::kText, at_);  // a backslash of a Windows path
-    out_ += "\\\\";
-    ++at_;
-  }
-  void lone_surrogate() {
-    mends_.add(Mend::kUtf8, at_);
-    out_ += "\\ufffd";
-    at_ += 6;
-  }
   std::string_view text_;
   bool at_end_;
   std::string& out_;
@@ -382,6 +268,7 @@ class Mender {
   std::size_t last_comma_ = kNone;
   std::string open_;  // the brackets that are open, outermost first
   Mends mends_;
+  TokenMender token_{text_, out_, mends_};
 };
 
 }  // namespace

@@ -10,16 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "lanescope/analysis/repeats.h"
 #include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/explain/call_containers.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/step_path.h"
+#include "lanescope/explain/unit_loops.h"
 
 namespace lanescope::explain {
-
-// "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-bool is_loader(std::string_view label);
 
 // The call that launched GPU work; of other slices the slice itself. kNone: not known.
 SliceId cpu_side(const Facts& facts, SliceId slice);
@@ -47,6 +45,8 @@ class CallTree {
  public:
   // Borrows both.
   CallTree(const Facts& facts, const StepPath& path);
+  CallTree(const CallTree&) = delete;
+  CallTree& operator=(const CallTree&) = delete;
 
   const std::vector<CallNode>& nodes() const { return nodes_; }  // parents before children
   // Of each piece of the path.
@@ -54,49 +54,17 @@ class CallTree {
   // True: in this piece the thread is outside of operators and calls.
   bool is_code(std::size_t piece) const { return is_code_[piece]; }
   // Operators and calls outside of operators that the program made in the steady steps.
-  const std::vector<SliceId>& units() const { return units_; }
+  const std::vector<SliceId>& units() const { return units_.units(); }
   // The node of the operator or call that a CPU slice or GPU work belongs to; 0: none.
   std::uint32_t node_of(SliceId slice);
   bool has_stacks() const { return has_frames_; }
 
  private:
-  // Units of one thread in order, and their loops.
-  struct Sequence {
-    std::vector<SliceId> units;
-    std::vector<std::uint32_t> loop_of;  // by unit: the innermost; Repeat::kNoRepeat
-    std::vector<std::uint32_t> leaf;     // by unit
-  };
-  struct Loop {
-    std::uint32_t parent = analysis::Repeat::kNoRepeat;
-    std::uint32_t thread = 0, first_unit = 0;  // of its sequence
-    SliceId first{}, last{};                   // units
-    std::uint64_t rounds = 0;
-    std::vector<SliceId> cell;  // units of the first round
-    std::uint32_t node = 0;     // 0: not made yet
-    std::size_t depth = 0;      // containers outside of it
-    SizeChange sizes;
-    // A loop of autograd's thread: the loop of which each round starts one of its rounds. And back.
-    std::uint32_t started_by = analysis::Repeat::kNoRepeat;
-    std::uint32_t backward = analysis::Repeat::kNoRepeat;
-  };
-
   void find_outermost();
-  void find_units();
-  void fold(std::uint32_t thread, Sequence& sequence, std::size_t first, std::size_t end);
-  bool is_of_autograd(const Sequence& sequence) const;
-  std::vector<std::int64_t> round_starts(const Loop& loop) const;
-  bool starts_rounds_of(const Loop& loop, const Loop& backward) const;
-  void find_backward_rounds();
-  void add_backward(const Loop& loop, CallNode& node);
-  void make_leaf(Sequence& sequence, std::size_t unit);
+  void make_leaf(const UnitSequence& sequence, std::size_t unit);
   std::uint32_t loop_node(std::uint32_t loop, std::uint32_t parent);
-  OwnerKind container_kind(SliceId slice);
-  OwnerKind find_container_kind(SliceId slice) const;
-  std::string container_label(SliceId slice, OwnerKind kind) const;
-  std::vector<SliceId> containers_of(SliceId slice);  // from the outside
   std::uint32_t container_node(SliceId container, std::uint32_t parent);
   std::uint32_t containers_node(SliceId slice);
-  bool is_backward(SliceId unit) const;
   std::uint32_t child(std::uint32_t parent, OwnerKind kind, const std::string& key,
                       std::string_view label);
   void count_waits();
@@ -104,9 +72,6 @@ class CallTree {
   bool comes_after_backward(TrackId track, SliceId last, std::int64_t time_ns) const;
   std::uint32_t node_of_code(const simulate::PathPiece& piece);
   std::uint32_t node_without_loop(SliceId unit);
-  bool is_graph(SliceId call) const;
-  const std::string& unit_name(SliceId unit);
-  std::uint32_t unit_symbol(SliceId unit) const;
   void add(std::uint32_t node, const simulate::PathPiece& piece);
 
   const Facts& facts_;
@@ -114,14 +79,12 @@ class CallTree {
   TrackId thread_;
   bool has_frames_ = false;
   analysis::SliceNesting frames_nesting_;  // only with frames
-  const analysis::SliceNesting* nesting_ = nullptr;
+  const analysis::SliceNesting& nesting_;
   std::vector<SliceId> outermost_;  // by slice
-  std::vector<SliceId> units_;
-  std::map<std::uint32_t, Sequence> sequences_;  // by thread
-  std::vector<Loop> loops_;
-  std::map<std::pair<std::uint32_t, CategoryKind>, OwnerKind> container_kinds_;  // by name
-  std::unordered_map<std::uint32_t, std::string> unit_names_;                    // by symbol
-  std::unordered_map<std::uint32_t, std::uint32_t> node_of_container_;           // by raw SliceId
+  CallContainers containers_;
+  UnitLoops units_;
+  std::vector<std::uint32_t> node_of_loop_;  // by loop of units_; 0: not made yet
+  std::unordered_map<std::uint32_t, std::uint32_t> node_of_container_;  // by raw SliceId
   std::unordered_map<std::uint32_t, std::uint32_t> leaf_of_;  // by raw SliceId of the unit
   std::map<std::tuple<std::uint32_t, OwnerKind, std::string>, std::uint32_t> children_;
   std::vector<CallNode> nodes_;

@@ -5,7 +5,6 @@
 // back here. Cost: about one pass over the text.
 #include "lanescope/format/kineto_json/event_reader.h"
 
-#include "lanescope/base/json_escape.h"
 #include "lanescope/codec/decimal.h"
 
 namespace lanescope::format {
@@ -17,26 +16,12 @@ std::optional<Scalar>& scalar_of(ValueSlot slot, EventFields& event) {
 
 }  // namespace
 
-struct EventReader::Event : EventFields {
-  struct Other {
-    StringId key;
-    ArgType type;
-    std::uint64_t bits;
-  };
-  bool args_open = false;
-  IssueBits notes = 0;
-  std::vector<Other> others;
-
-  void note(ImportIssue issue) { notes |= issue_bit(issue); }
-};
-
 EventReader::EventReader(TraceBuilder& builder, EventSink& sink) : EventReader(builder) {
   sink_ = &sink;
 }
 
-EventReader::EventReader(TraceBuilder& texts) : builder_(texts), values_(texts) {
-  keys_.emplace_back();
-}
+EventReader::EventReader(TraceBuilder& texts)
+    : builder_(texts), values_(texts), fields_(texts, values_) {}
 
 EventReader::Outcome EventReader::read_events(std::string_view text, std::uint64_t offset) {
   if (!index_.build(text.data(), text.size())) return {Stop::kRefused, 0, false};
@@ -66,7 +51,7 @@ bool EventReader::read_mended(std::string& event, std::uint64_t offset) {
 }
 
 // Equal pieces of text have equal tokens, so read only what is between them. Interns texts in the
-// order of the file, like read_event(), so giving up changes nothing.
+// order of the file, like read_unknown(), so giving up changes nothing.
 bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_t offset) {
   JsonWalk ahead = walk;
   const std::uint32_t begin = *walk.at;
@@ -150,7 +135,7 @@ bool EventReader::read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, 
   if (slot == ValueSlot::kTime || slot == ValueSlot::kDuration) {
     std::int64_t ns = 0;
     std::string_view token;
-    const bool quoted = walk.peek() == '"';  // counted, as in read_time()
+    const bool quoted = walk.peek() == '"';  // counted, as FieldReader does
     if (quoted && !walk.take_string(token)) return false;
     if (!quoted) token = walk.take_token();
     if (!parse_plain_time(token, ns) || !is_possible_time(ns)) return false;
@@ -205,251 +190,32 @@ ArgsId EventReader::add_known_args(EventPatterns::Pattern& pattern) {
 bool EventReader::read_unknown(JsonWalk& walk, std::string_view text, std::uint64_t offset) {
   const std::uint32_t* const first = walk.at;
   const std::uint32_t begin = *first;
-  drafting_ = patterns_.wants_draft();
-  if (drafting_) draft_.reset();
-  Event event;
-  if (!read_event(walk, event)) {
-    if (event.args_open) builder_.args().cancel();
-    return false;
-  }
+  const bool drafts = patterns_.wants_draft();
+  ReadEvent event;
+  if (!fields_.read(walk, event, drafts, tokens_)) return false;
   const std::uint32_t end = walk.at[-1] + 1;
   commit(event, text.substr(begin, end - begin), offset + begin, begin);
-  if (drafting_ && event.has_phase && (event.notes & ~issue_bit(ImportIssue::kWrongType)) == 0 &&
+  if (drafts && event.has_phase && (event.notes & ~issue_bit(ImportIssue::kWrongType)) == 0 &&
       event.others.empty()) {
-    draft_.phase = event.phase;
-    draft_.category = event.category;
-    draft_.scope = event.scope;
-    draft_.bind = event.bind;
-    patterns_.learn(draft_, text, begin, end, static_cast<std::uint32_t>(first - tokens_),
+    EventDraft& draft = fields_.draft();
+    draft.phase = event.phase;
+    draft.category = event.category;
+    draft.scope = event.scope;
+    draft.bind = event.bind;
+    patterns_.learn(draft, text, begin, end, static_cast<std::uint32_t>(first - tokens_),
                     static_cast<std::uint32_t>(walk.at - tokens_));
   }
   return true;
 }
 
-bool EventReader::read_event(JsonWalk& walk, Event& event) {
-  if (!walk.take('{')) return false;
-  if (walk.take('}')) return true;
-  do {
-    std::string_view key;
-    if (!walk.take_string(key) || !walk.take(':') || walk.ended()) return false;
-    if (has_escape(key)) {
-      draft_.usable = false;
-      std::string plain;
-      if (!unescape_json(key, plain) || !read_field(walk, plain, event)) return false;
-    } else if (!read_field(walk, key, event)) {
-      return false;
-    }
-  } while (walk.take(','));
-  return walk.take('}');
-}
-
-bool EventReader::read_field(JsonWalk& walk, std::string_view key, Event& event) {
-  const std::uint32_t* const from = walk.at;
-  const auto value = [&](ValueSlot slot, bool read) {
-    if (read && drafting_) draft_value(slot, walk, from);
-    return read;
-  };
-  switch (key.size()) {
-    case 1:
-      if (key == "s" && walk.peek() == '"') return read_text(walk, event, event.scope);
-      break;
-    case 2:
-      if (key == "ph") return read_phase(walk, event);
-      if (key == "ts") return value(ValueSlot::kTime, read_time(walk, event, event.time_ns));
-      if (key == "id") return value(ValueSlot::kId, read_scalar(walk, event, event.id));
-      if (key == "bp") return read_text(walk, event, event.bind);
-      break;
-    case 3:
-      if (key == "cat") return read_text(walk, event, event.category);
-      if (key == "pid") return value(ValueSlot::kPid, read_scalar(walk, event, event.pid));
-      if (key == "tid") return value(ValueSlot::kTid, read_scalar(walk, event, event.tid));
-      if (key == "dur") return value(ValueSlot::kDuration, read_time(walk, event, event.dur_ns));
-      if (key == "id2") return value(ValueSlot::kId, read_scalar(walk, event, event.id));
-      break;
-    case 4:
-      if (key == "name") return value(ValueSlot::kName, read_text(walk, event, event.name));
-      if (key == "args" && walk.peek() == '{') return read_args(walk, event);
-      break;
-    default:
-      break;
-  }
-  return read_other(walk, key, event);
-}
-
-bool EventReader::read_value(JsonWalk& walk, Event& event, ArgValue& value) {
-  bool odd = false;
-  if (!values_.read(walk, value, odd)) return false;
-  if (odd) event.note(ImportIssue::kNotANumber);
-  return true;
-}
-
-bool EventReader::read_text(JsonWalk& walk, Event& event, StringId& text) {
-  ArgValue value;
-  if (!read_value(walk, event, value)) return false;
-  if (value.type == ArgType::kString) {
-    text = StringId{static_cast<std::uint32_t>(value.bits)};
-  } else if (value.type != ArgType::kNull) {
-    draft_.usable = false;  // a pattern would not count it again
-    event.note(ImportIssue::kWrongType);
-    text = builder_.intern(value.raw);
-  }
-  return true;
-}
-
-bool EventReader::read_phase(JsonWalk& walk, Event& event) {
-  std::string_view raw;
-  if (walk.peek() == '"') {
-    if (!walk.take_string(raw)) return false;
-    if (raw.size() == 1 && raw[0] != '\\') {
-      event.phase = raw[0];
-    } else {  // an escaped letter, or no phase at all
-      if (!unescape_json(raw, scratch_)) return false;
-      event.phase = scratch_.size() == 1 ? scratch_[0] : '?';
-    }
-    event.has_phase = true;
-    return true;
-  }
-  StringId text = kNone<StringId>;
-  if (!read_text(walk, event, text)) return false;
-  event.phase = '?';
-  event.has_phase = text != kNone<StringId>;
-  return true;
-}
-
-bool EventReader::read_time(JsonWalk& walk, Event& event, std::optional<std::int64_t>& time) {
-  ArgValue value;
-  std::int64_t ns = 0;
-  if (walk.peek() == '"') {  // Ascend and Chrome's own tools write some times as texts
-    if (!walk.take_string(value.raw)) return false;
-    event.note(ImportIssue::kWrongType);
-  } else {
-    const std::uint32_t* const before = walk.at;
-    if (walk.ended()) return false;
-    if (parse_plain_time(walk.take_token(), ns) && is_possible_time(ns)) {
-      time = ns;
-      return true;
-    }
-    walk.at = before;
-    if (!read_value(walk, event, value)) return false;
-    if (value.type == ArgType::kNull) return true;
-  }
-  const codec::Decimal decimal = codec::parse_decimal(value.raw, 3);
-  if (decimal.status == codec::DecimalStatus::kNotANumber) {
-    event.note(value.type == ArgType::kDouble ? ImportIssue::kBadTime : ImportIssue::kWrongType);
-  } else if (decimal.status == codec::DecimalStatus::kOutOfRange ||
-             !is_possible_time(decimal.value)) {
-    event.note(ImportIssue::kBadTime);
-  } else {
-    if (decimal.cut) event.note(ImportIssue::kSubNanosecond);
-    time = decimal.value;
-  }
-  return true;
-}
-
-bool EventReader::read_scalar(JsonWalk& walk, Event& event, std::optional<Scalar>& scalar) {
-  ArgValue value;
-  if (!read_value(walk, event, value)) return false;
-  Scalar result;
-  switch (value.type) {
-    case ArgType::kNull:
-      return true;
-    case ArgType::kInt32:
-    case ArgType::kInt64:
-      result.number = static_cast<std::int64_t>(value.bits);
-      break;
-    case ArgType::kString:
-      result.is_text = true;
-      result.text = StringId{static_cast<std::uint32_t>(value.bits)};
-      break;
-    default: {
-      const codec::Decimal whole = codec::parse_decimal(value.raw, 0);
-      if (whole.status == codec::DecimalStatus::kOk && !whole.cut) {  // 7.0
-        result.number = whole.value;
-      } else {
-        event.note(ImportIssue::kWrongType);
-        result.is_text = true;
-        result.text = builder_.intern(value.raw);
-      }
-    }
-  }
-  scalar = result;
-  return true;
-}
-
-// Keeps a field without a column as an argument "event:<key>".
-bool EventReader::read_other(JsonWalk& walk, std::string_view key, Event& event) {
-  ArgValue value;
-  if (!read_value(walk, event, value)) return false;
-  if (value.type == ArgType::kNull && key == "args") return true;
-  scratch_.assign(kOtherFieldPrefix).append(key);
-  event.others.push_back({builder_.intern(scratch_), value.type, value.bits});
-  return true;
-}
-
-bool EventReader::read_args(JsonWalk& walk, Event& event) {
-  ArgsBuilder& args = builder_.args();
-  if (event.args_open) {  // if there are two "args", the last one counts
-    args.cancel();
-    draft_.usable = false;
-  }
-  args.begin();
-  event.args_open = true;
-  ++walk.at;
-  if (walk.take('}')) return true;
-  key_at_ = 0;
-  do {
-    std::string_view key;
-    if (!walk.take_string(key) || !walk.take(':')) return false;
-    const KeyEntry* entry = nullptr;
-    if (has_escape(key)) {
-      draft_.usable = false;
-      std::string plain;
-      if (!unescape_json(key, plain)) return false;
-      entry = &arg_key_entry(plain);
-    } else {
-      entry = &arg_key_entry(key);
-    }
-    ArgValue value;
-    const std::uint32_t* const from = walk.at;
-    if (!read_value(walk, event, value)) return false;
-    if (drafting_) draft_value(ValueSlot::kArg, walk, from, entry);
-    args.add(entry->id, entry->known, value.type, value.bits);
-  } while (walk.take(','));
-  return walk.take('}');
-}
-
-const EventReader::KeyEntry& EventReader::arg_key_entry(std::string_view key) {
-  const std::uint32_t guess = keys_[key_at_].next;
-  if (guess != 0 && keys_[guess].text == key) {
-    key_at_ = guess;
-    return keys_[guess];
-  }
-  const StringId id = builder_.intern(key);
-  const auto [it, added] =
-      key_by_text_.try_emplace(raw(id), static_cast<std::uint32_t>(keys_.size()));
-  if (added) keys_.push_back({std::string(key), id, arg_key(key), 0});
-  keys_[key_at_].next = it->second;
-  key_at_ = it->second;
-  return keys_[key_at_];
-}
-
-void EventReader::draft_value(ValueSlot slot, const JsonWalk& walk, const std::uint32_t* from,
-                              const KeyEntry* key) {
-  std::uint32_t end = *walk.at;
-  while (end > *from && JsonWalk::is_blank(walk.text[end - 1])) --end;
-  draft_.values.push_back({slot, key ? key->known : ArgKey::kCount, key ? key->id : kNone<StringId>,
-                           *from, end, static_cast<std::uint32_t>(from - tokens_),
-                           static_cast<std::uint32_t>(walk.at - tokens_)});
-}
-
-void EventReader::commit(Event& event, std::string_view text, std::uint64_t offset,
+void EventReader::commit(ReadEvent& event, std::string_view text, std::uint64_t offset,
                          std::uint32_t begin) {
   ArgsBuilder& args = builder_.args();
   if (!event.others.empty() && !event.args_open) {
     args.begin();
     event.args_open = true;
   }
-  for (const Event::Other& other : event.others)
+  for (const ReadEvent::Other& other : event.others)
     args.add(other.key, ArgKey::kCount, other.type, other.bits);
   bool overflowed = false;
   const ArgsId args_id = event.args_open ? args.end(&overflowed) : kNone<ArgsId>;

@@ -2,25 +2,20 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lanescope/codec/json_index.h"
 #include "lanescope/format/kineto_json/event_batch.h"
 #include "lanescope/format/kineto_json/event_patterns.h"
 #include "lanescope/format/kineto_json/event_sink.h"
+#include "lanescope/format/kineto_json/field_reader.h"
 #include "lanescope/format/kineto_json/json_walk.h"
 #include "lanescope/format/kineto_json/value_reader.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
-
-// Prefix of arguments that were fields of the event itself, without a column in
-// lanescope: "event:finished".
-inline constexpr std::string_view kOtherFieldPrefix = "event:";
 
 // Fields of an event, in docs/formats/kineto_json.md. One thread; borrows all that it is given.
 class EventReader {
@@ -29,6 +24,8 @@ class EventReader {
   EventReader(TraceBuilder& builder, EventSink& sink);
   // Puts events into batches; `texts` is used only to number their texts and shapes.
   explicit EventReader(TraceBuilder& texts);
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
 
   // Where the events of the next read_events() go, for a reader of batches.
   void fill(EventBatch& batch) {
@@ -57,14 +54,6 @@ class EventReader {
   bool read_mended(std::string& event, std::uint64_t offset);
 
  private:
-  struct Event;
-  struct KeyEntry {
-    std::string text;
-    StringId id = kNone<StringId>;
-    ArgKey known = ArgKey::kCount;
-    std::uint32_t next = 0;  // the entry that followed this one last time
-  };
-
   // The arguments of the event in read_known(), in the form of ArgsBuilder.
   struct KnownArgs {
     std::size_t count = 0, word_count = 0;
@@ -103,22 +92,7 @@ class EventReader {
   ArgsId add_known_args(EventPatterns::Pattern& pattern);
   void put_into_batch(const EventFields& event, IssueBits notes, ArgsId args, std::uint32_t begin,
                       std::uint32_t size);
-  // False: the text is not strict JSON, or not what the caller asked for; drop the event.
-  bool read_event(JsonWalk& walk, Event& event);
-  bool read_field(JsonWalk& walk, std::string_view key, Event& event);
-  bool read_args(JsonWalk& walk, Event& event);
-  bool read_other(JsonWalk& walk, std::string_view key, Event& event);
-  bool read_value(JsonWalk& walk, Event& event, ArgValue& value);
-  bool read_text(JsonWalk& walk, Event& event, StringId& text);
-  bool read_phase(JsonWalk& walk, Event& event);
-  bool read_time(JsonWalk& walk, Event& event, std::optional<std::int64_t>& time);
-  bool read_scalar(JsonWalk& walk, Event& event, std::optional<Scalar>& scalar);
-  void commit(Event& event, std::string_view text, std::uint64_t offset, std::uint32_t begin);
-  const KeyEntry& arg_key_entry(std::string_view key);
-
-  // Notes where a value of the drafted event is; the walk is just after it.
-  void draft_value(ValueSlot slot, const JsonWalk& walk, const std::uint32_t* from,
-                   const KeyEntry* key = nullptr);
+  void commit(ReadEvent& event, std::string_view text, std::uint64_t offset, std::uint32_t begin);
 
   TraceBuilder& builder_;
   EventSink* sink_ = nullptr;  // one of the two
@@ -126,15 +100,10 @@ class EventReader {
   std::size_t shapes_in_batches_ = 0;
   std::vector<std::uint32_t> words_;  // of an event that goes into a batch
   ValueReader values_;
+  FieldReader fields_;  // borrows values_
   codec::JsonIndex index_;
   EventPatterns patterns_;
-  EventDraft draft_;
-  bool drafting_ = false;
   const std::uint32_t* tokens_ = nullptr;  // of the current text
-  std::string scratch_;
-  std::vector<KeyEntry> keys_;  // [0]: before the first key of every event
-  std::uint32_t key_at_ = 0;
-  std::unordered_map<std::uint32_t, std::uint32_t> key_by_text_;
   KnownArgs known_;
 };
 

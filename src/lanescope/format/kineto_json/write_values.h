@@ -11,7 +11,7 @@
 
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
-#include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/format/kineto_json/field_reader.h"
 #include "lanescope/format/kineto_json/json_output.h"
 #include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/model/trace.h"
