@@ -36,7 +36,7 @@ def explain(command, path, *flags):
 
 def found(expected, text):
     """Cause and fix: told, partly (the owner alone), not."""
-    owner = re.search(getattr(expected, "owner", expected.cause), text)
+    owner = re.search(expected.owner or expected.cause, text)
     cause = "told" if owner and re.search(expected.cause, text) else "partly" if owner else "not"
     return cause, "told" if re.search(expected.fix, text) else "not"
 

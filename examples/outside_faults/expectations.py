@@ -6,31 +6,18 @@ false of the good twin. Of a trap: what would be false. The patterns find words;
 
 from __future__ import annotations
 
-import dataclasses
+import os
+import sys
 from typing import Dict
 
-
-@dataclasses.dataclass(frozen=True)
-class Expected:
-    mechanism: str  # a sentence: who holds the time, and why
-    cause: str  # pattern of owner and mechanism
-    line: str  # the line of the program
-    owner: str  # pattern of the place
-    remedy: str  # a sentence
-    fix: str  # pattern of the remedy
-    gain: str  # about how much of the bad step, on a GPU
-    forbidden: str  # pattern: false of the good twin
-
-
-def trap(why: str, forbidden: str) -> Expected:
-    return Expected(why, "$^", "", "$^", "", "$^", "nothing", forbidden)
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from expected import Expected, trap  # noqa: E402
 
 EXPECTED: Dict[str, Expected] = {
     "group_per_parameter": Expected(
         "AdamW has a group for each of 72 parameters, so its foreach kernels are launched for one parameter at a time",
         cause=r"group",
-        line="optimizer.step()",
+        place="optimizer.step()",
         owner=r"Optimizer.step|AdamW",
         remedy="put parameters of equal settings into one group",
         fix=r"group",
@@ -39,7 +26,7 @@ EXPECTED: Dict[str, Expected] = {
     "activations_saved_on_cpu": Expected(
         "each tensor that autograd saves is copied to the CPU in the forward pass and back in the backward pass (save_on_cpu)",
         cause=r"sav(e|ed).*(CPU|host)|save_on_cpu|saved_tensors",
-        line="with torch.autograd.graph.save_on_cpu():",
+        place="with torch.autograd.graph.save_on_cpu():",
         owner=r"save_on_cpu|pack|Memcpy|cop(y|ies)",
         remedy="keep them on the GPU if they fit, checkpoint otherwise; or save_on_cpu(pin_memory=True)",
         fix=r"checkpoint|keep.*GPU|save_on_cpu|pin_memory",
@@ -48,7 +35,7 @@ EXPECTED: Dict[str, Expected] = {
     "logits_transposed_for_loss": Expected(
         "cross_entropy gets [batch, words, time]: the softmax runs along a dimension that is not the last; its gradient is laid out anew",
         cause=r"softmax.*(dim|strid|spatial|layout|last|transpos)|transpos.*(softmax|cross_entropy|logits)",
-        line="F.cross_entropy(logits.transpose(1, 2), words)",
+        place="F.cross_entropy(logits.transpose(1, 2), words)",
         owner=r"cross_entropy|log_softmax",
         remedy="flatten to [batch * time, words]",
         fix=r"flatten|reshape|view\(|last dim",
@@ -57,7 +44,7 @@ EXPECTED: Dict[str, Expected] = {
     "smoothed_targets_built": Expected(
         "the smoothed target distribution over all words is filled and scattered, then kl_div reads it: several tensors of tokens x words",
         cause=r"kl_div|scatter|full",
-        line="F.kl_div(F.log_softmax(...), smoothed)",
+        place="F.kl_div(F.log_softmax(...), smoothed)",
         owner=r"kl_div|scatter_|loss",
         remedy="F.cross_entropy(..., label_smoothing=0.1)",
         fix=r"label_smoothing",
@@ -66,7 +53,7 @@ EXPECTED: Dict[str, Expected] = {
     "bilinear_layer": Expected(
         "nn.Bilinear multiplies and sums element by element for each output feature (_trilinear), without a matrix product",
         cause=r"trilinear|bilinear",
-        line="mix = nn.Bilinear(width, width, width)",
+        place="mix = nn.Bilinear(width, width, width)",
         owner=r"trilinear|[Bb]ilinear",
         remedy="one product with the weight, then a bmm (or einsum)",
         fix=r"bmm|einsum|matmul|matrix product|product with",
@@ -75,7 +62,7 @@ EXPECTED: Dict[str, Expected] = {
     "diagonal_as_matrix": Expected(
         "scales are made a diagonal matrix, which a full matrix product then multiplies: n times the work of scaling rows",
         cause=r"diag",
-        line="torch.diag(scale) @ weight",
+        place="torch.diag(scale) @ weight",
         owner=r"diag|scaled",
         remedy="scale[:, None] * weight",
         fix=r"scale|broadcast|element-?wise|\* *w",
@@ -84,7 +71,7 @@ EXPECTED: Dict[str, Expected] = {
     "chain_from_the_left": Expected(
         "(A @ B) @ x: the product of two large matrices is formed for a thin x",
         cause=r"(order|associat|chain|left|thin|narrow|first)",
-        line="a @ b @ x",
+        place="a @ b @ x",
         owner=r"mm|matmul|@",
         remedy="a @ (b @ x), multi_dot",
         fix=r"multi_dot|\(b @ x\)|right|order|associat",
@@ -93,7 +80,7 @@ EXPECTED: Dict[str, Expected] = {
     "long_filter_direct": Expected(
         "conv1d with a filter of thousands of taps is computed directly",
         cause=r"conv(1d|olution).*(long|taps|direct|filter|kernel|wide)",
-        line="F.conv1d(sound, response)",
+        place="F.conv1d(sound, response)",
         owner=r"conv",
         remedy="convolve by FFT (rfft, product, irfft)",
         fix=r"fft|FFT|Fourier",
@@ -102,7 +89,7 @@ EXPECTED: Dict[str, Expected] = {
     "groups_convolved_one_by_one": Expected(
         "32 groups of channels pass through 32 convolutions in a Python loop, then cat",
         cause=r"32|each group|loop|group",
-        line="torch.cat([conv(part) for ...])",
+        place="torch.cat([conv(part) for ...])",
         owner=r"conv",
         remedy="one Conv2d(groups=32)",
         fix=r"groups ?=",
@@ -111,7 +98,7 @@ EXPECTED: Dict[str, Expected] = {
     "windows_stacked_in_python": Expected(
         "a thousand overlapping windows are sliced in Python and stacked",
         cause=r"slice|stack|loop",
-        line="torch.stack([sound[:, i:i + size] for i in ...])",
+        place="torch.stack([sound[:, i:i + size] for i in ...])",
         owner=r"stack|slice|cat",
         remedy="sound.unfold(1, size, hop), a view",
         fix=r"unfold|as_strided|view",
@@ -120,7 +107,7 @@ EXPECTED: Dict[str, Expected] = {
     "nms_box_by_box": Expected(
         "suppression of boxes in a Python loop: each round waits for its answer (item or nonzero) and launches a dozen small kernels",
         cause=r"wait|nonzero|item|sync",
-        line="while len(order):",
+        place="while len(order):",
         owner=r"nonzero|item|index|suppress|loop",
         remedy="all overlaps at once and one loop on the GPU or CPU (torchvision.ops.nms, batched)",
         fix=r"nms|at once|batched|keep.*GPU|once|fixed",
@@ -129,7 +116,7 @@ EXPECTED: Dict[str, Expected] = {
     "fixed_point_checked": Expected(
         "each of 40 iterations reads the residual to the CPU and waits for it",
         cause=r"item|wait|is_nonzero|sync",
-        line="if change.max() < tolerance:",
+        place="if change.max() < tolerance:",
         owner=r"is_nonzero|item|iterat|solve",
         remedy="test every ten iterations, or a fixed number of iterations",
         fix=r"every (n|few|ten|10|k)|less often|fixed|on the GPU|keep",
@@ -138,7 +125,7 @@ EXPECTED: Dict[str, Expected] = {
     "finite_checks_each_layer": Expected(
         "a forward hook of each layer asks whether all values are finite: three small kernels over the activations, and a wait",
         cause=r"isfinite|is_nonzero|isnan|item|wait",
-        line="if not torch.isfinite(output).all():",
+        place="if not torch.isfinite(output).all():",
         owner=r"isfinite|isnan|is_nonzero|hook|item|check",
         remedy="remove the checks, or test the loss once a step, or torch._assert_async",
         fix=r"remove|once|_assert_async|one (check|wait)|every",
@@ -147,7 +134,7 @@ EXPECTED: Dict[str, Expected] = {
     "backward_for_each_loss": Expected(
         "four losses of one trunk each run backward(retain_graph=True), so the trunk's backward pass runs four times",
         cause=r"backward.*(4|four|again|times|times)|4.*backward|retain_graph",
-        line="loss.backward(retain_graph=True)",
+        place="loss.backward(retain_graph=True)",
         owner=r"backward",
         remedy="add the losses and call backward once",
         fix=r"sum|add.*loss|once|one backward|retain_graph",
@@ -156,7 +143,7 @@ EXPECTED: Dict[str, Expected] = {
     "experts_by_mask": Expected(
         "a loop over 32 experts: nonzero of each expert's mask waits, then a small product of few rows, and index_add_",
         cause=r"nonzero|wait|each expert|loop",
-        line="rows = (chosen == number).nonzero()",
+        place="rows = (chosen == number).nonzero()",
         owner=r"nonzero|where|expert|index",
         remedy="sort the tokens by expert once (argsort, bincount), then grouped or batched products of a fixed capacity",
         fix=r"sort|bmm|batched|grouped|capacity|fixed size|mask",
@@ -165,7 +152,7 @@ EXPECTED: Dict[str, Expected] = {
     "flop_counter_left_on": Expected(
         "a FlopCounterMode around the step passes each operator through Python",
         cause=r"[Ff]lop|dispatch mode|TorchDispatchMode|__torch_dispatch__",
-        line="with FlopCounterMode(display=False):",
+        place="with FlopCounterMode(display=False):",
         owner=r"flop|Python|dispatch",
         remedy="count once, outside the loop",
         fix=r"remove|once|outside",
@@ -174,7 +161,7 @@ EXPECTED: Dict[str, Expected] = {
     "memory_summary_each_step": Expected(
         "torch.cuda.memory_summary() builds a table of text on the host for each layer",
         cause=r"memory_summary|memory_stats",
-        line="notes.append(torch.cuda.memory_summary())",
+        place="notes.append(torch.cuda.memory_summary())",
         owner=r"memory_summary|memory_stats|forward|step|Python",
         remedy="ask memory_allocated() rarely, or every n steps",
         fix=r"every|less often|rare|remove|outside",
@@ -183,7 +170,7 @@ EXPECTED: Dict[str, Expected] = {
     "launches_blocking": Expected(
         "CUDA_LAUNCH_BLOCKING=1: each launch returns when its kernel ends, so host and GPU take turns",
         cause=r"LAUNCH_BLOCKING|launch.*(wait|return|block)",
-        line="the environment",
+        place="the environment",
         owner=r"launch",
         remedy="unset CUDA_LAUNCH_BLOCKING",
         fix=r"CUDA_LAUNCH_BLOCKING",
@@ -192,7 +179,7 @@ EXPECTED: Dict[str, Expected] = {
     "queue_of_keys_copied": Expected(
         "a queue of a million keys (MoCo) is copied whole by cat for each batch of 64 new ones",
         cause=r"cat",
-        line="state['queue'] = torch.cat([keys, state['queue'][:-rows]])",
+        place="state['queue'] = torch.cat([keys, state['queue'][:-rows]])",
         owner=r"cat|queue",
         remedy="write into a fixed buffer at a pointer (ring): queue[at:at + n] = keys",
         fix=r"ring|in place|preallocat|fixed|pointer|buffer|write",
@@ -201,7 +188,7 @@ EXPECTED: Dict[str, Expected] = {
     "barrier_each_step": Expected(
         "dist.barrier() after each step: a collective, and the host waits for the GPU",
         cause=r"barrier",
-        line="dist.barrier()",
+        place="dist.barrier()",
         owner=r"barrier",
         remedy="remove the barrier; the gradients' all-reduce keeps the ranks in step",
         fix=r"remove|not needed|without",

@@ -7,34 +7,19 @@ reader decides.
 
 from __future__ import annotations
 
-import dataclasses
+import os
+import sys
 from typing import Dict
 
-
-@dataclasses.dataclass(frozen=True)
-class Expected:
-    mechanism: str  # a sentence: who holds the time, and why
-    cause: str  # pattern of owner and mechanism
-    line: str  # the line of the program
-    owner: str  # pattern of the place
-    remedy: str  # a sentence
-    fix: str  # pattern of the remedy
-    gain: str  # about how much of the bad step, on a GPU
-    forbidden: str  # pattern: false of the good twin
-    told: str = ""  # what a reader counts as told
-    partly: str = ""  # what a reader counts as partly told
-
-
-def trap(why: str, forbidden: str) -> Expected:
-    return Expected(why, "$^", "", "$^", "", "$^", "nothing", forbidden)
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from expected import Expected, trap  # noqa: E402
 
 EXPECTED: Dict[str, Expected] = {
     # vision.py
     "input_gradient_left_on": Expected(
         "the images require a gradient (left from a saliency map), so the backward pass computes the first convolution's input gradient",
         cause=r"(gradient|grad).*(input|images?)|input.*grad|dgrad",
-        line="images = torch.randn(...).requires_grad_()",
+        place="images = torch.randn(...).requires_grad_()",
         owner=r"[Cc]onvolution.*[Bb]ackward|dgrad|conv",
         remedy="do not require a gradient of the images in training",
         fix=r"requires_grad|detach|input.*(need|gradient)",
@@ -45,7 +30,7 @@ EXPECTED: Dict[str, Expected] = {
     "bias_before_batchnorm": Expected(
         "each convolution adds a bias that the batch norm takes away again: a kernel forward and a sum backward over all activations",
         cause=r"bias",
-        line="nn.Conv2d(width, width, 1, bias=True)",
+        place="nn.Conv2d(width, width, 1, bias=True)",
         owner=r"conv|add_|sum",
         remedy="bias=False in convolutions before a batch norm",
         fix=r"bias ?= ?False|without.*bias|bias",
@@ -56,7 +41,7 @@ EXPECTED: Dict[str, Expected] = {
     "softmax_before_argmax": Expected(
         "the scores of all pixels pass through a softmax before argmax, which does not change the order",
         cause=r"softmax",
-        line="scores.softmax(dim=1).argmax(dim=1)",
+        place="scores.softmax(dim=1).argmax(dim=1)",
         owner=r"softmax",
         remedy="argmax of the scores themselves",
         fix=r"argmax.*(without|direct|score|logit)|(remove|drop|skip|need).*softmax|softmax.*(not need|order)",
@@ -67,7 +52,7 @@ EXPECTED: Dict[str, Expected] = {
     "features_cloned_by_hooks": Expected(
         "forward hooks left on every module clone its output, and nobody reads the copies",
         cause=r"clone|hook",
-        line="features[name] = output.detach().clone()",
+        place="features[name] = output.detach().clone()",
         owner=r"clone|hook|keep",
         remedy="remove the hooks, or keep what is needed only (detach without clone)",
         fix=r"remove|hook|detach|without.*(clone|cop)|clone",
@@ -78,7 +63,7 @@ EXPECTED: Dict[str, Expected] = {
     "generator_not_detached": Expected(
         "the discriminator's loss runs backward through the generator too, whose gradients are thrown away",
         cause=r"backward.*(generator|twice|two|again|thrown|unused|not used)|ConvTranspose|transposed|generator",
-        line="judged = discriminator(fake)",
+        place="judged = discriminator(fake)",
         owner=r"backward|[Cc]onvolution[Bb]ackward",
         remedy="discriminator(fake.detach()), or generate under no_grad for that loss",
         fix=r"detach|no_grad",
@@ -90,7 +75,7 @@ EXPECTED: Dict[str, Expected] = {
     "steps_sliced_in_a_loop": Expected(
         "x[:, t] in a loop: the backward pass of each slice fills a zero tensor of the whole sequence and adds it",
         cause=r"[Ss]elect.?[Bb]ackward|select_backward|slice.*backward|zeros?.*(whole|full|each)|aten::select",
-        line="h = torch.tanh(x[:, t] + h @ weight)",
+        place="h = torch.tanh(x[:, t] + h @ weight)",
         owner=r"[Ss]elect|zero_|zeros|fill|add_",
         remedy="x.unbind(1) before the loop",
         fix=r"unbind|chunk|split",
@@ -101,7 +86,7 @@ EXPECTED: Dict[str, Expected] = {
     "graphs_for_every_length": Expected(
         "a CUDA graph is captured for each exact length; they come in turn, so nearly every step captures and instantiates one",
         cause=r"captur|instantiat|BeginCapture|GraphInstantiate",
-        line="with torch.cuda.graph(graph):",
+        place="with torch.cuda.graph(graph):",
         owner=r"[Cc]aptur|[Gg]raph",
         remedy="pad to a few lengths (buckets) and capture a graph for each once",
         fix=r"bucket|pad|once|reuse|few|static|fixed",
@@ -112,7 +97,7 @@ EXPECTED: Dict[str, Expected] = {
     "batch_split_over_streams": Expected(
         "the batch is cut into four pieces on four streams: four times the launches, each kernel too small for the GPU",
         cause=r"launch|small|tiny|stream",
-        line="with torch.cuda.stream(streams[number]):",
+        place="with torch.cuda.stream(streams[number]):",
         owner=r"launch|stream|linear|addmm|serve",
         remedy="one batch on one stream",
         fix=r"one batch|larger batch|batch|one stream|one call|graph",
@@ -123,7 +108,7 @@ EXPECTED: Dict[str, Expected] = {
     "plateau_reads_the_loss": Expected(
         "ReduceLROnPlateau.step(loss) reads the loss in each step: the host waits for the GPU and cannot prepare the next batch meanwhile",
         cause=r"item|_local_scalar_dense|wait|sync",
-        line="scheduler.step(loss)",
+        place="scheduler.step(loss)",
         owner=r"item|_local_scalar_dense|Plateau|scheduler",
         remedy="step the scheduler once in a while with a mean that is kept on the GPU",
         fix=r"every|once|less often|keep.*GPU|later|accumulate|remove|epoch",
@@ -134,7 +119,7 @@ EXPECTED: Dict[str, Expected] = {
     "gradient_of_frozen_weight": Expected(
         "a custom autograd function always computes the weight's gradient, though the weight is frozen: a third of its products is wasted",
         cause=r"weight.*grad|grad.*weight|needs_input_grad|frozen|Frozen",
-        line="grad.t() @ x",
+        place="grad.t() @ x",
         owner=r"FrozenLinear|mm|matmul|[Bb]ackward",
         remedy="compute it only if ctx.needs_input_grad[1]",
         fix=r"needs_input_grad|not need|skip|unused|frozen",
@@ -146,7 +131,7 @@ EXPECTED: Dict[str, Expected] = {
     "derivatives_one_at_a_time": Expected(
         "each derivative asks autograd for all first derivatives anew: five backward passes through the network where one and two do",
         cause=r"backward.*(again|times|twice|repeat|equal|same)|autograd\.grad|create_graph|same (work|input)|[3-9] backward",
-        line="torch.autograd.grad(u.sum(), points, create_graph=True)[0][:, axis]",
+        place="torch.autograd.grad(u.sum(), points, create_graph=True)[0][:, axis]",
         owner=r"grad|[Bb]ackward|derivative",
         remedy="ask for the gradient once and take its columns (or forward-mode derivatives)",
         fix=r"once|one call|reuse|all .*at once|jvp|forward.mode|keep",
@@ -157,7 +142,7 @@ EXPECTED: Dict[str, Expected] = {
     "laplacian_by_rolls": Expected(
         "the neighbours of each cell are made by torch.roll: twelve copies of the whole field for one stencil",
         cause=r"roll",
-        line="torch.roll(field, ...)",
+        place="torch.roll(field, ...)",
         owner=r"roll",
         remedy="pad once and add slices (views), or a convolution, or one compiled kernel",
         fix=r"slice|view|conv|pad|compile|fus|one kernel",
@@ -168,7 +153,7 @@ EXPECTED: Dict[str, Expected] = {
     "rows_taken_by_brackets": Expected(
         "x[index] in training: its backward pass is index_put_ with accumulate, which sorts all edges; index_select adds with atomics",
         cause=r"index_put|IndexBackward|[Ss]ort|_index_put_impl_",
-        line="scores[sources]",
+        place="scores[sources]",
         owner=r"index|[Ss]ort",
         remedy="x.index_select(0, index) or F.embedding or gather",
         fix=r"index_select|F\.embedding|gather|embedding|index_add",
@@ -179,7 +164,7 @@ EXPECTED: Dict[str, Expected] = {
     "complex_transform_of_sound": Expected(
         "fft of real sound: it is first made complex, and half of the result is thrown away",
         cause=r"fft|FFT|complex",
-        line="torch.fft.fft(frames)[..., :bins]",
+        place="torch.fft.fft(frames)[..., :bins]",
         owner=r"fft|FFT",
         remedy="torch.fft.rfft (or torch.stft)",
         fix=r"rfft|real|stft|half",
@@ -191,7 +176,7 @@ EXPECTED: Dict[str, Expected] = {
     "bags_by_lookup_and_sum": Expected(
         "embeddings of all words of a history are written out ([users, history, width]) only to be summed",
         cause=r"embedding.*(sum|mean|reduc)|(sum|mean).*embedding|EmbeddingBag|embedding_bag",
-        line="F.embedding(history, table).sum(dim=1)",
+        place="F.embedding(history, table).sum(dim=1)",
         owner=r"embedding|index_select|sum",
         remedy="nn.EmbeddingBag(mode='sum')",
         fix=r"[Ee]mbedding_?[Bb]ag",
@@ -202,7 +187,7 @@ EXPECTED: Dict[str, Expected] = {
     "weights_copied_by_matmul": Expected(
         "matmul of [batch, critics, 1, width] with [critics, width, width] copies the weights once for each sample of the batch",
         cause=r"expand|clone|cop(y|ies)|matmul.*(broadcast|cop)|bmm",
-        line="torch.matmul(h.unsqueeze(2), weight)",
+        place="torch.matmul(h.unsqueeze(2), weight)",
         owner=r"matmul|bmm|clone|copy_|reshape",
         remedy="einsum('bed,edh->beh') or bmm over the critics",
         fix=r"einsum|bmm|baddbmm|transpose|permute|broadcast",
@@ -214,7 +199,7 @@ EXPECTED: Dict[str, Expected] = {
     "pinned_in_the_step": Expected(
         "each batch is pinned in the step itself: the CPU copies 77 MB into pinned memory before the GPU may have them",
         cause=r"pin",
-        line="clips[number].pin_memory().to(device, non_blocking=True)",
+        place="clips[number].pin_memory().to(device, non_blocking=True)",
         owner=r"pin_memory|_pin_memory|copy_",
         remedy="pin once, or in the loader's thread (DataLoader(pin_memory=True))",
         fix=r"pin.*(once|loader|thread|before|ahead|outside|reuse)|DataLoader|pin_memory=True|buffer",
@@ -225,7 +210,7 @@ EXPECTED: Dict[str, Expected] = {
     "tensor_from_list_of_arrays": Expected(
         "torch.tensor(list of NumPy arrays) reads them number by number",
         cause=r"torch\.tensor|list|Python|tensor\(|detach_|lift_fresh|observ",
-        line="torch.tensor(observations, device=device)",
+        place="torch.tensor(observations, device=device)",
         owner=r"tensor|Python|step|host|observ|act",
         remedy="torch.from_numpy(np.stack(observations))",
         fix=r"from_numpy|np\.stack|numpy\.stack|np\.array|stack",
@@ -236,7 +221,7 @@ EXPECTED: Dict[str, Expected] = {
     "view_saved_whole": Expected(
         "torch.save of eight rows saves the whole storage behind the view: all of the batch's outputs are copied to the CPU",
         cause=r"save|Memcpy D|DtoH|Device to [Hh]ost|storage|cop(y|ies).*(CPU|host)",
-        line="torch.save(outputs[:8], buffer)",
+        place="torch.save(outputs[:8], buffer)",
         owner=r"save|copy|Memcpy|DtoH|cpu",
         remedy="torch.save(outputs[:8].clone(), buffer)",
         fix=r"clone|view|part|fewer|less|smaller",
@@ -247,7 +232,7 @@ EXPECTED: Dict[str, Expected] = {
     "decoder_in_tiles": Expected(
         "the picture is decoded in 25 overlapping tiles to save memory that is there: half as much work again, in small kernels",
         cause=r"tile|25|loop|times|small|again|equal",
-        line="for top, left in tiles:",
+        place="for top, left in tiles:",
         owner=r"conv|tile|decode",
         remedy="decode it whole (or in fewer, larger tiles)",
         fix=r"whole|larger|batch|one call|fewer|at once|tile",

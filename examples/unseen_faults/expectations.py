@@ -6,25 +6,12 @@ false of the good twin. Of a trap: what would be false. The patterns find words;
 
 from __future__ import annotations
 
-import dataclasses
+import os
+import sys
 from typing import Dict
 
-
-@dataclasses.dataclass(frozen=True)
-class Expected:
-    mechanism: str  # a sentence: who holds the time, and why
-    cause: str  # pattern of owner and mechanism
-    place: str  # a sentence: function or line
-    owner: str  # pattern of the place
-    remedy: str  # a sentence
-    fix: str  # pattern of the remedy
-    gain: str  # about how much of the bad step, on a GPU
-    forbidden: str  # pattern: false of the good twin
-
-
-def trap(why: str, forbidden: str) -> Expected:
-    return Expected(why, "$^", "", "$^", "", "$^", "nothing", forbidden)
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+from expected import Expected, trap  # noqa: E402
 
 EXPECTED: Dict[str, Expected] = {
     "ddp_broadcasts_buffers": Expected(
