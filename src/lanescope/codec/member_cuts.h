@@ -1,4 +1,4 @@
-// Where gzip members and zstd frames seem to end, told without unpacking them.
+// Where gzip members and zstd frames seem to end, found without unpacking them.
 #pragma once
 #include <cstddef>
 #include <string_view>

@@ -261,10 +261,10 @@ Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
                  a_step(found.weights)})
           : say(facts, "Weights are cast to {} in each step: {} [cast|casts] of {} [per step]",
                 {text(to), a_step(found.casts), text(shape_text(found.largest.dims))});
-  finding.action = !found.has_backward ? say("WeightCast them once: model.to(torch.{})", {text(to)})
+  finding.action = !found.has_backward ? say("Cast them once: model.to(torch.{})", {text(to)})
                    : found.is_autocast
                        ? say("Enter autocast once around all uses, with its cache on")
-                       : say("WeightCast each weight once a step and use the result again");
+                       : say("Cast each weight once a step and use the result again");
   return finding;
 }
 
