@@ -11,7 +11,9 @@ once, each with two cores of its own, and reports their rounds together.
 share: what the recording says of itself (lanescope_cost: docs/definitions/recording.md#budget), of the loop's time.
 slowdown: CPU time of the thread (on a GPU: time) for one operator or step with the profiler, divided by the mean of those without
 in the same round, minus 1.
-Both: median and largest of the rounds, in percent; of the slowdown also the 95 % interval of its median (bootstrap). operators: how many of them (or of the steps' aten::linear, or kernels) are recorded. calls of the GPU's API: what lanescope's
+Both: median and largest of the rounds, in percent; of the slowdown also the 95 % interval of its median (bootstrap). The line below has
+only the rounds whose two loops without a profiler differ by at most 1 %, because a machine that changes its speed within a round
+says nothing about 1 %. operators: how many of them (or of the steps' aten::linear, or kernels) are recorded. calls of the GPU's API: what lanescope's
 callback for them took, in percent of the time (median).
 """
 
@@ -37,6 +39,7 @@ import median_error
 import seen_cost
 
 ONE, OUT = torch.ones(1), torch.empty(1)
+MOST_CHANGE = 0.01  # between the loops without a profiler of a steady round
 
 
 def add_200() -> None:
@@ -105,7 +108,7 @@ def one_round(options: argparse.Namespace, seconds: float) -> Dict[str, float]:
     found = with_profiler(options, seconds)
     _, after_ns = loop(options.program, min(seconds, 1.0))
     bare = (before_ns + after_ns) / 2
-    return {**found, "seconds": seconds, "slowdown": found["ns"] / bare - 1, "bare_ns": bare}
+    return {**found, "seconds": seconds, "slowdown": found["ns"] / bare - 1, "bare_ns": bare, "change": abs(after_ns / before_ns - 1)}
 
 
 def rounds_of(options: argparse.Namespace) -> List[Dict[str, float]]:
@@ -130,6 +133,10 @@ def rounds_of_processes(options: argparse.Namespace) -> List[Dict[str, float]]:
         for k in range(options.processes)
     ]
     return [json.loads(line) for process in processes for line in process.communicate()[0].splitlines()]
+
+
+def ratio_of(budget: str) -> float:
+    return float(budget.strip().rstrip("%")) / 100
 
 
 def percent(values: List[float]) -> str:
@@ -167,6 +174,14 @@ def main() -> None:
             f"{100 * low:+.2f} .. {100 * high:+.2f} %      {100 * statistics.median(each['recorded'] for each in mine):.2f} %{gpu}",
             flush=True,
         )
+        steady = [each["slowdown"] for each in mine if each["change"] <= MOST_CHANGE]
+        if len(steady) >= median_error.FEWEST:
+            low, high = median_error.interval(steady)
+            print(
+                f"        {len(steady):7d} steady rounds             {percent(steady)} %, {100 * low:+.2f} .. {100 * high:+.2f} %; "
+                f"at most {100 * ratio_of(options.budget):g} %: {median_error.verdict(steady, ratio_of(options.budget))}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

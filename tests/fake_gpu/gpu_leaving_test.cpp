@@ -9,6 +9,8 @@
 
 #include "fake_gpu.h"
 #include "gpu_source_fixture.h"
+#include "lanescope/base/json_value.h"
+#include "lanescope/codec/record_options.h"
 #include "lanescope/record/thread_writer.h"
 
 namespace {
@@ -233,6 +235,106 @@ TEST_F(GpuSourceTest, ItLeavesWhenTheBudgetIsUsedUpAndTheProgramGoesOn) {
   EXPECT_GT(found.count(ActivityKind::kKernel), 0u);
   EXPECT_LT(found.count(ActivityKind::kKernel), launches);
   EXPECT_THAT(found.metadata("lanescope_cupti"), HasSubstr("\"detached\": true"));
+}
+
+// A program that launches all the time, under a budget of 10 %. As long as CUPTI is there, its calls
+// are said to take all of the time: a part of the budget of 1 s (100 ms) is spent in about 0.15 s.
+TEST_F(GpuSourceTest, WithABudgetTheGpuComesWhenItIsPaidForAndLeavesWhenThatIsSpent) {
+  fake_gpu_set_version(130000);
+  record::RecorderOptions wanted;
+  wanted.directory = folder_.string();
+  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
+  wanted.budget_ratio = 0.1;
+  wanted.gpu_in_parts = true;
+  auto opened = record::Recorder::open(wanted);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const auto recorder = *std::move(opened);
+  ASSERT_TRUE(recorder->start());
+  EXPECT_EQ(fake_gpu_stats().kinds_on, 0u);  // nothing before it is paid for
+  EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+  std::atomic<bool> end{false};
+  std::atomic<std::uint32_t> launches{0};
+  std::thread program([&] {
+    std::uint64_t last = record::ticks();
+    while (!end) {
+      fake_gpu_launch("loop", ++launches);
+      auto& cost = record::thread_writer()->cost.ticks[kLanescopeGpuCalls];
+      const std::uint64_t now = record::ticks();
+      if (fake_gpu_stats().kinds_on != 0) cost.store(cost.load() + now - last);
+      last = now;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  for (std::uint32_t part = 1; part <= 2; ++part) {
+    EXPECT_TRUE(wait_until([&] { return fake_gpu_stats().finalized == part; })) << part;
+    EXPECT_EQ(fake_gpu_stats().kinds_on, 0u);
+    EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+    EXPECT_FALSE(record::is_recording());
+  }
+  end = true;
+  program.join();
+  recorder->stop();
+  recorder->close();
+  EXPECT_EQ(fake_gpu_stats().buffers_out, 0u);
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("paid for 2 parts with the GPU")));
+  const Activities found = read(recorder->spool_path());
+  ASSERT_EQ(found.index.windows.size(), 3u);
+  EXPECT_FALSE(found.index.windows[0].options & LANESCOPE_RECORD_GPU_PART);
+  std::uint64_t inside = 0;
+  for (std::size_t i = 1; i < 3; ++i) {
+    EXPECT_TRUE(found.index.windows[i].options & LANESCOPE_RECORD_GPU_PART);
+    EXPECT_GT(found.index.windows[i].stop, found.index.windows[i].start);
+  }
+  for (const spool::Record& record : found.records)
+    if (spool::activity_kind(record) == ActivityKind::kKernel) ++inside;
+  EXPECT_GT(inside, 0u);
+  EXPECT_LT(inside, launches);
+  EXPECT_THAT(found.metadata("lanescope_gpu_parts"), HasSubstr("\"parts\": [{\"from_ns\": "));
+  const auto cost = parse_json(found.metadata("lanescope_cost"));
+  ASSERT_TRUE(cost);
+  EXPECT_LE(cost->find("share_ratio")->number, 0.101);
+}
+
+TEST_F(GpuSourceTest, ARecordingThatEndsBeforeTheGpuIsPaidForSaysSo) {
+  record::RecorderOptions wanted;
+  wanted.directory = folder_.string();
+  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
+  wanted.budget_ratio = 0.01;
+  wanted.gpu_in_parts = true;
+  auto opened = record::Recorder::open(wanted);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const auto recorder = *std::move(opened);
+  recorder->prepare();
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("early", 1);
+  recorder->stop();
+  recorder->close();
+  EXPECT_THAT(recorder->notes(),
+              Contains(HasSubstr("the GPU was not recorded: the budget of 1 %")));
+  EXPECT_EQ(fake_gpu_stats().clock_registrations, 0u);
+  const Activities found = read(recorder->spool_path());
+  EXPECT_EQ(found.index.windows.size(), 1u);
+  EXPECT_EQ(found.count(ActivityKind::kKernel), 0u);
+}
+
+// CUPTI cannot be used: the window goes on, and operators have all of the budget.
+TEST_F(GpuSourceTest, WithABudgetAGpuThatCannotBeRecordedCutsNoWindow) {
+  fake_gpu_refuse_subscriber(1);
+  record::RecorderOptions wanted;
+  wanted.directory = folder_.string();
+  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
+  wanted.budget_ratio = 0.5;
+  wanted.gpu_in_parts = true;
+  auto opened = record::Recorder::open(wanted);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const auto recorder = *std::move(opened);
+  ASSERT_TRUE(recorder->start());
+  EXPECT_TRUE(wait_until([&] { return !recorder->notes().empty(); }));
+  EXPECT_TRUE(record::is_recording());
+  recorder->stop();
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("CUPTI cannot be used")));
+  EXPECT_EQ(read(recorder->spool_path()).index.windows.size(), 1u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/gpu_parts.h"
 #include "lanescope/analysis/thinning.h"
 #include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/open_kept.h"
@@ -182,6 +183,17 @@ std::optional<std::string> file_of(const std::string& path, Output& output, int*
 
 namespace {
 
+std::string gpu_parts_text(const analysis::GpuParts& parts) {
+  const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
+  return fmt::format(
+      "recorded with a budget: it paid for {} with the GPU; this trace is {}, from {:.2f} s to "
+      "{:.2f} s "
+      "after the recording's start",
+      parts.count == 1 ? std::string("one part") : fmt::format("{} parts", parts.count),
+      parts.count == 1 ? "that part" : "the longest of them", seconds(parts.from_ns),
+      seconds(parts.to_ns));
+}
+
 std::optional<Trace> open(const std::string& file, Output& output, int* code, Damage damage,
                           format::KeptSections* kept, format::IndexUse at_most) {
   RecordFunction stage("read trace");
@@ -206,6 +218,8 @@ std::optional<Trace> open(const std::string& file, Output& output, int* code, Da
     *code = kUsage;
     return std::nullopt;
   }
+  if (const auto parts = analysis::find_gpu_parts(*trace); parts && damage == Damage::kPrinted)
+    output.complain(gpu_parts_text(*parts));
   if (const auto thinning = analysis::find_thinning(*trace); thinning && damage == Damage::kPrinted)
     output.complain("recorded with a budget: " + report::thinning_text(*thinning));
   if (damage == Damage::kPrinted) {

@@ -24,8 +24,12 @@
 // The budget is used up for good: nothing more is recorded in this window, and a source that costs
 // something though it records nothing leaves.
 #define LANESCOPE_RECORD_ENDED 4096u
+// Of a window's mark: it is a part of a recording with a budget, with the GPU. Of several such
+// windows of one cycle, the trace is the longest; windows of the cycle without this bit are no part
+// of the trace then.
+#define LANESCOPE_RECORD_GPU_PART 8192u
 // The first free bit.
-#define LANESCOPE_RECORD_NEXT_OPTION 8192u
+#define LANESCOPE_RECORD_NEXT_OPTION 16384u
 
 namespace lanescope::spool {
 
@@ -50,6 +54,7 @@ inline constexpr RecordOption kRecordOptions[] = {
     {LANESCOPE_RECORD_PAUSED, "paused", false},
     {LANESCOPE_RECORD_PAUSED_RANGES, "paused_ranges", false},
     {LANESCOPE_RECORD_ENDED, "ended", false},
+    {LANESCOPE_RECORD_GPU_PART, "gpu_part", false},
 };
 
 }  // namespace lanescope::spool

@@ -75,6 +75,8 @@ Result<void> Profiler::State::open_recorder() {
   wanted.max_bytes = options.max_spool_bytes;
   wanted.disk_reserve_bytes = options.disk_reserve_bytes;
   wanted.budget_ratio = options.budget_ratio;
+  // With a schedule the user chose the steps, and wants the GPU in them.
+  wanted.gpu_in_parts = !options.schedule && has_nvidia_gpu();
   wanted.options = record_option_bits(options);
   wanted.last_ns = options.last_ns;
   wanted.dump_signal = options.dump_signal;

@@ -47,6 +47,9 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
   session->budget_ratio = options.budget_ratio;
   if (options.budget_ratio != 0) {
     session->options |= LANESCOPE_RECORD_MEASURE;
+    // Budgets are one: what the first session asked for holds for the others.
+    session->gpu_in_parts =
+        budget_ ? budget_->gpu().is_wanted() : options.gpu_in_parts && options.last_ns == 0;
     if (!budget_) make_budget(options);
   }
   session->activities = options.activities;
@@ -120,6 +123,7 @@ void ActiveRecorder::note_losses(Session& session) {
   sources_.note_costs(note_for(session));
   note_file_loss(session);
   note_budget_exceeded(session);
+  note_gpu_parts(session);
   // A ring always reaches its limit; what counts is the time that it holds.
   if (spool_->ring().is_on() && session.last_ns != 0) {
     note_ring_loss(session);
@@ -162,7 +166,7 @@ void ActiveRecorder::finish_spool() {
   flush_drops();
   budget_.reset();
   budget_version_ = 0;
-  budget_written_ns_ = budget_began_ns_ = 0;
+  budget_written_ns_ = budget_began_ns_ = gpu_moves_ns_ = 0;
   last_stats_ = spool_stats();
   spool_->finish(!all_outside);
   last_stats_.file_bytes = spool_->bytes();

@@ -74,6 +74,7 @@ class ActiveRecorder {
     std::uint32_t windows = 0;
     std::int64_t last_ns = 0;  // 0: no ring
     double budget_ratio = 0;   // 0: none
+    bool gpu_in_parts = false;
     bool open = false, prepared = false, resting = false;
     bool ended = false;  // its window, by the budget
     std::vector<std::string> notes;
@@ -88,7 +89,9 @@ class ActiveRecorder {
   SourceList::Note note_for(Session& session) LANESCOPE_REQUIRES(control_);
   void note_ring_loss(Session& session) LANESCOPE_REQUIRES(control_);
   std::string short_ring_note(const Session& session) LANESCOPE_REQUIRES(control_);
-  void mark_window(spool::RecordKind kind, const Session& session) LANESCOPE_REQUIRES(control_);
+  // `options`: more bits for the mark.
+  void mark_window(spool::RecordKind kind, const Session& session, std::uint32_t options = 0)
+      LANESCOPE_REQUIRES(control_);
   void note_file_loss(Session& session) LANESCOPE_REQUIRES(control_);
   void stop_session(Session& session) LANESCOPE_REQUIRES(control_);
   std::vector<std::string> close_session(Session& session) LANESCOPE_REQUIRES(control_);
@@ -102,6 +105,10 @@ class ActiveRecorder {
   void change_sources() LANESCOPE_REQUIRES(control_);
   void judge_cost() LANESCOPE_REQUIRES(control_);
   void end_windows() LANESCOPE_REQUIRES(control_);
+  // What of a session's activities starts with its window: not the GPU that comes in parts.
+  std::uint32_t first_activities(const Session& session) const LANESCOPE_REQUIRES(control_);
+  void begin_gpu_part() LANESCOPE_REQUIRES(control_);
+  void note_gpu_parts(Session& session) LANESCOPE_REQUIRES(control_);
   void note_thinning(const CostBudget::Change& change) LANESCOPE_REQUIRES(control_);
   void write_budget() LANESCOPE_REQUIRES(control_);
   void make_budget(const RecorderOptions& options) LANESCOPE_REQUIRES(control_);
@@ -126,6 +133,7 @@ class ActiveRecorder {
   std::optional<CostBudget> budget_ LANESCOPE_GUARDED_BY(control_);
   bool budget_is_open_ LANESCOPE_GUARDED_BY(control_) = false;
   bool windows_ended_ LANESCOPE_GUARDED_BY(control_) = false;        // those that are open
+  std::int64_t gpu_moves_ns_ LANESCOPE_GUARDED_BY(control_) = 0;     // of this budget_
   std::uint64_t budget_version_ LANESCOPE_GUARDED_BY(control_) = 0;  // the version in the spool
   std::int64_t budget_written_ns_ LANESCOPE_GUARDED_BY(control_) = 0,
                                   budget_began_ns_

@@ -32,6 +32,7 @@ CostSum CostSum::since(const CostSum& before) const {
           gpu_calls_ns - before.gpu_calls_ns,
           left_out - before.left_out,
           left_out_ranges - before.left_out_ranges,
+          gpu_moves_ns - before.gpu_moves_ns,
           gpu_credit_ns - before.gpu_credit_ns};
 }
 
@@ -43,6 +44,7 @@ void CostSum::add(const CostSum& more) {
   gpu_calls_ns += more.gpu_calls_ns;
   left_out += more.left_out;
   left_out_ranges += more.left_out_ranges;
+  gpu_moves_ns += more.gpu_moves_ns;
   gpu_credit_ns += more.gpu_credit_ns;
 }
 
@@ -54,9 +56,9 @@ void CostBudget::account(std::int64_t now_ns, CostSum sum) {
   spent_.add(spent);
   window_ns_ += time;
   const auto one_second = ratio_ * static_cast<double>(kSecond);
-  owed_ns_ += static_cast<double>(cost) - ratio_ * static_cast<double>(time);
-  owed_ns_ =
-      std::clamp(owed_ns_, -one_second * (kMostSaved / kSecond), one_second * (kMaxOwed / kSecond));
+  owed_ns_ += static_cast<double>(cost) - gpu_.operators_ratio() * static_cast<double>(time);
+  owed_ns_ = std::clamp(owed_ns_, -most_saved_ns_, one_second * (kMaxOwed / kSecond));
+  gpu_.add(time, spent.total_ns());
   owed_for_memory_ns_ = std::max(owed_for_memory_ns_ + static_cast<double>(spent.memory_ns) -
                                      ratio_ * static_cast<double>(time),
                                  -one_second * (kMostSaved / kSecond));
@@ -85,6 +87,7 @@ void CostBudget::open(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
 
 void CostBudget::close(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
   account(now_ns, sum);
+  gpu_.close_window(wall_ns);
   closed_in_pause_ = paused_;
   if (paused_) pause(false, wall_ns);
   if (thinning_ == Thinning::kNothing || periods_.empty()) return;
@@ -121,6 +124,7 @@ std::optional<CostBudget::Rate> CostBudget::rate() const {
   found.share = static_cast<double>(spent.judged_ns()) / span;
   found.kept_share = static_cast<double>(spent.judged_ns() - spent.cost_ns) / span;
   found.ranges_share = static_cast<double>(spent.ranges_ns) / span;
+  found.gpu_share = static_cast<double>(spent.gpu_calls_ns) / span;
   found.calls_per_ns = calls / span;
   if (calls > 0) found.ns_per_call = cost / calls;
   return found;
@@ -128,7 +132,7 @@ std::optional<CostBudget::Rate> CostBudget::rate() const {
 
 // Whether the level before this one would fit, with a margin.
 bool CostBudget::fits(const Rate& rate) const {
-  const double limit = kMargin * ratio_;
+  const double limit = kMargin * gpu_.operators_ratio();
   const double before =
       rate.kept_share +
       rate.calls_per_ns * ns_per_call_[static_cast<std::size_t>(previous().value_or(thinning_))];
@@ -138,9 +142,10 @@ bool CostBudget::fits(const Rate& rate) const {
 }
 
 bool CostBudget::is_too_much(const Rate& rate) const {
-  if (rate.span_ns >= kLongSpan) return rate.share > ratio_;
-  const double beyond_ns = (rate.share - ratio_) * static_cast<double>(rate.span_ns);
-  return beyond_ns > ratio_ * static_cast<double>(std::clamp(window_ns_, kLeastAhead, kMostAhead));
+  const double ratio = gpu_.operators_ratio();
+  if (rate.span_ns >= kLongSpan) return rate.share > ratio;
+  const double beyond_ns = (rate.share - ratio) * static_cast<double>(rate.span_ns);
+  return beyond_ns > ratio * static_cast<double>(std::clamp(window_ns_, kLeastAhead, kMostAhead));
 }
 
 double CostBudget::debt_unit_ns() const {
@@ -149,15 +154,17 @@ double CostBudget::debt_unit_ns() const {
 
 // The balance counts from the start, the part of this level from the last change.
 bool CostBudget::is_in_debt(const Rate& rate) const {
-  const double beyond_ns = (rate.share - ratio_) * static_cast<double>(rate.span_ns);
+  const double beyond_ns =
+      (rate.share - gpu_.operators_ratio()) * static_cast<double>(rate.span_ns);
   return owed_ns_ > kFirstDebt * debt_unit_ns() && beyond_ns > kDebtOfLevel * debt_unit_ns();
 }
 
 // In a pause of operators.
 bool CostBudget::has_too_many_ranges(const Rate& rate) const {
-  if (rate.span_ns >= kRangesSpan && rate.ranges_share > kMostRanges * ratio_) return true;
+  const double ratio = gpu_.operators_ratio();
+  if (rate.span_ns >= kRangesSpan && rate.ranges_share > kMostRanges * ratio) return true;
   const double ranges_ns = rate.ranges_share * static_cast<double>(rate.span_ns);
-  if (rate.ranges_share > ratio_ && ranges_ns > kRangesDebt * debt_unit_ns()) return true;
+  if (rate.ranges_share > ratio && ranges_ns > kRangesDebt * debt_unit_ns()) return true;
   return is_too_much(rate) && rate.ranges_share > rate.share / 2;
 }
 
@@ -168,7 +175,12 @@ bool CostBudget::has_too_many_allocations() const {
              std::max(ratio_ * static_cast<double>(kLeastAhead), static_cast<double>(kLeastDebt));
 }
 
-bool CostBudget::has_too_much_gpu() const {
+bool CostBudget::has_too_much_gpu(const std::optional<Rate>& rate) const {
+  if (gpu_.is_wanted()) {  // operators have made all the room that they can
+    if (gpu_.state() != GpuParts::State::kOn || !paused_ || owed_ns_ <= 0 || !rate) return false;
+    return (rate->gpu_share - ratio_) * static_cast<double>(rate->span_ns) >
+           static_cast<double>(kGpuBeyond);
+  }
   return owed_for_gpu_ns_ > ratio_ * static_cast<double>(kGpuDebt);
 }
 
@@ -256,9 +268,14 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   const auto found = rate();
   samples_.push_back({window_ns_, spent_});
   Change change{thinning_, thinning_, found ? found->share : 0};
+  if (gpu_.can_begin()) {
+    change.begins_gpu = true;
+    return change;
+  }
   if (window_ended_) return std::nullopt;
-  if (has_too_much_gpu()) {
+  if (has_too_much_gpu(found)) {
     window_ended_ = change.ends_recording = true;
+    gpu_.end(wall_ns);
     end_ns_ = wall_ns;
     end_share_ = share_of(spent_.gpu_calls_ns);
     ++version_;
@@ -284,8 +301,8 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   } else if (owed_ns_ > debt_limit_ns()) {
     if (*next() < Thinning::kOperatorsInParts) after_pause_ = NextLevel{*next(), *found};
     // A pause of operators alone would not pay the debt.
-    change.after =
-        found->ranges_share > ratio_ ? Thinning::kRangesInParts : Thinning::kOperatorsInParts;
+    change.after = found->ranges_share > gpu_.operators_ratio() ? Thinning::kRangesInParts
+                                                                : Thinning::kOperatorsInParts;
     change_thinning(change.after, *found, wall_ns);
     pause(true, wall_ns);
     return change;
@@ -305,6 +322,25 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   change.after = *previous();
   change_thinning(change.after, *found, wall_ns);
   return change;
+}
+
+// A part has all the details, and its savings pay for half of the GPU's calls and half of the rest.
+void CostBudget::gpu_began(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum,
+                           std::int64_t coming_ns) {
+  account(now_ns, sum);
+  if (paused_) pause(false, wall_ns);
+  after_pause_.reset();
+  if (thinning_ != Thinning::kNothing) change_thinning(Thinning::kNothing, {}, wall_ns);
+  restart_samples();
+  calm_since_ns_.reset();
+  calm_time_ns_ = kLeastCalm;
+  window_ended_ = false;
+  end_ns_.reset();
+  const double savings_ns = gpu_.begin(wall_ns, coming_ns);
+  gpu_credit_ns_ = savings_ns / 2;
+  owed_ns_ = -gpu_credit_ns_;
+  most_saved_ns_ = std::max(most_saved_ns_, savings_ns);
+  ++version_;
 }
 
 std::string CostBudget::thinned_json() const {
@@ -342,10 +378,11 @@ std::string CostBudget::thinned_json() const {
 std::string CostBudget::cost_json() const {
   return fmt::format(
       R"({{"budget_ratio": {}, "share_ratio": {:.6f}, "cost_ns": {}, "window_ns": {}, )"
-      R"("operators_ns": {}, "ranges_ns": {}, "memory_ns": {}, "gpu_calls_ns": {}, )"
+      R"("operators_ns": {}, "ranges_ns": {}, "memory_ns": {}, "gpu_calls_ns": {}, "gpu_moves_ns": {}, )"
       R"("left_out_operators": {}, "left_out_ranges": {}}})",
       ratio_, share(), spent_.total_ns(), window_ns_, spent_.cost_ns, spent_.ranges_ns,
-      spent_.memory_ns, spent_.gpu_calls_ns, spent_.left_out, spent_.left_out_ranges);
+      spent_.memory_ns, spent_.gpu_calls_ns, spent_.gpu_moves_ns, spent_.left_out,
+      spent_.left_out_ranges);
 }
 
 }  // namespace lanescope::record

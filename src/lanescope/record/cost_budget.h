@@ -10,14 +10,15 @@
 // in parts: none until the debt is paid and some budget is saved, then until that is spent. If
 // ranges of the program alone are too much, they are recorded in parts, too. A detail comes back
 // when, by its last measured cost per call, it would fit with a margin for one second, later ten.
-// If allocations alone are too much, their records end for good. If recording the GPU alone is too
-// much, the recording ends. docs/decisions/cost_budget.md.
+// If allocations alone are too much, their records end for good. The GPU is recorded in parts that are
+// saved for before (gpu_parts.h); if it is not (schedules, rings) and alone is too much, the recording
+// ends. docs/decisions/cost_budget.md.
 // Cost of update(): under 1 us. No clock, no thread, no lock in here.
 //
 // The promise: the cost since the start is never more than the budget of that time plus
 // debt_limit_ns() plus what one time between two updates costs; kLeastAhead more when a program's own
 // ranges become too much in a pause of its operators, and kLeastAhead or kLeastDebt more when its
-// allocations do; kGpuDebt more when a GPU is recorded.
+// allocations do; kGpuDebt more when a GPU is recorded, but not in parts.
 //
 // Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns a call. 4 ms after the start
 // 1 ms was spent beyond the budget, and the shapes go; 3 ms later operators under 20 us (two calls
@@ -30,6 +31,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "lanescope/record/gpu_parts.h"
 
 namespace lanescope::record {
 
@@ -52,11 +55,14 @@ struct CostSum {
   std::uint64_t calls = 0;   // of the callback for operators
   std::int64_t ranges_ns = 0, memory_ns = 0, gpu_calls_ns = 0;
   std::uint64_t left_out = 0, left_out_ranges = 0;  // short operators; ranges of the program
-  std::int64_t gpu_credit_ns = 0;  // of gpu_calls_ns: paid by CostBudget::kGpuCredit
+  std::int64_t gpu_moves_ns = 0;                    // CUPTI's coming and leaving
+  std::int64_t gpu_credit_ns = 0;  // of gpu_calls_ns: paid by CostBudget::kGpuCredit or a part
 
-  std::int64_t total_ns() const { return cost_ns + ranges_ns + memory_ns + gpu_calls_ns; }
+  std::int64_t total_ns() const {
+    return cost_ns + ranges_ns + memory_ns + gpu_calls_ns + gpu_moves_ns;
+  }
   // What operators and ranges have to make room for.
-  std::int64_t judged_ns() const { return total_ns() - gpu_credit_ns; }
+  std::int64_t judged_ns() const { return total_ns() - gpu_moves_ns - gpu_credit_ns; }
   CostSum since(const CostSum& before) const;
   void add(const CostSum& more);
 };
@@ -80,8 +86,10 @@ class CostBudget {
   static constexpr double kMostRanges = 0.5;
   static constexpr std::int64_t kRangesSpan = kSecond / 5;
   static constexpr double kRangesDebt = 2;  // ... or more than the budget, and so many units
-  // A recording of the GPU cannot leave out a part of it. It ends when it has cost the budget of
-  // kGpuDebt more than its share. The first kGpuCredit leave operators and ranges their budget: a
+  // A part of the GPU ends when it takes so much beyond the budget in a pause of operators: more than
+  // an interrupted call can seem to cost.
+  static constexpr std::int64_t kGpuBeyond = 1'500'000;
+  // Without parts: it ends when it has cost the budget of kGpuDebt more than its share. The first kGpuCredit leave operators and ranges their budget: a
   // program that soon ends is whole until then.
   static constexpr std::int64_t kGpuDebt = 8 * kSecond, kGpuCredit = 10 * kSecond;
   // What callbacks do not see of the start: new names, untouched pages, the first calls after a pause.
@@ -118,12 +126,19 @@ class CostBudget {
     double share_ratio = 0;
     bool is_next_level = false;   // though `before` is greater: it was only a pause before `after`
     bool ends_memory = false;     // only that: the level stays
-    bool ends_recording = false;  // of this window: recording the GPU costs too much
+    bool ends_recording = false;  // of this window, or of this part of it: the GPU costs too much
+    bool begins_gpu = false;      // if CUPTI can come: gpu_began() or gpu_failed() follows
   };
 
   // `has_inputs`, `has_stacks`, `has_memory`: what is recorded and could be left out.
-  CostBudget(double ratio, bool has_inputs, bool has_stacks, bool has_memory = false)
-      : ratio_(ratio), has_inputs_(has_inputs), has_stacks_(has_stacks), has_memory_(has_memory) {}
+  CostBudget(double ratio, bool has_inputs, bool has_stacks, bool has_memory = false,
+             bool gpu_in_parts = false)
+      : ratio_(ratio),
+        has_inputs_(has_inputs),
+        has_stacks_(has_stacks),
+        has_memory_(has_memory),
+        gpu_credit_ns_(gpu_in_parts ? 0 : ratio * static_cast<double>(kGpuCredit)),
+        gpu_(ratio, debt_limit_ns(), gpu_in_parts) {}
 
   // A window opens or closes; the time between windows does not count. `now_ns` is a steady clock,
   // `wall_ns` nanoseconds since 1970.
@@ -131,6 +146,10 @@ class CostBudget {
   void close(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum);
   // Between open and close, and right after open. The caller applies the change.
   std::optional<Change> update(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum);
+  // CUPTI has come, and took `coming_ns` for it, which `sum` has: everything is recorded again.
+  void gpu_began(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum, std::int64_t coming_ns);
+  void gpu_failed() { gpu_.fail(); }
+  const GpuParts& gpu() const { return gpu_; }
 
   double ratio() const { return ratio_; }
   // The most that is spent beyond the budget before operators pause: the budget of 0.25 s, at least
@@ -164,7 +183,7 @@ class CostBudget {
   };
   struct Rate {
     double share = 0, kept_share = 0;  // kept: of all but operators and Python frames
-    double ranges_share = 0;
+    double ranges_share = 0, gpu_share = 0;
     double calls_per_ns = 0, ns_per_call = 0;
     std::int64_t span_ns = 0;
   };
@@ -175,7 +194,7 @@ class CostBudget {
   bool is_in_debt(const Rate& rate) const;
   bool has_too_many_ranges(const Rate& rate) const;
   bool has_too_many_allocations() const;
-  bool has_too_much_gpu() const;
+  bool has_too_much_gpu(const std::optional<Rate>& rate) const;
   double debt_unit_ns() const;
   double burst_ns() const;
   std::optional<Change> update_in_pause(const std::optional<Rate>& rate, Change change,
@@ -204,11 +223,13 @@ class CostBudget {
   std::int64_t calm_time_ns_ = kLeastCalm;
   std::array<double, kThinnings> ns_per_call_{};  // as last measured; 0: not yet
   double owed_ns_ = 0;                            // spent beyond the budget; below 0: saved
+  double most_saved_ns_ = ratio_ * static_cast<double>(kMostSaved);  // or a part of the GPU
   double owed_for_memory_ns_ = 0;  // the same, as if allocations had all of the budget
   std::optional<std::int64_t> memory_end_ns_;
   double memory_share_ = 0;     // at its end
   double owed_for_gpu_ns_ = 0;  // as owed_for_memory_ns_
-  double gpu_credit_ns_ = ratio_ * static_cast<double>(kGpuCredit);
+  double gpu_credit_ns_;
+  GpuParts gpu_;
   std::optional<std::int64_t> end_ns_;
   double end_share_ = 0;  // of the GPU
   bool window_ended_ = false;

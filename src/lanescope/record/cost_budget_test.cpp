@@ -22,10 +22,41 @@ struct Program {
   int level_changes = 0;
   std::int64_t step_ms = 1;
 
+  std::int64_t coming_ns = 8 * kMs;  // of the GPU in parts
+  std::int64_t gpu_on_ns = 0;
+  double most_beyond_ns = 0;  // of the cost, at any look
+
   explicit Program(double ratio, bool has_inputs = true, bool has_stacks = true,
-                   bool has_memory = false)
-      : budget(ratio, has_inputs, has_stacks, has_memory) {
+                   bool has_memory = false, bool gpu_in_parts = false)
+      : budget(ratio, has_inputs, has_stacks, has_memory, gpu_in_parts) {
     budget.open(0, kWall, sum);
+  }
+  // As ActiveRecorder does it. Its calls cost something only while CUPTI is there.
+  void run_in_parts(std::int64_t ms) {
+    for (const std::int64_t until = now_ns + ms * kMs; now_ns < until;) {
+      now_ns += kMs;
+      const GpuParts::State state = budget.gpu().state();
+      const bool records = state == GpuParts::State::kWaiting || state == GpuParts::State::kOn;
+      if (records && !budget.is_paused()) {
+        const double calls = calls_per_s / 1e3;
+        sum.calls += static_cast<std::uint64_t>(calls);
+        sum.cost_ns += static_cast<std::int64_t>(calls * ns_per_call());
+      }
+      if (state == GpuParts::State::kOn) {
+        sum.gpu_calls_ns += static_cast<std::int64_t>(gpu_calls_ns_per_s / 1e3);
+        gpu_on_ns += kMs;
+      }
+      const auto change = budget.update(now_ns, kWall + now_ns, sum);
+      if (change && change->begins_gpu) {
+        now_ns += coming_ns;
+        sum.gpu_moves_ns += coming_ns;
+        budget.gpu_began(now_ns, kWall + now_ns, sum, coming_ns);
+      } else if (change && change->ends_recording) {
+        sum.gpu_moves_ns += GpuParts::kLeaving;
+      }
+      most_beyond_ns = std::max(most_beyond_ns, static_cast<double>(sum.total_ns()) -
+                                                    budget.ratio() * static_cast<double>(now_ns));
+    }
   }
   double ns_per_call() const {
     const Thinning now = budget.thinning();
@@ -476,6 +507,104 @@ TEST(CostBudgetTest, AGpuThatFitsStaysAndOperatorsMakeRoom) {
   EXPECT_EQ(program.budget.end_ns(), std::nullopt);
   EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
   EXPECT_LT(program.budget.share() * 60, 0.01 * 60 + 0.1 + 0.0025 + 0.001);
+}
+
+// Nothing costs anything until the first part. It needs 10 ms to come, 7.5 ms in reserve (2.5 ms of
+// debt, 3 ms to leave, 2 ms late) and 10 ms to spend: 27.5 ms, saved after 2.75 s.
+TEST(CostBudgetTest, TheGpuComesWhenAWholePartIsPaidFor) {
+  Program program(0.01, false, false, false, true);
+  EXPECT_EQ(program.budget.gpu().wait_ns(), 3'666'666'666);  // if operators take their quarter
+  program.run_in_parts(2'749);
+  EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kWaiting);
+  program.run_in_parts(1);
+  EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kOn);
+  program.run_in_parts(3'600'000);  // no launch: it stays
+  EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kOn);
+  EXPECT_EQ(program.budget.gpu().parts().size(), 1u);
+  EXPECT_EQ(program.budget.thinned_json(), "[]");
+  EXPECT_EQ(program.budget.gpu().json(kWall),
+            R"({"recording_from_ns": 1700000000000000000, "parts": )"
+            R"([{"from_ns": 1700000002758000000, "to_ns": null}]})");
+}
+
+// Whatever launches and operators cost, and whenever it ends: the budget and the debt of operators at
+// the start are all that it cost.
+TEST(CostBudgetTest, WithTheGpuInPartsTheBudgetIsKeptAtEveryMoment) {
+  for (const double ratio : {0.005, 0.01, 0.05})
+    for (const double launches : {0.004, 0.02, 0.085, 0.5})
+      for (const double calls_per_s : {0.0, 100'000.0, 1'000'000.0}) {
+        Program program(ratio, false, false, false, true);
+        program.gpu_calls_ns_per_s = launches * 1e9;
+        program.calls_per_s = calls_per_s;
+        program.run_in_parts(25'000);
+        const double a_look_ns = (launches + calls_per_s * 100 / 1e9) * kMs;
+        EXPECT_LE(program.most_beyond_ns, program.budget.debt_limit_ns() + a_look_ns)
+            << ratio << " " << launches << " " << calls_per_s;
+        EXPECT_GE(program.budget.gpu().parts().size(), 1u);
+        EXPECT_GT(program.gpu_on_ns, 0);
+      }
+}
+
+// 8.5 % for launches, nothing else: a part of 10 ms pays for 0.13 s and what is held in reserve. Each
+// has twice as much as the one before; the sixth is the last.
+TEST(CostBudgetTest, EachPartIsTwiceAsLongAsTheOneBefore) {
+  Program program(0.01, false, false, false, true);
+  program.gpu_calls_ns_per_s = 0.085e9;
+  program.run_in_parts(120'000);
+  EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kOver);
+  const auto& parts = program.budget.gpu().parts();
+  ASSERT_EQ(parts.size(), 6u);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double length_ns = static_cast<double>(*parts[i].to_ns - parts[i].from_ns);
+    const double paid_ns = 10e6 * static_cast<double>(1 << i) / (0.085 - 0.01);
+    EXPECT_GT(length_ns, paid_ns) << i;
+    EXPECT_LT(length_ns, paid_ns + 120e6) << i;
+  }
+}
+
+// 0.4 % for launches, 3 % for operators: the GPU stays, and operators make room for it.
+TEST(CostBudgetTest, FewLaunchesStayForEverAndOperatorsMakeRoom) {
+  Program program(0.01, false, false, false, true);
+  program.gpu_calls_ns_per_s = 0.004e9;
+  program.calls_per_s = 300'000;
+  program.run_in_parts(120'000);
+  EXPECT_EQ(program.budget.gpu().parts().size(), 1u);
+  EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kOn);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  EXPECT_GT(program.budget.share(), 0.008);
+}
+
+TEST(CostBudgetTest, APartBeginsWithAllDetails) {
+  Program program(0.01, true, true, false, true);
+  program.calls_per_s = 1'000'000;
+  program.gpu_calls_ns_per_s = 0.004e9;
+  while (program.budget.gpu().state() == GpuParts::State::kWaiting) program.run_in_parts(1);
+  EXPECT_LT(program.now_ns, 4'000 * kMs);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  EXPECT_FALSE(program.budget.is_paused());
+  EXPECT_THAT(program.budget.thinned_json(), ::testing::Not(HasSubstr("\"to_ns\": null")));
+}
+
+TEST(CostBudgetTest, WithoutCuptiOperatorsHaveTheWholeBudget) {
+  Program program(0.01, false, false, false, true);
+  EXPECT_DOUBLE_EQ(program.budget.gpu().operators_ratio(), 0.0025);
+  program.budget.gpu_failed();
+  EXPECT_DOUBLE_EQ(program.budget.gpu().operators_ratio(), 0.01);
+  program.run_in_parts(10'000);
+  EXPECT_TRUE(program.budget.gpu().parts().empty());
+}
+
+TEST(CostBudgetTest, EachWindowWaitsForAPartOfItsOwn) {
+  Program program(0.01, false, false, false, true);
+  program.gpu_calls_ns_per_s = 0.001e9;
+  program.run_in_parts(4'000);
+  ASSERT_EQ(program.budget.gpu().state(), GpuParts::State::kOn);
+  program.budget.close(program.now_ns, kWall + program.now_ns, program.sum);
+  EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kWaiting);
+  EXPECT_EQ(program.budget.gpu().parts().front().to_ns, kWall + program.now_ns);
+  program.budget.open(program.now_ns, kWall + program.now_ns, program.sum);
+  program.run_in_parts(5'000);
+  EXPECT_EQ(program.budget.gpu().parts().size(), 2u);
 }
 
 // The time between windows does not count, so the next window of a schedule ends, too.

@@ -36,6 +36,10 @@ struct RecorderOptions {
   // docs/decisions/cost_budget.md. It applies only while all open sessions have a budget; the first
   // session's budget counts.
   double budget_ratio = 0;
+  // With a budget and LANESCOPE_ACTIVITY_CUDA: records the GPU only in parts that the budget has
+  // saved for before (gpu_parts.h); the trace is the longest part. Else the GPU is recorded from the
+  // start, and the recording ends when that costs too much. Not for a ring.
+  bool gpu_in_parts = false;
   // Chunks prepared ahead, 128 KiB each; up to 8 times as many when threads use them faster.
   std::uint32_t ready_chunks = 32;
   // Not 0: a ring. Recording goes on for ever, and the file keeps the last `last_ns` nanoseconds,

@@ -44,6 +44,7 @@ CostSum ActiveRecorder::sum_cost() {
           ns(kLanescopeGpuCalls),
           sum.left_out,
           sum.left_out_ranges,
+          gpu_moves_ns_,
           0};
 }
 
@@ -60,7 +61,9 @@ void ActiveRecorder::make_budget(const RecorderOptions& options) {
   budget_.emplace(options.budget_ratio,
                   (options.options & (LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS)) != 0,
                   (options.options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES)) != 0,
-                  (options.options & LANESCOPE_RECORD_MEMORY) != 0);
+                  (options.options & LANESCOPE_RECORD_MEMORY) != 0,
+                  options.gpu_in_parts && options.last_ns == 0 &&
+                      (options.activities & LANESCOPE_ACTIVITY_CUDA) != 0);
 }
 
 // What the budget could not prevent, such as many calls of the GPU's API.
@@ -143,10 +146,15 @@ void ActiveRecorder::judge_cost() {
   const std::int64_t now = budget_clock_ns(CLOCK_MONOTONIC);
   const auto change = budget_->update(now, now + budget_wall_offset_ns_, sum_cost());
   if (change) {
+    if (change->begins_gpu) return begin_gpu_part();
     if (change->ends_recording) end_windows();
     change_sources();
-    if (change->before != change->after || change->ends_memory || change->ends_recording)
+    if (change->ends_recording && budget_->gpu().is_wanted()) {
+      gpu_moves_ns_ += GpuParts::kLeaving;
+      write_budget();
+    } else if (change->before != change->after || change->ends_memory || change->ends_recording) {
       note_thinning(*change);
+    }
   }
   const std::int64_t interval =
       std::max(kWriteInterval, (now - budget_began_ns_) / kWritesPerDuration);
@@ -163,6 +171,65 @@ void ActiveRecorder::end_windows() {
     session->ended = true;
   }
   windows_ended_ = true;
+}
+
+// Ends a window of the CPU alone, or follows a part that ended; each part is a window of its own. CUPTI
+// comes first: if it cannot, the window goes on.
+void ActiveRecorder::begin_gpu_part() {
+  const auto in_parts = [](const auto& session) { return session->open && session->gpu_in_parts; };
+  const auto asking = std::find_if(sessions_.begin(), sessions_.end(), in_parts);
+  if (asking == sessions_.end()) return budget_->gpu_failed();
+  sources_.stop(LANESCOPE_ACTIVITY_CUDA);  // of the part before; reads what came late
+  const std::int64_t begin = budget_clock_ns(CLOCK_MONOTONIC);
+  sources_.start(LANESCOPE_ACTIVITY_CUDA, (*asking)->options, note_for(**asking));
+  if (!sources_.is_running(LANESCOPE_ACTIVITY_CUDA)) return budget_->gpu_failed();
+  if (!windows_ended_) end_windows();
+  for (const auto& session : sessions_) {
+    if (!session->open) continue;
+    mark_window(spool::RecordKind::kWindowStart, *session, LANESCOPE_RECORD_GPU_PART);
+    session->ended = false;
+  }
+  windows_ended_ = false;
+  const std::int64_t now = budget_clock_ns(CLOCK_MONOTONIC);
+  gpu_moves_ns_ += now - begin;
+  budget_->gpu_began(now, now + budget_wall_offset_ns_, sum_cost(), now - begin);
+  update_options();
+  lanescope_recording.store(next_window_++, std::memory_order_release);  // pairs as in start()
+  if (spool_->file().is_cut()) lanescope_recording.store(0, std::memory_order_relaxed);
+  change_sources();
+  write_budget();
+}
+
+// One line, at the end.
+void ActiveRecorder::note_gpu_parts(Session& session) {
+  if (!budget_ || !session.gpu_in_parts || !budget_->gpu().is_wanted()) return;
+  const GpuParts& gpu = budget_->gpu();
+  const auto seconds = [](std::int64_t ns) {
+    return static_cast<double>(ns) / static_cast<double>(CostBudget::kSecond);
+  };
+  const std::string what = percent(budget_->ratio());
+  if (gpu.parts().empty())
+    return note(
+        session,
+        fmt::format("the GPU was not recorded: the budget of {} pays for it after {:.1f} s or "
+                    "more, and this recording ended before; without --budget, or with a "
+                    "larger one, the GPU is recorded earlier",
+                    what, seconds(gpu.wait_ns() + budget_->window_ns())));
+  std::int64_t from_ns = 0, longest_ns = -1;
+  for (const GpuParts::Part& part : gpu.parts()) {
+    const std::int64_t length = part.to_ns.value_or(part.from_ns) - part.from_ns;
+    if (length <= longest_ns) continue;
+    longest_ns = length;
+    from_ns = part.from_ns - budget_began_ns_ + budget_wall_offset_ns_;
+  }
+  note(session,
+       fmt::format("the budget of {} paid for {} with the GPU; the trace is {}, from {:.2f} s "
+                   "to {:.2f} s after the start",
+                   what,
+                   gpu.parts().size() == 1 ? std::string("one part")
+                                           : fmt::format("{} parts", gpu.parts().size()),
+                   gpu.parts().size() == 1 ? "that part" : "the longest of them", seconds(from_ns),
+                   seconds(from_ns + longest_ns)));
 }
 
 void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
@@ -207,6 +274,9 @@ void ActiveRecorder::write_budget() {
   if (budget_->has_left_out_anything())
     sources_.write_metadata("lanescope_thinned", budget_->thinned_json());
   sources_.write_metadata("lanescope_cost", budget_->cost_json());
+  if (!budget_->gpu().parts().empty())
+    sources_.write_metadata("lanescope_gpu_parts",
+                            budget_->gpu().json(budget_began_ns_ + budget_wall_offset_ns_));
   budget_version_ = budget_->version();
   budget_written_ns_ = budget_clock_ns(CLOCK_MONOTONIC);
 }

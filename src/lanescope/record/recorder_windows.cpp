@@ -19,7 +19,7 @@ void ActiveRecorder::prepare_session(Session& session) {
   if (session.activities & LANESCOPE_ACTIVITY_CUDA)
     if (const std::string problem = load_gpu_source(); !problem.empty())
       note(session, "cupti: " + problem);
-  sources_.prepare(session.activities, session.options, note_for(session));
+  sources_.prepare(first_activities(session), session.options, note_for(session));
 }
 
 Result<void> ActiveRecorder::start(std::uint32_t id) {
@@ -32,7 +32,7 @@ Result<void> ActiveRecorder::start(std::uint32_t id) {
   session->open = true;
   session->resting = false;
   ++session->windows;
-  sources_.start(session->activities, session->options, note_for(*session));
+  sources_.start(first_activities(*session), session->options, note_for(*session));
   update_options();
   spool_->set_window_open(true);
   spool_->write_anchor();
@@ -87,12 +87,19 @@ void ActiveRecorder::update_options() {
   lanescope_short_operator_ticks.store(short_operator_ticks(), std::memory_order_relaxed);
 }
 
-void ActiveRecorder::mark_window(spool::RecordKind kind, const Session& session) {
+std::uint32_t ActiveRecorder::first_activities(const Session& session) const {
+  return session.gpu_in_parts && budget_ && budget_->gpu().is_wanted()
+             ? session.activities & ~std::uint32_t{LANESCOPE_ACTIVITY_CUDA}
+             : session.activities;
+}
+
+void ActiveRecorder::mark_window(spool::RecordKind kind, const Session& session,
+                                 std::uint32_t options) {
   spool::WindowRecord record{.begin_tsc = ticks(),
                              .kind = kind,
                              .cycle = session.windows - 1,
                              .session = session.id,
-                             .options = session.options};
+                             .options = session.options | options};
   if (kind == spool::RecordKind::kWindowStop) {
     spool_->ring().window_closed(session.id, record.begin_tsc);
   } else {

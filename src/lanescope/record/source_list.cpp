@@ -83,15 +83,25 @@ void SourceList::start(std::uint32_t activities, std::uint32_t options, const No
   }
 }
 
-void SourceList::stop() {
-  std::vector<Source> sources;
+void SourceList::stop(std::uint32_t activities) {
+  std::vector<Source> stopped;
   {
     const MutexLock lock(mutex_);
-    sources = sources_;
-    for (Source& source : sources_) source.running = false;
+    for (Source& source : sources_) {
+      if (!source.running || !(source.table->activities & activities)) continue;
+      stopped.push_back(source);
+      source.running = false;
+    }
   }
-  for (const Source& source : sources)
-    if (source.running && source.table->stop) source.table->stop(source.table->self);
+  for (const Source& source : stopped)
+    if (source.table->stop) source.table->stop(source.table->self);
+}
+
+bool SourceList::is_running(std::uint32_t activities) {
+  const MutexLock lock(mutex_);
+  for (const Source& source : sources_)
+    if (source.running && (source.table->activities & activities)) return true;
+  return false;
 }
 
 void SourceList::flush() {

@@ -30,8 +30,9 @@ class SourceList {
       LANESCOPE_EXCLUDES(mutex_);
   void start(std::uint32_t activities, std::uint32_t options, const Note& note)
       LANESCOPE_EXCLUDES(mutex_);
-  // For the sources that run.
-  void stop() LANESCOPE_EXCLUDES(mutex_);
+  // For the sources that run. `activities`: only those that serve one of these.
+  void stop(std::uint32_t activities = ~std::uint32_t{0}) LANESCOPE_EXCLUDES(mutex_);
+  bool is_running(std::uint32_t activities) LANESCOPE_EXCLUDES(mutex_);
   void flush() LANESCOPE_EXCLUDES(mutex_);
   void change(std::uint32_t options) LANESCOPE_EXCLUDES(mutex_);
   // What the prepared sources cost.

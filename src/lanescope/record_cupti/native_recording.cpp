@@ -20,6 +20,7 @@
 
 #include "lanescope/base/byte_size.h"
 #include "lanescope/base/duration.h"
+#include "lanescope/base/percent.h"
 #include "lanescope/codec/spool_ending.h"
 #include "lanescope/record/recorder.h"
 #include "lanescope/record/recording_name.h"
@@ -125,6 +126,10 @@ record::RecorderOptions recorder_options(const Settings& settings, const std::st
   }
   if (const auto size = parse_byte_size(value(settings, "MAX_SIZE"))) options.max_bytes = *size;
   options.disk_reserve_bytes = parse_byte_size(value(settings, "DISK_RESERVE"));
+  if (const auto budget = parse_percent(value(settings, "BUDGET"))) {
+    options.budget_ratio = *budget;
+    options.gpu_in_parts = true;
+  }
   if (is_on(settings, "SHAPES")) options.options |= LANESCOPE_RECORD_SHAPES;
   if (is_on(settings, "MEMORY")) options.options |= LANESCOPE_RECORD_MEMORY;
   if (is_on(settings, "ALL_API")) options.options |= LANESCOPE_RECORD_ALL_API;

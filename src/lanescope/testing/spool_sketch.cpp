@@ -30,9 +30,13 @@ spool::AnchorRecord SpoolSketch::anchor(std::uint64_t ticks, std::int64_t monoto
 }
 
 SpoolSketch& SpoolSketch::window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle,
-                                 std::uint32_t session, std::uint64_t last_ns) {
-  spool::WindowRecord mark{
-      .begin_tsc = start, .cycle = cycle, .session = session, .last_ns = last_ns};
+                                 std::uint32_t session, std::uint64_t last_ns,
+                                 std::uint32_t options) {
+  spool::WindowRecord mark{.begin_tsc = start,
+                           .cycle = cycle,
+                           .session = session,
+                           .options = options,
+                           .last_ns = last_ns};
   control_.push_back(mark);
   if (stop == 0) return *this;
   mark.begin_tsc = stop;

@@ -19,7 +19,8 @@ class SpoolSketch {
   static spool::AnchorRecord anchor(std::uint64_t ticks, std::int64_t monotonic);
   // stop 0: never closed. last_ns: for a ring, how much of its end counts.
   SpoolSketch& window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle = 0,
-                      std::uint32_t session = 1, std::uint64_t last_ns = 0);
+                      std::uint32_t session = 1, std::uint64_t last_ns = 0,
+                      std::uint32_t options = 0);
   std::uint32_t text(std::string_view text);  // its id
   void metadata(std::string_view key, std::string_view json);
   void thread(std::uint32_t tid, std::uint64_t torch_tid, std::uint64_t dropped = 0);

@@ -1,9 +1,11 @@
-// Recordings of a flight recorder: only the last seconds before the end count.
+// Recordings of which only some time counts: the last seconds before the end of a flight recorder,
+// and the longest part with the GPU of a recording with a budget.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <optional>
 
+#include "lanescope/codec/record_options.h"
 #include "lanescope/format/spool/spool_reading_test.h"
 #include "lanescope/testing/spool_sketch.h"
 
@@ -48,6 +50,51 @@ TEST(ReadRingTest, OfARingTheLastSecondsCount) {
   EXPECT_EQ(trace.import_stats()[ImportIssue::kEarlyRange].count, 2u);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kOpenRange].count, 1u);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kLostBegin].count, 0u);
+}
+
+// Windows of one cycle: the CPU alone, then two parts with the GPU, then the CPU in another cycle.
+TEST(ReadGpuPartsTest, OfPartsWithTheGpuTheLongestCounts) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 50'000)
+      .window(50'001, 60'000, 0, 1, 0, LANESCOPE_RECORD_GPU_PART)
+      .window(90'000, 120'000, 0, 1, 0, LANESCOPE_RECORD_GPU_PART);
+  sketch.records(0, 1,
+                 {sketch.range("before", 20'000, 30'000), sketch.range("across", 40'000, 55'000),
+                  sketch.range("first part", 51'000, 52'000), sketch.range("open", 58'000, 95'000),
+                  sketch.range("second part", 91'000, 92'000)});
+  const Trace trace = read_recording(sketch.bytes());
+  EXPECT_EQ(trace.window_end_ns() - trace.window_start_ns(), 60'000);  // 30,000 ticks of 2 ns
+  for (const char* name : {"before", "across", "first part", "open"})
+    EXPECT_EQ(find_slice(trace, name), kNone<SliceId>) << name;
+  EXPECT_EQ(trace.start_ns(find_slice(trace, "second part")) - trace.window_start_ns(), 2'000);
+}
+
+TEST(ReadGpuPartsTest, WithoutAPartTheWindowOfTheCpuCounts) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 50'000, 0)
+      .window(60'000, 70'000, 1)
+      .window(70'001, 71'000, 1, 1, 0, LANESCOPE_RECORD_GPU_PART);
+  sketch.records(0, 1,
+                 {sketch.range("cycle 0", 20'000, 30'000), sketch.range("cycle 1", 61'000, 62'000),
+                  sketch.range("part of cycle 1", 70'100, 70'200)});
+  const Trace trace = read_recording(sketch.bytes());
+  EXPECT_NE(find_slice(trace, "cycle 0"), kNone<SliceId>);
+  EXPECT_EQ(find_slice(trace, "cycle 1"), kNone<SliceId>);
+  EXPECT_NE(find_slice(trace, "part of cycle 1"), kNone<SliceId>);
+}
+
+// The process was killed in it: the newest time is the anchor at tick 501,000.
+TEST(ReadGpuPartsTest, APartThatNeverEndedLastsToTheNewestTime) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 90'000, 0, 1, 0, LANESCOPE_RECORD_GPU_PART)
+      .window(401'000, 0, 0, 1, 0, LANESCOPE_RECORD_GPU_PART);
+  sketch.records(0, 1, {sketch.range("in the first", 20'000, 30'000)});
+  const Trace trace = read_recording(sketch.bytes());
+  EXPECT_EQ(find_slice(trace, "in the first"), kNone<SliceId>);
+  EXPECT_EQ(trace.window_end_ns() - trace.window_start_ns(), 200'000);
 }
 
 TEST(ReadRingTest, AKilledRingCountsFromItsNewestTime) {

@@ -145,8 +145,7 @@ class Scanner {
     scan_.clock.emplace(scan_.index.anchors, scan_.index.ticks_per_second);
     scan_.windows = SpoolWindows(scan_.index, options_.session, options_.cycle, scan_.last_tick,
                                  &*scan_.clock, options_.first_cycle);
-    scan_.all_windows =
-        SpoolWindows(scan_.index, std::nullopt, std::nullopt, scan_.last_tick, nullptr);
+    scan_.all_windows = SpoolWindows::whole(scan_.index, scan_.last_tick);
   }
 
   void choose_base() {

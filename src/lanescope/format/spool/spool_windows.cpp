@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <unordered_map>
+#include <utility>
+
+#include "lanescope/codec/record_options.h"
 
 namespace lanescope::format {
 namespace {
@@ -17,32 +21,76 @@ std::uint64_t start_in_ring(const SpoolIndex& index, const SpoolWindow& window,
   return std::max({window.start, clock.ticks_at(start_ns), index.ring_lost_until});
 }
 
+std::uint64_t end_of(const SpoolWindow& window, std::uint64_t last_tick) {
+  return window.stop != 0 ? window.stop : std::max(last_tick, window.start);
+}
+
+bool has_records(const SpoolIndex& index) {
+  return !index.record_chunks.empty() || !index.activity_chunks.empty();
+}
+
+// Of each session and cycle with parts of the GPU, the longest part.
+class LongestParts {
+ public:
+  LongestParts(std::span<const SpoolWindow> windows, std::uint64_t last_tick) {
+    for (const SpoolWindow& window : windows) {
+      if (!(window.options & LANESCOPE_RECORD_GPU_PART)) continue;
+      Part& longest = parts_[{window.session, window.cycle}];
+      const std::uint64_t length = end_of(window, last_tick) - window.start;
+      if (!longest.window || length > longest.length) longest = {&window, length};
+    }
+  }
+  bool leave_out(const SpoolWindow& window) const {
+    const auto found = parts_.find({window.session, window.cycle});
+    return found != parts_.end() && found->second.window != &window;
+  }
+
+ private:
+  struct Part {
+    const SpoolWindow* window = nullptr;
+    std::uint64_t length = 0;  // ticks
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Part> parts_;
+};
+
 }  // namespace
 
 SpoolWindows::SpoolWindows(const SpoolIndex& index, std::optional<std::uint32_t> session,
                            std::optional<std::uint32_t> cycle, std::uint64_t last_tick,
                            const TickMap* clock, std::uint32_t first_cycle) {
   std::unordered_map<std::uint32_t, std::uint64_t> newest;  // by session
-  const auto end_of_window = [&](const SpoolWindow& window) {
-    return window.stop != 0 ? window.stop : std::max(last_tick, window.start);
-  };
   for (const SpoolWindow& window : index.windows)
-    newest[window.session] = std::max(newest[window.session], end_of_window(window));
+    newest[window.session] = std::max(newest[window.session], end_of(window, last_tick));
+  const LongestParts parts(index.windows, last_tick);
   std::vector<Window> found;
   for (const SpoolWindow& window : index.windows) {
     if (session && window.session != *session) continue;
     if ((cycle && window.cycle != *cycle) || window.cycle < first_cycle) continue;
+    if (parts.leave_out(window)) continue;
     options_ |= window.options;
-    const std::uint64_t stop = end_of_window(window);
+    const std::uint64_t stop = end_of(window, last_tick);
     has_ring_ |= window.last_ns != 0;
     const std::uint64_t start = window.last_ns == 0 || !clock
                                     ? window.start
                                     : start_in_ring(index, window, newest[window.session], *clock);
     if (start <= stop) found.push_back({start, stop, window.start});
   }
-  const bool any_record = !index.record_chunks.empty() || !index.activity_chunks.empty();
-  if (index.windows.empty() && !session && !cycle && any_record)
+  if (index.windows.empty() && !session && !cycle && has_records(index))
     found.push_back({0, last_tick, 0});  // opened at 0 as well
+  set(std::move(found));
+}
+
+SpoolWindows SpoolWindows::whole(const SpoolIndex& index, std::uint64_t last_tick) {
+  std::vector<Window> found;
+  for (const SpoolWindow& window : index.windows)
+    found.push_back({window.start, end_of(window, last_tick), window.start});
+  if (index.windows.empty() && has_records(index)) found.push_back({0, last_tick, 0});
+  SpoolWindows windows;
+  windows.set(std::move(found));
+  return windows;
+}
+
+void SpoolWindows::set(std::vector<Window> found) {
   std::sort(found.begin(), found.end(),
             [](const Window& a, const Window& b) { return a.start < b.start; });
   for (const Window& window : found) {

@@ -1,0 +1,21 @@
+// The parts in which a recording with a budget recorded the GPU: the entry lanescope_gpu_parts. The
+// trace is one of them. docs/definitions/recording.md#budget.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+struct GpuParts {
+  std::size_t count = 0;  // of the recording
+  // The trace's window, from the start of the recording.
+  std::int64_t from_ns = 0, to_ns = 0;
+};
+
+// Nothing: recorded without such parts, or the entry cannot be understood. O(entry).
+std::optional<GpuParts> find_gpu_parts(const Trace& trace);
+
+}  // namespace lanescope::analysis
