@@ -61,3 +61,8 @@ def test_equal_work_that_is_done_again(screen, name, said):
     bad, good = (re.sub(r" up to \S+ \S+ \([<>]?\d+ %\)", "", screen(f"{name}.{kind}")) for kind in ("bad", "good"))
     assert re.search(said, bad)
     assert not re.search(r"The same constants|Weights are cast|one-hot|once more", good)
+
+
+def test_a_small_parameter_that_widens_activations(screen):
+    assert "aten::mul of bf16 [16384, 1024] and f32 [1024] makes the large one f32" in screen("promoted_by_a_parameter.bad")
+    assert "makes the large one" not in screen("mask_each_layer.good")

@@ -26,6 +26,12 @@ def test_the_loss_holds_the_step_when_its_softmax_runs_along_the_wrong_dimension
     said = screen("logits_transposed_for_loss.bad")
     assert re.search(r"6\d % aten::cross_entropy_loss, at programs/losses\.py:22 step: GPU work", said)
     assert "1 % of what the memory's bandwidth allows" in said
+    assert "Put classes last: F.cross_entropy(x.flatten(0, 1), y.flatten())" in said
+    assert "larger batch" not in said
+
+
+def test_steps_that_do_the_same_work_are_not_told_to_log_less(screen):
+    assert "Log, evaluate" not in screen("chain_from_the_left.good")
 
 
 def test_the_gain_of_one_kernel_for_a_chain_is_the_measured_one(screen):

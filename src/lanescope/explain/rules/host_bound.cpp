@@ -13,6 +13,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/launch_waits.h"
+#include "lanescope/explain/rules/long_gaps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
@@ -20,32 +21,6 @@
 
 namespace lanescope::explain::rules {
 namespace {
-
-// Longer waits are not launch overhead: the CPU did something else.
-constexpr std::int64_t kLongGapNs = 500'000;
-
-struct LongGaps {
-  std::uint64_t gap_count = 0;
-  std::int64_t waiting_ns = 0;
-  const analysis::Gap* longest = nullptr;
-};
-
-LongGaps find_long_gaps(const Facts& facts) {
-  LongGaps found;
-  for (const analysis::Gap& gap : facts.device().gaps.gaps) {
-    if (gap.end_ns - gap.start_ns <= kLongGapNs || !inside(facts.steady_windows, gap.start_ns))
-      continue;
-    ++found.gap_count;
-    for (const analysis::IdlePart& part : facts.device().gaps.parts_of(gap))
-      if (part.cause == analysis::IdleCause::kHostLate ||
-          part.cause == analysis::IdleCause::kAfterSync)
-        found.waiting_ns += part.end_ns - part.start_ns;
-    if (!found.longest ||
-        gap.end_ns - gap.start_ns > found.longest->end_ns - found.longest->start_ns)
-      found.longest = &gap;
-  }
-  return found;
-}
 
 // What caused most of the wait, as far as calls and ranges show.
 enum class Mostly { kUnknown, kBatches, kAllocating, kLaunching, kFirstUses };
@@ -278,7 +253,9 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
              ns(launches.median_latency_ns)}));
   add_host_evidence(facts, found.shares, finding);
   tell_samples(facts, finding);
-  const bool in_long_gaps = found.long_gaps.waiting_ns * 2 > found.waiting;
+  const bool in_long_gaps =
+      found.long_gaps.waiting_ns * 2 > found.waiting &&
+      (!found.long_gaps.is_launching || found.mostly.what == Mostly::kLaunching);
   if (in_long_gaps) add_long_gaps(facts, found, finding);
   // Faster launches do not shorten waits for batches, for the driver or for start-up.
   finding.try_next = in_long_gaps || is_measured(found.mostly.what)

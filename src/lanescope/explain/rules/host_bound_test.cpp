@@ -77,6 +77,25 @@ TEST(HostBoundTest, TellsLongStallsFromLaunchOverhead) {
               ::testing::HasSubstr("each launch"));
 }
 
+// The thread loses its core for 2 ms inside an operator that launches: nothing to move out of the step.
+TEST(HostBoundTest, DoesNotCallALaunchThatWasHeldUpSomethingElse) {
+  const auto brief = [](bool in_operator) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().pass(in_operator ? 5 : 2000);
+      program.begin_op("aten::mul");
+      if (in_operator) program.pass(2000);
+      for (int k = 0; k < 10; ++k) program.launch({.us = 50});
+      program.end().pass(5).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->brief.pattern : "";
+  };
+  EXPECT_EQ(brief(true), "The CPU launches work too slowly for the GPU");
+  EXPECT_EQ(brief(false), "The GPU waits in long gaps while the CPU does something else");
+}
+
 // Ten rounds whose first size is another in each.
 TEST(HostBoundTest, AdvisesEqualSizesForALoopOfUnequalOnes) {
   const auto action = [](bool changes) {

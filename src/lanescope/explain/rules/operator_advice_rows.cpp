@@ -146,8 +146,12 @@ constexpr std::array kAdvice = {
                    kLinalg},
     OperatorAdvice{"aten::_log_softmax", "", "", 1, kClassesApart, kClassesLast, kClassesLastMore,
                    kCrossEntropy, reduces_across_rows},
+    OperatorAdvice{"aten::_log_softmax", "SpatialSoftMax", "", 1, kClassesApart, kClassesLast,
+                   kClassesLastMore, kCrossEntropy, goes_along_inner_classes},
     OperatorAdvice{"aten::_log_softmax_backward_data", "", "", 1, kClassesApart, kClassesLast,
                    kClassesLastMore, kCrossEntropy, goes_back_across_rows},
+    OperatorAdvice{"aten::_log_softmax_backward_data", "SpatialSoftMax", "", 1, kClassesApart,
+                   kClassesLast, kClassesLastMore, kCrossEntropy, goes_back_along_inner_classes},
     OperatorAdvice{"aten::_pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned, nullptr,
                    nullptr, false, true},
     OperatorAdvice{

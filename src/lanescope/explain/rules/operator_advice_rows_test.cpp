@@ -245,5 +245,26 @@ TEST(OperatorRowsTest, AddsABackwardPartThatGoesAcrossRowsToo) {
   EXPECT_FALSE(with("2"));
 }
 
+// [8, 1000, 512] as a view of [8, 512, 1000]: classes lie side by side, and torch takes its kernel for inner dimensions.
+TEST(OperatorRowsTest, KnowsTheSoftmaxOfAnInnerDimension) {
+  const auto with = [](const char* dims, const char* dim, const char* kernel) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(
+          "aten::_log_softmax",
+          inputs("[" + std::string(dims) + ", [], []]", R"(["float", "Scalar", "Scalar"])",
+                 "[[512000, 1, 1000], [], []]", std::string(R"(["", ")") + dim + R"(", "False"])"));
+      p.kernel(kernel, 100).end();
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto inner = with("[8, 1000, 512]", "1", "cunn_SpatialSoftMaxForward<float>");
+  ASSERT_TRUE(inner);
+  EXPECT_EQ(inner->at_stake_ns, us(100));
+  EXPECT_FALSE(with("[8, 1000, 512]", "1", "softmax_warp_forward"));
+  EXPECT_FALSE(
+      with("[8, 21, 512]", "1", "cunn_SpatialSoftMaxForward<float>"));  // pixels of few classes
+}
+
 }  // namespace
 }  // namespace lanescope::explain

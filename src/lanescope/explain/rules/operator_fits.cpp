@@ -32,6 +32,15 @@ bool is_along_far_elements(const std::optional<analysis::Tensor>& tensor,
   return (*tensor->strides)[static_cast<std::size_t>(at)] >= 32 / tensor->type->size_bytes;
 }
 
+// A dimension of 256 elements or more that is not the last, however the tensor lies in memory.
+bool is_along_many_not_last(const std::optional<analysis::Tensor>& tensor,
+                            const std::optional<JsonValue>& dim) {
+  if (!tensor || tensor->rank() < 3 || !dim || !dim->integer) return false;
+  const auto rank = static_cast<std::int64_t>(tensor->rank());
+  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+  return at >= 0 && at < rank - 1 && tensor->dims[static_cast<std::size_t>(at)] >= 256;
+}
+
 constexpr std::uint32_t kFurthestCall = 64;  // slices
 
 // Calls the operators before this one that lie in the same event, the nearest first, until `look` returns false.
@@ -98,6 +107,14 @@ bool reduces_across_rows(const TensorArguments& inputs) {
 
 bool goes_back_across_rows(const TensorArguments& inputs) {
   return is_along_far_elements(inputs.tensor(1), inputs.value(2));
+}
+
+bool goes_along_inner_classes(const TensorArguments& inputs) {
+  return is_along_many_not_last(inputs.tensor(0), inputs.value(1));
+}
+
+bool goes_back_along_inner_classes(const TensorArguments& inputs) {
+  return is_along_many_not_last(inputs.tensor(1), inputs.value(2));
 }
 
 bool transforms_large_prime(const TensorArguments& inputs) {

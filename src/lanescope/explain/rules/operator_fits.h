@@ -20,6 +20,10 @@ bool reduces_across_rows(const analysis::TensorArguments& inputs);
 bool transforms_large_prime(const analysis::TensorArguments& inputs);
 // The same of [gradient, result, dim, ...].
 bool goes_back_across_rows(const analysis::TensorArguments& inputs);
+// Goes along 256 elements or more of a dimension that is not the last of three or more: [self, dim, ...].
+bool goes_along_inner_classes(const analysis::TensorArguments& inputs);
+// The same of [gradient, result, dim, ...].
+bool goes_back_along_inner_classes(const analysis::TensorArguments& inputs);
 // [input, dims, normalization, length of the result].
 bool returns_large_prime(const analysis::TensorArguments& inputs);
 // Two tensors whose rows are compared with all rows of the other, not with one.

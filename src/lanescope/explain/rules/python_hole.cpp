@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -202,6 +204,12 @@ Sentence words_of(const Facts& facts, const Place& place) {
   return say("between {} and {}", {label(place.before), label(place.after)});
 }
 
+bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
+  const SliceId range = ancestor_named(facts, hole.place.before, "Optimizer.step");
+  return range != kNone<SliceId> && facts.trace->start_ns(range) <= hole.longest.start_ns &&
+         facts.trace->end_ns(range) >= hole.longest.end_ns;
+}
+
 // What samples of the launching thread's stack show there, if there are enough of them.
 void tell_samples(const Facts& facts, const Hole& hole, Finding* finding) {
   const auto code = find_sampled_code(
@@ -254,11 +262,16 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.sample_count = main.times;
   finding.sample_noun = "hole";
   finding.explains = {{"graph-opportunity", facts.per_step(found.waiting_ns)}};
-  finding.brief = say("Code without events ");
+  const bool of_optimizer = is_in_optimizer_step(facts, main);
+  finding.brief = say(of_optimizer ? "The optimizer's own Python " : "Code without events ");
   append(finding.brief, words_of(facts, main.place));
   finding.brief.pattern += ": the GPU waits for it";
-  finding.action = say(
-      "Look at what runs there; take it out of the step, or record with stacks to see its line");
+  finding.action =
+      of_optimizer ? say("Give the optimizer fused=True, if it has not; join groups of parameters")
+      : has_python_frames(*facts.trace)
+          ? say("Look at what runs there; take it out of the step")
+          : say("Look at what runs there; take it out of the step, or record with stacks to see "
+                "its line");
   tell_samples(facts, main, &finding);
   return finding;
 }

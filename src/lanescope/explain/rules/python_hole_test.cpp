@@ -49,6 +49,25 @@ TEST(PythonHoleTest, NamesNodesByTheirOperator) {
   EXPECT_EQ(finding->brief.values.at(0).text, "MmBackward0");
 }
 
+TEST(PythonHoleTest, KnowsTheOptimizersOwnPython) {
+  const auto brief = [](bool inside) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().kernel("gemm", 100).wait();
+      program.begin("Optimizer.step#AdamW.step").kernel("adam", 50).wait();
+      if (!inside) program.end();
+      program.pass(500).kernel("adam", 50).wait();
+      if (inside) program.end();
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding ? finding->brief.pattern : "";
+  };
+  EXPECT_TRUE(brief(true).starts_with("The optimizer's own Python "));
+  EXPECT_TRUE(brief(false).starts_with("Code without events "));
+}
+
 TEST(PythonHoleTest, IsQuietAboutShortPauses) {
   EXPECT_FALSE(find_by_rule(drawn_hole(190), "python-hole"));
 }

@@ -110,23 +110,40 @@ class StepContents {
   // many events of the CPU take longer, none of them half of what all do: the machine was slower, not the
   // program. A step with more to do differs in one of these.
   bool is_machine(std::int64_t difference_ns) const {
-    const auto slow_steps =
-        static_cast<std::int64_t>(std::count(is_slow_.begin(), is_slow_.end(), 1));
-    const auto usual_steps = static_cast<std::int64_t>(is_slow_.size()) - slow_steps;
-    std::int64_t longer_on_gpu = 0, longer_on_cpu = 0, most = 0;
-    for (const auto& [key, entry] : entries_) {
-      if (wide(entry.count[0]) * static_cast<std::uint64_t>(slow_steps) !=
-          wide(entry.count[1]) * static_cast<std::uint64_t>(usual_steps))
-        return false;
-      const std::int64_t longer = entry.time_ns[1] / slow_steps - entry.time_ns[0] / usual_steps;
-      (key.first ? longer_on_gpu : longer_on_cpu) += longer;
-      if (!key.first) most = std::max(most, longer);
-    }
-    return facts_.main_device && wide(longer_on_gpu) * 10 < difference_ns &&
-           wide(longer_on_cpu) * 2 > difference_ns && wide(most) * 2 < longer_on_cpu;
+    const Longer longer = longer_in_slow();
+    return is_same_work(difference_ns) && wide(longer.on_cpu_ns) * 2 > difference_ns &&
+           wide(longer.most_on_cpu_ns) * 2 < longer.on_cpu_ns;
+  }
+
+  // The same calls and the same GPU work, which takes the GPU about as long.
+  bool is_same_work(std::int64_t difference_ns) const {
+    const Longer longer = longer_in_slow();
+    return facts_.main_device && longer.has_same_counts &&
+           wide(longer.on_gpu_ns) * 10 < difference_ns;
   }
 
  private:
+  // What a slow step's events take longer than those of another, in the mean.
+  struct Longer {
+    bool has_same_counts = true;
+    std::int64_t on_gpu_ns = 0, on_cpu_ns = 0;
+    std::int64_t most_on_cpu_ns = 0;  // events of one name
+  };
+  Longer longer_in_slow() const {
+    const auto slow_steps =
+        static_cast<std::int64_t>(std::count(is_slow_.begin(), is_slow_.end(), 1));
+    const auto usual_steps = static_cast<std::int64_t>(is_slow_.size()) - slow_steps;
+    Longer longer;
+    for (const auto& [key, entry] : entries_) {
+      longer.has_same_counts &= wide(entry.count[0]) * static_cast<std::uint64_t>(slow_steps) ==
+                                wide(entry.count[1]) * static_cast<std::uint64_t>(usual_steps);
+      const std::int64_t each = entry.time_ns[1] / slow_steps - entry.time_ns[0] / usual_steps;
+      (key.first ? longer.on_gpu_ns : longer.on_cpu_ns) += each;
+      if (!key.first) longer.most_on_cpu_ns = std::max(longer.most_on_cpu_ns, each);
+    }
+    return longer;
+  }
+
   void add(bool on_gpu, std::optional<std::size_t> step, SliceId slice, std::int64_t time_ns) {
     if (!step) return;
     StepEntry& entry = entries_[{on_gpu, raw(facts_.trace->slices().name[raw(slice)])}];
@@ -160,7 +177,8 @@ struct UnevenSteps {
   std::int64_t over_ns = 0;          // of all slow steps, above the median of the others
   std::optional<std::size_t> every;  // one of so many steps is slow
   std::vector<Extra> extras;
-  bool is_machine = false;  // StepContents::is_machine
+  bool is_machine = false;    // StepContents::is_machine
+  bool is_same_work = false;  // StepContents::is_same_work
 };
 
 // Slow steps at equal distances, three or more; none: they are not.
@@ -198,6 +216,7 @@ std::optional<UnevenSteps> measure_uneven_steps(const Facts& facts) {
   const StepContents contents(facts, is_slow);
   found.extras = contents.extras(found.medians.high_ns - found.medians.low_ns);
   found.is_machine = contents.is_machine(found.medians.high_ns - found.medians.low_ns);
+  found.is_same_work = contents.is_same_work(found.medians.high_ns - found.medians.low_ns);
   return found;
 }
 
@@ -240,7 +259,8 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
   finding.brief = say("{} of {} steps take {}, the others {}",
                       {count(slow.size()), count(steps), ns(high), ns(low)});
   finding.action = say("Log, evaluate and save less often; sort or pad inputs of varying size");
-  if (found.extras.empty() && !found.is_machine) {
+  // Logging, evaluation or larger inputs would be other calls or other GPU work.
+  if ((found.extras.empty() || found.is_same_work) && !found.is_machine) {
     finding.try_next = {
         "find out what runs in the slow ones: garbage collection, logging, another program on this "
         "machine; `lanescope record --sample-python` shows Python's part"};

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_cpu_loop_test.h"
 
@@ -68,9 +70,12 @@ TEST(UnevenStepsTest, BlamesTheMachineWhereAllStepsDoTheSame) {
   const auto one = find_by_rule(with_slow_operators(1), "uneven-steps");
   ASSERT_TRUE(one);
   EXPECT_EQ(one->kind, FindingKind::kCost);
+  // But no logging, no evaluation and no larger inputs, which would be other calls.
+  EXPECT_EQ(one->action.pattern.find("Log, evaluate"), std::string::npos);
   const auto sizes = find_by_rule(with_slow_operators(8, 40), "uneven-steps");
   ASSERT_TRUE(sizes);
   EXPECT_EQ(sizes->kind, FindingKind::kCost);
+  EXPECT_NE(sizes->action.pattern.find("sort or pad inputs"), std::string::npos);
 }
 
 TEST(UnevenStepsTest, OnTheCpuUnevenStepsAreSeenToo) {

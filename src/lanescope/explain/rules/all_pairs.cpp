@@ -1,0 +1,174 @@
+// Every element of one tensor is combined with every element of another by broadcasting. What is written, and what reads
+// it, grows with the product of both sizes.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::shape_text;
+using analysis::Sizes;
+using analysis::Tensor;
+using analysis::TensorArguments;
+
+namespace {
+
+constexpr double kLeastAllPairsShare = 0.08;
+constexpr double kLeastPairGrowth = 16;  // times the larger input
+constexpr double kLeastPairs = 1e6;
+
+enum class PairKind : std::uint8_t { kCompare, kSubtract, kOther };
+
+std::optional<PairKind> pair_kind(std::string_view op) {
+  static constexpr std::array<std::string_view, 6> kComparisons = {
+      "aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "aten::ne"};
+  static constexpr std::array<std::string_view, 9> kOthers = {
+      "aten::add", "aten::mul",         "aten::div",         "aten::maximum",    "aten::minimum",
+      "aten::pow", "aten::bitwise_and", "aten::logical_and", "aten::bitwise_xor"};
+  if (std::find(kComparisons.begin(), kComparisons.end(), op) != kComparisons.end())
+    return PairKind::kCompare;
+  if (op == "aten::sub" || op == "aten::rsub") return PairKind::kSubtract;
+  if (std::find(kOthers.begin(), kOthers.end(), op) != kOthers.end()) return PairKind::kOther;
+  return std::nullopt;
+}
+
+// The shape of the result, if it has many more elements than either input; none: no pairs.
+std::optional<Sizes> pairs_of(const TensorArguments& inputs) {
+  const auto a = inputs.tensor(0), b = inputs.tensor(1);
+  if (!a || !b) return std::nullopt;
+  auto shape = analysis::broadcast(a->dims, b->dims);
+  if (!shape) return std::nullopt;
+  const double elements = analysis::element_count(*shape);
+  if (elements < kLeastPairs ||
+      elements < kLeastPairGrowth * std::max(a->elements(), b->elements()))
+    return std::nullopt;
+  return shape;
+}
+
+bool takes_shape(const TensorArguments& inputs, const Sizes& shape) {
+  for (std::size_t i = 0; i < 4; ++i)
+    if (const auto tensor = inputs.tensor(i); tensor && tensor->dims == shape) return true;
+  return false;
+}
+
+// A matrix product, written so: broadcast-product tells more of it.
+bool is_summed_product(const Trace& trace, const CallSequence& calls, std::size_t at) {
+  if (trace.name(calls[at]) != "aten::mul") return false;
+  for (std::size_t i = at + 1; i < calls.size(); ++i)
+    if (!is_view(trace.name(calls[i]))) return trace.name(calls[i]) == "aten::sum";
+  return false;
+}
+
+struct AllPairs {
+  std::unordered_set<std::uint32_t> calls;  // that write or read the pairs
+  std::uint64_t made = 0;                   // calls that make them
+  std::int64_t cost_ns = 0;
+  SliceId largest = kNone<SliceId>;  // that makes most pairs
+  PairKind kind = PairKind::kOther;
+  double elements = 0;
+  std::string left, right;  // shapes
+};
+
+void take_pairs(const Trace& trace, SliceId op, PairKind kind, const Sizes& shape,
+                AllPairs& found) {
+  ++found.made;
+  found.calls.insert(raw(op));
+  const double elements = analysis::element_count(shape);
+  if (elements <= found.elements) return;
+  const TensorArguments inputs = operator_inputs(trace, op);
+  found.largest = op;
+  found.kind = kind;
+  found.elements = elements;
+  found.left = shape_text(inputs.tensor(0)->dims);
+  found.right = shape_text(inputs.tensor(1)->dims);
+}
+
+std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  AllPairs found;
+  for (const CallSequence& sequence : call_sequences(facts)) {
+    std::optional<Sizes> pairs;  // the last that were made
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      const SliceId op = sequence[i];
+      const TensorArguments inputs = operator_inputs(trace, op);
+      if (const auto kind = pair_kind(trace.name(op));
+          kind && !is_summed_product(trace, sequence, i))
+        if (auto shape = pairs_of(inputs)) {
+          take_pairs(trace, op, *kind, *shape, found);
+          pairs = std::move(shape);
+          continue;
+        }
+      if (pairs && !is_view(trace.name(op)) && takes_shape(inputs, *pairs))
+        found.calls.insert(raw(op));
+    }
+  }
+  if (found.calls.empty()) return std::nullopt;
+  found.cost_ns = cost_of_calls(facts, found.calls);
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastAllPairsShare) return std::nullopt;
+  return found;
+}
+
+const char* pair_action(PairKind kind) {
+  switch (kind) {
+    case PairKind::kCompare:
+      return "If the results are counted: sort one side and use torch.searchsorted or bucketize";
+    case PairKind::kSubtract:
+      return "Distances: torch.cdist, or |a|^2 + |b|^2 - 2 a @ b.T; else go through blocks of rows";
+    case PairKind::kOther:
+      return "Sum first, or use a matrix product, where it gives the same; else go through blocks";
+  }
+  return "";
+}
+
+Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
+  const std::string_view op = facts.trace->name(found.largest);
+  Finding finding;
+  finding.verdict = say(
+      facts,
+      "Every element of one tensor meets every element of another: {} makes {} pairs of {} and {}; "
+      "calls that write or read such pairs take {} [per step] ({}).",
+      {name(op), count(static_cast<std::uint64_t>(found.elements)), text(found.left),
+       text(found.right), ns(facts.per_step(found.cost_ns)),
+       ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls.size(), finding);
+  finding.arithmetic.push_back(
+      say("counted: elementwise calls whose result has a million elements and 16 times as many as "
+          "either input, and the calls after them on the same thread that take a tensor of that "
+          "shape; by recorded shapes"));
+  Sentence line = say("the largest of them");
+  add_line(facts, found.largest, line);
+  finding.evidence.push_back({found.largest, std::move(line)});
+  finding.try_next = {pair_action(found.kind),
+                      "torch.compile on the function that makes and reduces the pairs never writes "
+                      "them to memory"};
+  for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief = say("{} makes all {} pairs of {} and {}",
+                      {name(op), count(static_cast<std::uint64_t>(found.elements)),
+                       text(found.left), text(found.right)});
+  finding.action = say(pair_action(found.kind));
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule all_pairs_rule = {
+    .id = "all-pairs",
+    .question = "does an operator combine every element with every other?",
+    .meant_by = "broadcast pairs quadratic distance compare outer",
+    .order = 493,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_all_pairs, tell_all_pairs>,
+};
+
+}  // namespace lanescope::explain::rules

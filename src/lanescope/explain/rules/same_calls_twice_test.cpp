@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// 20 us of the CPU for 2 us of work on [8, width].
+void small_call(ProgramSketch& p, std::string_view op, int width) {
+  p.begin_op(op, shapes("[[8, " + std::to_string(width) + "]]", R"(["float"])"));
+  p.pass(20).launch({.us = 2}).end();
+}
+
+void run_equal_layers(ProgramSketch& p, int layers) {
+  for (int i = 0; i < layers; ++i)
+    for (const char* op : {"aten::layer_norm", "aten::linear", "aten::gelu", "aten::linear"})
+      small_call(p, op, 64);
+}
+
+// A model: a call in, layers, a call out; then what joins its results.
+std::optional<Finding> find_same_calls(int runs, bool has_ends, bool has_backward = false,
+                                       std::string_view last = "aten::tanh") {
+  return find_in_steps("same-calls-twice", [&](ProgramSketch& p) {
+    for (int i = 0; i < runs; ++i) {
+      if (has_ends) small_call(p, "aten::linear", 16);
+      run_equal_layers(p, 5);
+      if (has_ends) small_call(p, last, 64);
+    }
+    small_call(p, "aten::sub", 16);
+    if (has_backward) small_call(p, "autograd::engine::evaluate_function: SubBackward0", 16);
+  });
+}
+
+TEST(SameCallsTwiceTest, SeesOneModelForTwoInputs) {
+  const auto finding = find_same_calls(2, true);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.values.at(0).integer, 22);
+  EXPECT_EQ(finding->brief.values.at(1).integer, 1);
+}
+
+TEST(SameCallsTwiceTest, IsQuietAboutLayersLoopsAndTraining) {
+  EXPECT_FALSE(find_same_calls(1, true));
+  EXPECT_FALSE(find_same_calls(2, false));  // ten equal layers
+  EXPECT_FALSE(find_same_calls(3, true));   // rounds that may need each other
+  EXPECT_FALSE(find_same_calls(2, true, true));
+  EXPECT_FALSE(find_same_calls(2, true, false, "aten::is_nonzero"));  // decides by a value
+}
+
+}  // namespace
+}  // namespace lanescope::explain
