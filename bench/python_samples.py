@@ -5,6 +5,7 @@
     python3 bench/python_samples.py peer [--seconds 20]        needs py-spy (PyPI) and the right to trace a child
     python3 bench/python_samples.py stdlib --python python3.15 --lanescope build/release/src/lanescope/cli/lanescope
     python3 bench/python_samples.py crash [--stacks 1000000]
+    python3 bench/python_samples.py outside --python python3.9 [--stacks 1000000]
 
 `cost`: torch.add(torch.matmul(x, w), b) of 64x64 in a loop, in one process, pairs of blocks with and without samples (1,000 a
 second), which of the two comes first alternating; both blocks record operators. Printed: the median of the pairs' ratios and
@@ -21,13 +22,13 @@ Fails when one differs by more than four standard errors and one percent of all 
 
 `crash`: a program whose threads start and end, recurse deeply, run generators and coroutines, unload modules and fork, until so
 many stacks were taken (at 10,000 times a second). Fails when the program or a child of it fails.
+
+`outside`: the same program (busy_python.py) under --python, sampled by `lanescope sample --pid` until so many stacks were taken.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import importlib.util
 import json
 import os
 import random
@@ -42,6 +43,7 @@ import time
 from collections import Counter
 from typing import Any, Dict, List, Tuple
 
+import busy_python
 import lanescope
 from lanescope import _core
 
@@ -235,64 +237,9 @@ def innermost_counts(folded: str) -> Counter:
 # -- crash --------------------------------------------------------------------------------------------------------------
 
 
-def deep(depth: int) -> int:
-    return 0 if depth == 0 else 1 + deep(depth - 1)
-
-
-def numbers(count: int) -> Any:
-    for i in range(count):
-        yield i
-
-
-async def coroutine(depth: int) -> int:
-    if depth == 0:
-        await asyncio.sleep(0)
-        return 1
-    return await coroutine(depth - 1)
-
-
-async def many() -> None:
-    await asyncio.gather(*(coroutine(10) for _ in range(20)))
-
-
-def load_and_unload(folder: str, index: int) -> None:
-    path = os.path.join(folder, f"loaded_{index % 7}.py")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"def f{index}(n):\n" + "    n += 1\n" * (index % 40) + "    return sum(range(n % 500))\n")
-    spec = importlib.util.spec_from_file_location(f"loaded_{index}", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for _ in range(20):
-        getattr(module, f"f{index}")(1000)
-
-
-def fork_once() -> None:
-    pid = os.fork()
-    if pid == 0:
-        deep(50)
-        os._exit(0 if _core.samples_taken() == 0 else 3)
-    status = os.waitpid(pid, 0)[1]
-    assert status == 0, f"a forked child ended with {status}"
-
-
-def one_round(folder: str, index: int) -> None:
-    threads = [threading.Thread(target=deep, args=(200 + 50 * (i % 8),)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    deep(800)
-    sum(numbers(2000))
-    asyncio.run(many())
-    load_and_unload(folder, index)
-    if index % 50 == 0:
-        fork_once()
-    for thread in threads:
-        thread.join()
-
-
 def crash(args: argparse.Namespace) -> int:
     stop = threading.Event()
-    waiters = [threading.Thread(target=stop.wait) for _ in range(16)]  # each sample of them counts as well
+    waiters = [threading.Thread(target=stop.wait) for _ in range(busy_python.WAITERS)]
     for thread in waiters:
         thread.start()
     index = 0
@@ -301,7 +248,7 @@ def crash(args: argparse.Namespace) -> int:
         with lanescope.profile(activities=CPU, sample_python=10_000, max_size="2G") as prof:
             while _core.samples_taken() < args.stacks:
                 index += 1
-                one_round(folder, index)
+                busy_python.one_round(folder, index, lambda: 0 if _core.samples_taken() == 0 else 3)
             taken = _core.samples_taken()
     stop.set()
     print(f"{taken} stacks, {index} rounds, {index * 6} threads, {index // 50} forks, {time.perf_counter() - began:.0f} s; "
@@ -311,18 +258,40 @@ def crash(args: argparse.Namespace) -> int:
     return 0
 
 
+def outside(args: argparse.Namespace) -> int:
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "busy_python.py")
+    busy = subprocess.Popen([args.python, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    stacks = torn = looks = 0
+    began = time.perf_counter()
+    time.sleep(1)
+    while stacks < args.stacks and busy.poll() is None:
+        done = subprocess.run([args.lanescope, "sample", "--pid", str(busy.pid), "--seconds", f"{args.seconds:.0f}", "--rate", "10000"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        counts = re.search(r"^(?:lanescope: )?([\d,]+) (?:times|looks) .* ([\d,]+) torn", done.stderr, re.MULTILINE)
+        if done.returncode != 0 or not counts:
+            print(f"lanescope sample ended with {done.returncode}: {done.stderr.strip()}")
+            break
+        looks += int(counts.group(1).replace(",", ""))
+        torn += int(counts.group(2).replace(",", ""))
+        stacks += sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines())
+    rounds = busy.communicate("")[0].strip()
+    print(f"{args.python}: {stacks} stacks in {looks} looks, {torn} torn, {rounds} rounds of the program, {time.perf_counter() - began:.0f} s; "
+          f"it ended with {busy.returncode}", flush=True)
+    return 0 if stacks >= args.stacks and busy.returncode == 0 else 1
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cost", "peer", "stdlib", "crash", "child"])
-    parser.add_argument("--python", default="python3.15", help="with stdlib: an interpreter that has profiling.sampling")
-    parser.add_argument("--lanescope", default="lanescope", help="with stdlib: the command")
+    parser.add_argument("what", choices=["cost", "peer", "stdlib", "crash", "outside", "child"])
+    parser.add_argument("--python", default="python3.15", help="with stdlib and outside: the interpreter of the program (default: %(default)s)")
+    parser.add_argument("--lanescope", default="lanescope", help="with stdlib and outside: the command")
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=None)
     parser.add_argument("--stacks", type=int, default=1_000_000)
     args = parser.parse_args()
     if args.seconds is None:
         args.seconds = 2.0 if args.what == "cost" else 20.0
-    return {"cost": cost, "peer": peer, "stdlib": stdlib, "crash": crash, "child": child}[args.what](args)
+    return {"cost": cost, "peer": peer, "stdlib": stdlib, "crash": crash, "outside": outside, "child": child}[args.what](args)
 
 
 if __name__ == "__main__":

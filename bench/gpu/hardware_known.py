@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Do the tensor cores' lane and an idle GPU's lanes say what is known? Products of known FLOPs, and nothing at all.
 
-    python3 bench/gpu/hardware_known.py --seconds 1.5 --out results/hardware_known
+    python3 bench/gpu/hardware_known.py --seconds 1 --out results/hardware_known
 
 A product of n x n bf16 matrices is 2 n^3 FLOPs. Its tensor cores could do PEAK FLOPs in each cycle of each SM (Hopper: 4096, dense), so
 FLOPs / (length of a call x SMs x PEAK x SM clock) is the share of cycles in which they must have worked. That stands next to the measured
 activity of the kernel (`lanescope kernels`). The clock is the mean of NVML's samples in the second half of the recording, when it no longer falls.
+A product of zeros draws little power, so the clock stays where it is; one of random numbers is slowed by the power limit, and the clock between
+two samples of NVML (0.1 s) is not known: its rows are less exact.
 Idle: one small kernel, a pause, one small kernel; the means of the lanes in the middle of the pause.
 
 On a CPU (--device cpu) nothing is measured, which tests the script only.
@@ -29,7 +31,7 @@ import lanescope
 PEAK_FLOPS = {9: 4096}  # of an SM in one cycle, bf16 dense, by the major number of the compute capability
 
 
-def record(name: str, options: argparse.Namespace, size: int) -> str:
+def record(name: str, options: argparse.Namespace, size: int, zeros: bool = False) -> str:
     """The trace of products of that size, or of a pause (size 0)."""
     activities = [lanescope.ProfilerActivity.CPU]
     if options.device == "cuda":
@@ -37,6 +39,9 @@ def record(name: str, options: argparse.Namespace, size: int) -> str:
     n = size or 64
     a, b = (torch.randn(n, n, device=options.device, dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty_like(a)
+    if zeros:
+        a.zero_()
+        b.zero_()
 
     def finish() -> None:
         if options.device == "cuda":
@@ -89,16 +94,16 @@ def main() -> int:
     add = parser.add_argument
     add("--device", default="cuda", choices=("cpu", "cuda"))
     add("--sizes", default="8192,4096", help="of the products, with commas between (default: %(default)s)")
-    add("--seconds", type=float, default=1.5, help="of each recording (default: %(default)s)")
+    add("--seconds", type=float, default=1.0, help="of each recording (default: %(default)s)")
     add("--lanescope", default="lanescope", help="the command (default: %(default)s)")
     add("--out", default="gpu_bench/hardware_known", help="folder of the results (default: %(default)s)")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     rows: List[Dict[str, Any]] = []
-    for size in [int(word) for word in options.sizes.split(",")]:
-        path = record(f"products_{size}", options, size if options.device == "cuda" else 64)
+    for size, zeros in [(int(word), zeros) for word in options.sizes.split(",") for zeros in (True, False)]:
+        path = record(f"products_{size}", options, size if options.device == "cuda" else 64, zeros)
         if options.device == "cuda":
-            rows.append(product_row(path, options, size))
+            rows.append({"of": "zeros" if zeros else "random numbers", **product_row(path, options, size)})
             print(json.dumps(rows[-1]), flush=True)
         os.remove(path)
     path = record("idle", options, 0)

@@ -53,6 +53,17 @@ def test_a_picture_and_a_file_for_speedscope(run, tmp_path):
     assert again.code == 2 and "flame.svg" in again.complaint()
 
 
+def test_samples_come_with_their_standard_error(run, tmp_path):
+    """Of 400 samples one half has a standard error of sqrt(400 / 4) = 10 samples: 2.5 %."""
+    events = [{"ph": "X", "cat": "python_sample", "name": name, "pid": 1, "tid": "7 sampled", "ts": ts, "dur": dur,
+               "args": {"Samples": samples, "Self samples": self_samples}}
+              for name, ts, dur, samples, self_samples in [("train.py(1): main", 0, 400, 400, 100), ("train.py(9): load", 100, 300, 300, 300)]]
+    (tmp_path / "sampled.json").write_text(json.dumps({"traceEvents": events}))
+    ran = run("flame", "sampled.json")
+    assert ran.out == "train.py(1): main 100\ntrain.py(1): main;train.py(9): load 300\n"
+    assert ran.err == "400 samples of Python stacks, 1 thread; shares are estimates, with a standard error of at most 2.5 %\n"
+
+
 def test_names_cannot_break_out_of_a_line_or_the_picture(run, tmp_path):
     name = "a;b\n<script>\"&"
     event = {"ph": "X", "cat": "python_function", "name": name, "pid": 1, "tid": 1, "ts": 0, "dur": 10, "args": {}}

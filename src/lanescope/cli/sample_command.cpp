@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/spool/sample_slices.h"
 #include "lanescope/report/flame_text.h"
+#include "lanescope/report/text_format.h"
 #include "lanescope/sample/find_python.h"
 #include "lanescope/sample/gil_reader.h"
 #include "lanescope/sample/stack_reader.h"
@@ -32,6 +34,21 @@ struct SampleFlags {
 };
 
 volatile std::sig_atomic_t stop_requested = 0;
+
+void note_counts(const Sampled& sampled, std::optional<std::uint32_t> version, Output& output) {
+  std::string line = fmt::format(
+      "{} looks (about {} were due) at {} threads; {} torn stacks dropped, {} looks failed",
+      report::format_count(sampled.times), report::format_count(sampled.due),
+      report::format_count(sampled.threads.size()), report::format_count(sampled.torn),
+      report::format_count(sampled.lost));
+  if (version) line += fmt::format("; Python {}.{}", *version >> 8, *version & 0xff);
+  output.note(line);
+  if (sampled.times > 0)
+    output.note(
+        fmt::format("a share of a thread's time is an estimate, with a standard error of at "
+                    "most {:.1f} % if it was there all the time",
+                    report::largest_share_error(sampled.times)));
+}
 
 Result<Trace> trace_of(const Sampled& sampled, pid_t pid, std::int64_t period_ns, bool has_python) {
   TraceBuilder builder;
@@ -167,13 +184,8 @@ int run_sample(const SampleFlags& flags, Output& output) {
                          native ? &*native : nullptr, rate);
   const Sampled sampled = sampler.run(pid, flags.seconds.value_or(10), stop_requested);
   std::signal(SIGINT, SIG_DFL);
-  output.note(fmt::format("{} times (about {} were due), {} threads, {} torn stacks dropped, {} "
-                          "times unreadable",
-                          sampled.times, sampled.due, sampled.threads.size(), sampled.torn,
-                          sampled.lost) +
-              (interpreter ? fmt::format("; Python {}.{}", interpreter->layout.version >> 8,
-                                         interpreter->layout.version & 0xff)
-                           : std::string()));
+  note_counts(sampled, interpreter ? std::optional(interpreter->layout.version) : std::nullopt,
+              output);
   for (const std::string& line : sampled.lock.lines()) output.note(line);
   if (native) note_native(sampled, *native, output);
   if (sampled.is_full)

@@ -121,7 +121,7 @@ std::string record_more(const Facts& facts, const Owner& owner) {
   switch (mechanism_of(owner)) {
     case Mechanism::kCode:
       if (owner.kind == OwnerKind::kLine || owner.around_kind == OwnerKind::kLine ||
-          !owner.frame.empty())
+          !owner.frame.empty() || owner.sampled)
         return {};
       if (has_stacks(*facts.trace)) return "mark parts of it with record_function";
       if (!may_have_stacks) return "mark parts of it with ranges (record_function, NVTX)";

@@ -1,8 +1,13 @@
 #include "lanescope/explain/owner_code.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/sampled_code.h"
 
 namespace lanescope::explain {
 
@@ -29,13 +34,24 @@ void OwnerCode::add_other_threads(std::uint32_t owner, const PathPiece& piece) {
   }
 }
 
+TrackId OwnerCode::thread_of(const PathPiece& piece) const {
+  const Trace& trace = *facts_.trace;
+  return piece.slice == kNone<SliceId> || is_device_work(trace.kind(piece.slice))
+             ? path_.thread
+             : trace.slices().track[raw(piece.slice)];
+}
+
+// Samples of one thread are looked at: that of the path.
+void OwnerCode::add_window(std::uint32_t owner, const PathPiece& piece) {
+  if (thread_of(piece) == path_.thread && piece.start_ns < piece.end_ns)
+    windows_[owner].push_back({piece.start_ns, piece.end_ns});
+}
+
 // Own time of the Python frames that began in a piece of code, on its thread.
 void OwnerCode::add_frames(std::uint32_t owner, const PathPiece& piece) {
   const Trace& trace = *facts_.trace;
   if (!has_stacks_) return;
-  const TrackId own = piece.slice == kNone<SliceId> || is_device_work(trace.kind(piece.slice))
-                          ? path_.thread
-                          : trace.slices().track[raw(piece.slice)];
+  const TrackId own = thread_of(piece);
   if (own == kNone<TrackId>) return;
   if (!frames_of_.contains(raw(own)))
     for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
@@ -89,6 +105,10 @@ void OwnerCode::finish(std::vector<Owner>& owners) const {
     if (is_operator_of_torch(*facts_.trace, frame)) continue;
     owner.frame_ns = time;
     owner.frame = frame;
+  }
+  for (const auto& [index, windows] : windows_) {
+    auto code = find_sampled_code(*facts_.trace, path_.thread, rules::joined(windows));
+    if (code && code->samples * 2 >= code->of) owners[index].sampled = *std::move(code);
   }
 }
 

@@ -1,5 +1,5 @@
-// What happens while an owner's thread runs code without events: other threads, Python frames; for
-// owners.cpp.
+// What happens while an owner's thread runs code without events: other threads, Python frames,
+// samples of Python stacks; for owners.cpp.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/steps.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/step_path.h"
@@ -24,15 +25,18 @@ class OwnerCode {
   void add(std::uint32_t owner, const simulate::PathPiece& piece) {
     add_other_threads(owner, piece);
     add_frames(owner, piece);
+    add_window(owner, piece);
   }
   // The same for its Python frames alone.
   void add_frames(std::uint32_t owner, const simulate::PathPiece& piece);
-  // Fills in other_thread, other_event, other_ns, frame and frame_ns if one thread, or one frame,
-  // holds at least half of the owner's time.
+  // Fills in other_thread, other_event, other_ns, frame, frame_ns and sampled if one thread, one
+  // frame, or one sampled function holds at least half of the owner's time, or of its samples.
   void finish(std::vector<Owner>& owners) const;
 
  private:
   void add_other_threads(std::uint32_t owner, const simulate::PathPiece& piece);
+  void add_window(std::uint32_t owner, const simulate::PathPiece& piece);
+  TrackId thread_of(const simulate::PathPiece& piece) const;
 
   const Facts& facts_;
   const StepPath& path_;
@@ -41,6 +45,7 @@ class OwnerCode {
       elsewhere_;                                                           // owner, track, event
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> frames_;  // owner, name
   std::map<std::uint32_t, std::vector<SliceId>> frames_of_;                 // by track, by start
+  std::map<std::uint32_t, std::vector<analysis::Window>> windows_;  // of owners, of one thread
 };
 
 }  // namespace lanescope::explain

@@ -175,6 +175,12 @@ Sentence other_kind_text(const Owner& owner, Mechanism first) {
   return {};
 }
 
+Sentence sampled_text(const SampledCode& code) {
+  Sentence text = say("code, ");
+  append(text, describe(code));
+  return text;
+}
+
 Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
   if (owner.kind != OwnerKind::kCode &&
       (owner.kind != OwnerKind::kLine || owner.work.calls > step_count(facts))) {
@@ -192,8 +198,9 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
   Sentence text = !owner.frame.empty()
                       ? say("code, {} of it in {}",
                             {ratio(owner.frame_ns, owner.total_ns), name(short_frame(owner.frame))})
-                  : is_said ? say("no events in it")
-                            : say("Python or other code without events");
+                  : owner.sampled ? sampled_text(*owner.sampled)
+                  : is_said       ? say("no events in it")
+                                  : say("Python or other code without events");
   if (!owner.other_event.empty())
     append(text, say("; for {} of it thread {} was in {}",
                      {ratio(owner.other_ns, owner.total_ns), name(owner.other_thread),

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lanescope/explain/facts.h"
+#include "lanescope/explain/sampled_code.h"
 #include "lanescope/simulate/replay.h"
 
 namespace lanescope::explain {
@@ -96,6 +97,8 @@ struct Owner {
   // the owner's time, if it began in that time.
   std::string frame;
   std::int64_t frame_ns = 0;
+  // The same for traces with samples of Python stacks: the function with half of them or more.
+  std::optional<SampledCode> sampled;
   bool is_rest = false;  // others, named before it, were taken out of it
   OwnerWork work;
   std::vector<std::string>

@@ -9,6 +9,7 @@
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_lock_test.h"
 
 namespace lanescope::explain {
 namespace {
@@ -51,6 +52,25 @@ TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
   EXPECT_EQ(owner.work.launches, owner.rounds);
   EXPECT_EQ(explained.mechanism(), Mechanism::kLaunching);
   EXPECT_GT(owner.total_ns * 10, explained.owners().total_ns * 9);
+}
+
+// Samples of the launching thread, one a microsecond, all in one function.
+TEST(OwnersTest, SamplesNameTheCodeBetweenOperators) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item").pass(2000);
+    p.launch({.us = 20, .op = "aten::add"});
+  });
+  sampled(program, {.function = "train.py(17): augment", .self = 30'000});
+  const ExplainedOwners explained(program);
+  const Owner& owner = explained.first();
+  EXPECT_EQ(owner.kind, OwnerKind::kCode);
+  ASSERT_TRUE(owner.sampled);
+  EXPECT_EQ(owner.sampled->function, "train.py(17): augment");
+  EXPECT_EQ(owner.sampled->samples, owner.sampled->of);
+  EXPECT_THAT(mechanism_text(explained.facts, owner).pattern,
+              ::testing::StartsWith("code, about {} ({} of {} samples) in {}"));
+  EXPECT_EQ(record_more(explained.facts, owner), "");
 }
 
 TEST(OwnersTest, AHoleOfPythonIsNamedByItsNeighbours) {

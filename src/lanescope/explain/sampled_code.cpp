@@ -56,7 +56,8 @@ std::optional<std::int64_t> main_line(const Trace& trace, StringId function,
 
 std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
                                              std::span<const analysis::Window> stretches) {
-  if (thread == kNone<TrackId> || trace.track(thread).tid.is_text) return std::nullopt;
+  if (thread == kNone<TrackId> || trace.track(thread).tid.is_text || stretches.empty())
+    return std::nullopt;
   analysis::FlameOptions options;
   options.source = analysis::FlameSource::kSamples;
   options.thread = trace.track(thread).tid.number;
@@ -73,6 +74,11 @@ std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
   return SampledCode{std::string(trace.text(function)),
                      main_line(trace, function, stretches, Counted::kInnermost), most->second,
                      flame->total};
+}
+
+TrackId program_thread(const Facts& facts) {
+  if (facts.main_device || !facts.cpu) return facts.main_thread;
+  return facts.cpu->thread;
 }
 
 Sentence describe(const SampledCode& code) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
 #include "lanescope/model/trace.h"
 
@@ -24,6 +25,10 @@ struct SampledCode {
 // fewer than kLeastSamples in these stretches (disjoint, in order of time). O(slices log slices).
 std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
                                              std::span<const analysis::Window> stretches);
+
+// The thread whose samples tell what the program did: the one that launches, else the one that runs
+// the steps on the CPU. kNone: neither.
+TrackId program_thread(const Facts& facts);
 
 // "about 62 % (124 of 200 samples) in file.py(10): collate, mostly at line 14".
 Sentence describe(const SampledCode& code);

@@ -23,6 +23,7 @@
 #include "lanescope/record_cupti/counter_outputs.h"
 #include "lanescope/record_cupti/gpu_devices.h"
 #include "lanescope/record_cupti/nvml_series.h"
+#include "lanescope/record_cupti/other_cores.h"
 #include "lanescope/record_cupti/pm_sampler.h"
 
 namespace lanescope::record_cupti {
@@ -229,8 +230,10 @@ void sample(std::vector<std::unique_ptr<DeviceSampler>>& devices,
             const LanescopeHardwareOptions& options, pid_t parent) {
   for (auto& device : devices) device->begin();
   const int wait_ms = static_cast<int>(options.slow_interval_ns / 1'000'000);
+  OtherCores cores(parent);
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   while (parent == 0 || getppid() == parent) {
+    cores.move();
     for (auto& device : devices) device->read_slow();
     const int ready = ::poll(&input, 1, wait_ms);
     if (ready > 0 || (ready < 0 && errno != EINTR)) break;

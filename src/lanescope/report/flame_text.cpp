@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <vector>
 
@@ -143,6 +144,10 @@ class FlameSvg {
 
 }  // namespace
 
+double largest_share_error(std::uint64_t samples) {
+  return std::ceil(500 / std::sqrt(static_cast<double>(samples)) - 1e-9) / 10;
+}
+
 std::string flame_summary(const PythonFlame& flame) {
   const auto amount = [&](std::int64_t weight) {
     return flame.source == FlameSource::kSamples ? format_count(static_cast<std::uint64_t>(weight))
@@ -152,12 +157,15 @@ std::string flame_summary(const PythonFlame& flame) {
       flame.total == flame.available
           ? amount(flame.total)
           : fmt::format("{} of {}", amount(flame.total), amount(flame.available));
-  return fmt::format("{} {}, {} thread{}", of,
-                     flame.source == FlameSource::kSamples
-                         ? "samples of Python stacks (statistical: each function's share is an "
-                           "estimate)"
-                         : "of Python calls (self time of recorded calls)",
-                     flame.threads.size(), flame.threads.size() == 1 ? "" : "s");
+  std::string text = fmt::format("{} {}, {} thread{}", of,
+                                 flame.source == FlameSource::kSamples
+                                     ? "samples of Python stacks"
+                                     : "of Python calls (self time of recorded calls)",
+                                 flame.threads.size(), flame.threads.size() == 1 ? "" : "s");
+  if (flame.source == FlameSource::kSamples && flame.total > 0)
+    text += fmt::format("; shares are estimates, with a standard error of at most {:.1f} %",
+                        largest_share_error(static_cast<std::uint64_t>(flame.total)));
+  return text;
 }
 
 std::string flame_folded(const Trace& trace, const PythonFlame& flame) {

@@ -1,5 +1,6 @@
 // Stacks of Python functions for other tools and for people: folded lines, speedscope, a picture.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "lanescope/analysis/python_flame.h"
@@ -7,7 +8,12 @@
 
 namespace lanescope::report {
 
-// What the flame is made of, in one line: "1,234 samples of Python stacks, 2 threads".
+// Of a share of so many samples (1 or more), in percent, rounded up to 0.1: the standard error of
+// one half, 1 / (2 sqrt(n)). docs/definitions/python_samples.md, "Error".
+double largest_share_error(std::uint64_t samples);
+
+// What the flame is made of, in one line: "1,234 samples of Python stacks, 2 threads;
+// shares are estimates, with a standard error of at most 1.5 %".
 std::string flame_summary(const analysis::PythonFlame& flame);
 
 // "outermost;...;innermost weight", a line a stack, sorted: what flamegraph.pl reads. Weights are

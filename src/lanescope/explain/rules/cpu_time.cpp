@@ -5,6 +5,7 @@
 
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sampled_code.h"
 
 namespace lanescope::explain::rules {
 
@@ -47,7 +48,7 @@ PartWords words_of(HostPart part) {
 }
 
 std::vector<std::string> advice_for(const Facts& facts, HostPart most,
-                                    const std::vector<HostShare>& shares) {
+                                    const std::vector<HostShare>& shares, bool is_sampled) {
   if (used_gpu(facts))
     return {
         "record with ProfilerActivity.CUDA: the program used a GPU that this trace does not show, "
@@ -56,7 +57,10 @@ std::vector<std::string> advice_for(const Facts& facts, HostPart most,
     return share.name.find("Torch-Compiled Region") != std::string::npos;
   });
   std::vector<std::string> advice;
-  if (!compiled || (most != HostPart::kOperator && most != HostPart::kBackward))
+  if (is_sampled && most == HostPart::kOutside)
+    advice.emplace_back(
+        "lanescope flame TRACE shows all Python stacks, --step N those of one step");
+  else if (!compiled || (most != HostPart::kOperator && most != HostPart::kBackward))
     advice.push_back(most == HostPart::kOutside
                          ? advise_python_frames(*facts.trace,
                                                 "the Python frames show what runs between the "
@@ -131,7 +135,13 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
                       ratio(found.shares[i].time_ns, wall.wall_ns)}));
     finding.evidence.push_back({found.shares[i].longest, std::move(line)});
   }
-  finding.try_next = advice_for(facts, found.most, found.shares);
+  const auto code = find_sampled_code(*facts.trace, facts.cpu->thread, facts.steady_windows);
+  if (code) {
+    Sentence line = say("samples of this thread's Python stack in these steps: ");
+    append(line, describe(*code));
+    finding.arithmetic.push_back(std::move(line));
+  }
+  finding.try_next = advice_for(facts, found.most, found.shares, code.has_value());
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   return finding;

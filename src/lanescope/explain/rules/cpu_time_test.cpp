@@ -1,10 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_cpu_loop_test.h"
+#include "lanescope/testing/sampled_slice.h"
 
 namespace lanescope::explain {
 namespace {
@@ -29,6 +31,36 @@ TEST(CpuTimeTest, NamesTheLargestPartAndTheOperator) {
   std::vector<std::int64_t> parts;
   for (const Value& value : sum.values) parts.push_back(value.integer / kUs);
   EXPECT_THAT(parts, ElementsAre(30, 200, 50, 100, 120, 500));
+}
+
+// A sample every 10 us in four steps of 1 ms, of which the last three are steady: 300 samples.
+TEST(CpuTimeTest, NamesThePythonFunctionOfTheSamples) {
+  testing::Sketch sketch;
+  for (int step = 0; step < 4; ++step)
+    sketch.annotation("ProfilerStep#" + std::to_string(step), step * 1'000 * kUs, 1'000 * kUs)
+        .op("aten::mm", (step * 1'000 + 10) * kUs, 100 * kUs);
+  testing::add_sampled_slice(sketch.builder(), {.function = "train.py(17): augment",
+                                                .dur_ns = 4'000 * kUs,
+                                                .samples = 400,
+                                                .self = 400,
+                                                .counts = {{"Collecting garbage samples", 80}},
+                                                .lines = R"({"20": 400})"});
+  sketch.builder().add_metadata("lanescope_python_lock", "{}");
+  const Trace trace = sketch.trace();
+  const auto finding = find_by_rule(trace, "cpu-time");
+  ASSERT_TRUE(finding);
+  const Sentence& line = finding->arithmetic.at(1);
+  EXPECT_THAT(line.pattern,
+              HasSubstr("samples of this thread's Python stack in these steps: about"));
+  EXPECT_EQ(line.values.at(1).integer, 300);
+  EXPECT_EQ(line.values.at(2).integer, 300);
+  EXPECT_EQ(line.values.at(3).text, "train.py(17): augment");
+  EXPECT_EQ(line.values.at(4).integer, 20);
+  EXPECT_THAT(finding->try_next.at(0), HasSubstr("lanescope flame"));
+  // The thread that runs the steps counts where nothing is launched: 60 of 300 samples.
+  const auto garbage = find_by_rule(trace, "garbage-collection");
+  ASSERT_TRUE(garbage);
+  EXPECT_NEAR(garbage->verdict.values.at(0).real, 0.2, 0.001);
 }
 
 TEST(CpuTimeTest, IsQuietWhereAGpuWorksAndSaysWhatItNeeds) {

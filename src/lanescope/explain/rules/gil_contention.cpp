@@ -16,10 +16,13 @@ Measurement<SampledLock> measure_gil_contention(const Facts& facts) {
 
 Finding tell_gil_contention(const Facts& facts, const SampledLock& found) {
   Finding finding = lock_finding(facts, found, found.others_held);
-  finding.verdict = say(
-      "Another thread than the one that launches held Python's lock (GIL), while threads waited "
-      "for it, in about {} of the steady time ({} of {} samples).",
-      lock_share(found, found.others_held));
+  finding.verdict =
+      say(facts.main_device
+              ? "Another thread than the one that launches held Python's lock (GIL), while threads "
+                "waited for it, in about {} of the steady time ({} of {} samples)."
+              : "Another thread than the one that runs the steps held Python's lock (GIL), while "
+                "threads waited for it, in about {} of the steady time ({} of {} samples).",
+          lock_share(found, found.others_held));
   finding.brief = say("Threads wait for Python's lock (GIL) about {} of the time",
                       {lock_share(found, found.others_held).front()});
   finding.try_next = {

@@ -18,7 +18,7 @@ TEST(GilContentionTest, AnotherThreadHoldsTheLockWhileThreadsWait) {
   EXPECT_NEAR(finding->at_stake_ratio, 0.5, 0.001);
   ASSERT_EQ(finding->evidence.size(), 1u);
   const auto& values = finding->evidence[0].text.values;
-  EXPECT_EQ(values.at(1).integer, 8);
+  EXPECT_EQ(values.at(1).text, "8");
   EXPECT_EQ(values.at(3).text, "load.py(7): unpack");
   // 1200 and 1000 of the 30 ms, as much of them as the steady steps have of it.
   EXPECT_NEAR(static_cast<double>(values.at(2).integer) / static_cast<double>(values.at(0).integer),

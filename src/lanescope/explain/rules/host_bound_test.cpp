@@ -25,8 +25,6 @@ TEST(HostBoundTest, SpeaksWhenTheGpuWaitsForLaunches) {
   EXPECT_EQ(finding->at_stake_ns, 90'000);
 }
 
-// One sample a microsecond. In each of the three steady steps the GPU waits 90 us, in 20 of which the next
-// kernel was launched already: 70 us of the thread's time count.
 // A loop that sleeps until its batch is there, or computes.
 TEST(HostBoundTest, KnowsAProgramThatSleeps) {
   const auto action = [](std::string_view frame) {
@@ -47,6 +45,8 @@ TEST(HostBoundTest, KnowsAProgramThatSleeps) {
   EXPECT_EQ(action("<built-in function sorted>").find("queue.get()"), std::string::npos);
 }
 
+// One sample a microsecond. In each of the three steady steps the GPU waits 90 us, in 20 of which the next
+// kernel was launched already: 70 us of the thread's time count.
 TEST(HostBoundTest, NamesThePythonFunctionOfTheWaits) {
   ProgramSketch program = loop(4, 10, {.us = 1});
   sampled(program, {.function = "train.py(1): step", .self = 30'000});

@@ -8,6 +8,7 @@
 #include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sampled_code.h"
 
 namespace lanescope::explain::rules {
 
@@ -141,7 +142,8 @@ BlockingCalls find_blocking_calls(const Facts& facts) {
 }
 
 struct HostSyncs {
-  std::map<std::string_view, SyncGroup> groups;                // by what asked for the wait
+  std::vector<analysis::Window> windows;         // of the waits of the thread that launches
+  std::map<std::string_view, SyncGroup> groups;  // by what asked for the wait
   std::vector<std::pair<std::string_view, SyncGroup>> ranked;  // the same, the worst first
   std::vector<SliceId> askers;                                 // sorted, each once
   std::uint64_t waits = 0;
@@ -169,12 +171,15 @@ std::int64_t waits_in_sizers(const Facts& facts, const std::vector<SliceId>& siz
 void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& found) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
+  const TrackId launching = analysis::main_launch_thread(trace, facts.links);
   SliceId copy_op = kNone<SliceId>;  // of the call before, if it copies
   for (const SliceId call : blocking.calls) {
     // A wait after the last launch ends the recording, or is the only thing in the last step.
     if (!inside(cpu_windows, trace.start_ns(call)) ||
         trace.start_ns(call) > blocking.last_launch_ns)
       continue;
+    if (trace.slices().track[raw(call)] == launching)
+      found.windows.push_back({trace.start_ns(call), trace.end_ns(call)});
     found.askers.push_back(outermost_operator(facts, call));
     SyncGroup& group = found.groups[trace.name(found.askers.back())];
     // A copy and the synchronisation after it, in one operator, are one wait.
@@ -282,6 +287,16 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
       "the batch is made"};
 }
 
+// The Python line that waits, if there are enough samples of its stack.
+void tell_samples(const Facts& facts, const HostSyncs& found, Finding& finding) {
+  const auto code = find_sampled_code(
+      *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), joined(found.windows));
+  if (!code) return;
+  Sentence line = say("samples of the launching thread's Python stack in these waits: ");
+  append(line, describe(*code));
+  finding.arithmetic.push_back(std::move(line));
+}
+
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -312,6 +327,7 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
             "not counted: {} [per step] after a wait in which the CPU allocated or freed memory at "
             "the driver, or waited for a batch",
             {ns(facts.per_step(found.elsewhere_ns))}));
+  tell_samples(facts, found, finding);
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     if (i > 0 && found.ranked[i].second.idle_ns == 0) break;  // it cost nothing
     Sentence text = say(facts, "{} x{}: waited {} [per step], GPU idle afterwards {}",

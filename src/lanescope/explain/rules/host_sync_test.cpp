@@ -1,11 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_lock_test.h"
 
 namespace lanescope::explain {
 namespace {
@@ -34,6 +36,24 @@ TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->sample_count, 3u);
   EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::item");
+}
+
+// One sample a microsecond. A launch takes the CPU 10 us, a kernel 50. When a step begins, 170 us of the
+// step before are left on the GPU; 40 us later the CPU waits for 130 us of them and four kernels: 330
+// us, in three steady steps.
+TEST(HostSyncTest, NamesThePythonLineThatWaits) {
+  ProgramSketch program = with_waits(true);
+  sampled(program, {.function = "train.py(1): step", .self = 30'000});
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  const auto line = std::find_if(
+      finding->arithmetic.begin(), finding->arithmetic.end(), [](const Sentence& each) {
+        return each.pattern.starts_with("samples of the launching thread's Python stack in these");
+      });
+  ASSERT_NE(line, finding->arithmetic.end());
+  EXPECT_NEAR(static_cast<double>(line->values.at(1).integer), 3 * 330, 6);
+  EXPECT_EQ(line->values.at(1).integer, line->values.at(2).integer);
+  EXPECT_EQ(line->values.at(3).text, "train.py(1): step");
 }
 
 // Half a millisecond of the CPU's own work after each wait stays without it. Of the 510 us of a

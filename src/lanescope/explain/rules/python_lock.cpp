@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "lanescope/explain/rules/rules.h"
@@ -16,9 +17,10 @@ bool has_lock_samples(const Facts& facts) {
 Measurement<SampledLock> measure_lock(const Facts& facts, LockHolder SampledLock::*kind,
                                       double least_share) {
   const auto windows = facts.steady_cpu_windows();
-  auto found = find_sampled_lock(*facts.trace, facts.main_thread, windows);
+  auto found = find_sampled_lock(*facts.trace, program_thread(facts), windows);
   if (!found || found->samples < kLeastSamples)
-    return NotChecked{"30 samples of the thread that launches, in the steady steps"};
+    return NotChecked{
+        "30 samples of the thread that launches, or runs the steps, in the steady steps"};
   const LockHolder& holder = (*found).*kind;
   if (holder.samples < kLeastSamples || share_of(holder.samples, found->samples) < least_share)
     return Quiet{};
@@ -43,7 +45,7 @@ Finding lock_finding(const Facts& facts, const SampledLock& found, const LockHol
       {kind.longest,
        say("{} of these samples on thread {}, {} of them in {}",
            {count(static_cast<std::uint64_t>(kind.of_thread)),
-            count(static_cast<std::uint64_t>(kind.thread)),
+            name(std::to_string(kind.thread)),
             count(static_cast<std::uint64_t>(kind.of_function)), name(kind.function)})});
   finding.confidence = kind.samples >= 300 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = static_cast<std::uint64_t>(found.samples);

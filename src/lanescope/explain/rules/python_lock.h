@@ -13,7 +13,7 @@ inline constexpr Need kLockSamples = {
     "samples of Python stacks with the interpreter's lock (lanescope record --sample-python, or "
     "profile(sample_python=True))"};
 
-// For the launching thread in the steady steps. Quiet if less than `least_share` of its samples, or
+// For the program's thread (program_thread()) in the steady steps. Quiet if less than `least_share` of its samples, or
 // fewer than 30, are of that kind; not checked with fewer than 30 samples in all.
 Measurement<SampledLock> measure_lock(const Facts& facts, LockHolder SampledLock::*kind,
                                       double least_share);
