@@ -67,7 +67,7 @@ def sample(run, child, *flags):
 def test_a_function_that_waits_is_below_the_python_function_that_called_it(run, start):
     child = start(sys.executable, "-c", SLEEPS)
     below = total = 0
-    for _ in range(15):  # a busy machine gives few samples
+    for _ in range(40):  # a busy machine gives few samples
         ran = sample(run, child)
         stacks = folded(ran.out)
         total += sum(stacks.values())
@@ -95,7 +95,7 @@ def test_a_program_without_python_has_native_stacks(run, start, tmp_path):
 def test_what_torch_does_is_named_with_its_library(run, start):
     pytest.importorskip("torch")
     child = start(sys.executable, "-c", ADDS)
-    for _ in range(15):  # a busy machine gives few samples
+    for _ in range(40):  # a busy machine gives few samples
         ran = sample(run, child)
         if "perf_event_open" in ran.err:
             pytest.skip("needs perf_event_open for threads that run")

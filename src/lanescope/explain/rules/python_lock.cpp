@@ -44,8 +44,7 @@ Finding lock_finding(const Facts& facts, const SampledLock& found, const LockHol
   finding.evidence.push_back(
       {kind.longest,
        say("{} of these samples on thread {}, {} of them in {}",
-           {count(static_cast<std::uint64_t>(kind.of_thread)),
-            name(std::to_string(kind.thread)),
+           {count(static_cast<std::uint64_t>(kind.of_thread)), name(std::to_string(kind.thread)),
             count(static_cast<std::uint64_t>(kind.of_function)), name(kind.function)})});
   finding.confidence = kind.samples >= 300 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = static_cast<std::uint64_t>(found.samples);
