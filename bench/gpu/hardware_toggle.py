@@ -12,7 +12,10 @@ the GPU's own sampling costs is in both blocks, and is measured by hardware_cost
 With twice the interval the work while it runs is that of the whole interval: `--interval 200us` is what a process at 100 us costs.
 
 --shim FILE (pm_shim.cpp as a library) pauses the GPU's sampling itself instead of the process: then all that sampling costs is in the
-difference, the GPU's part, too, and nothing is done twice. Blocks should be longer then: what was sampled is read up to 50 ms later.
+difference, the GPU's part, too, and nothing is done twice. Blocks should be longer then: what was sampled is read up to 40 ms later.
+
+--record cpu: a profile of the CPU alone records in both blocks, as `record --hardware --activities cpu` does; the last line then says how long
+a step takes without anything, with the recording, and with both.
 
 "noise": the same number of pairs without a sampler, with the same pauses. Printed: the median of the pairs' ratios, the interval in which
 it is with a probability of 95 % (bootstrap), and whether "at most 0.5 % slower" is shown, refuted or open. "mean" is of all steps of a
@@ -37,12 +40,13 @@ import torch
 import cost
 import measure
 from hardware_cost import ALL_CORES, keep_off
+from record_program import make_profile
 from lanescope import _hardware
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import median_error  # noqa: E402
 
-SETTLE_SECONDS, SETTLE_SHIM_SECONDS = 0.004, 0.09
+SETTLE_SECONDS, SETTLE_SHIM_SECONDS = 0.004, 0.06
 BOUND = 0.005
 
 
@@ -79,6 +83,10 @@ def pairs(step: Any, steps: int, options: argparse.Namespace, seconds: float, sa
     return found
 
 
+def step_us(found: List[Dict[str, Any]], which: str) -> float:
+    return statistics.median(pair[which]["mean"] for pair in found)
+
+
 def report(name: str, found: List[Dict[str, Any]]) -> Dict[str, Any]:
     result: Dict[str, Any] = {"pairs": len(found)}
     text = f"{name:<10}{len(found):>6} pairs"
@@ -100,6 +108,7 @@ def main() -> int:
     add("--seconds", type=float, default=40, help="in all; a third of it is the noise (default: %(default)s)")
     add("--block-ms", type=float, default=40, help="of one block (default: %(default)s)")
     add("--noise-share", type=float, default=1 / 3, help="of the time, for the noise (default: a third)")
+    add("--record", default="", choices=("", "cpu"), help="record operators, too")
     add("--shim", default="", help="pm_shim.cpp as a library, named libcupti.so.shim: the GPU's sampling is paused, too")
     add("--command", default="", help="instead of `lanescope`, to try this script")
     add("--out", default="gpu_bench/hardware_toggle", help="folder of the results (default: %(default)s)")
@@ -111,7 +120,8 @@ def main() -> int:
     steps = cost.steps_for(step, options.device, 1, 100_000)
     os.makedirs(options.out, exist_ok=True)
     result: Dict[str, Any] = {"interval": options.interval, "steps": steps, "core": core, "block_ms": options.block_ms}
-    result["noise"] = report("noise", pairs(step, steps, options, options.seconds * options.noise_share, 0))
+    noise = pairs(step, steps, options, options.seconds * options.noise_share, 0)
+    result["noise"] = report("noise", noise)
     with tempfile.TemporaryDirectory() as folder:
         os.sched_setaffinity(0, ALL_CORES)
         control = ""
@@ -129,10 +139,19 @@ def main() -> int:
             return 1
         keep_off(core, process.pid)
         os.sched_setaffinity(0, {core})
-        result["sampler"] = report(options.interval, pairs(step, steps, options, options.seconds * (1 - options.noise_share), process.pid, control))
+        time.sleep(0.3)  # the process moves away from this core and its sibling
+        profile = make_profile("lanescope", options.record, output_dir=folder) if options.record else None
+        if profile is not None:
+            profile.start()
+        found = pairs(step, steps, options, options.seconds * (1 - options.noise_share), process.pid, control)
+        result["sampler"] = report(options.interval, found)
+        result["step_us"] = {"nothing": step_us(noise, "off"), "paused": step_us(found, "off"), "sampled": step_us(found, "on")}
+        if profile is not None:
+            profile.stop()
         sampler.stop()
         path = os.path.join(folder, "counters")
         result["bytes"] = os.path.getsize(path) if os.path.exists(path) else 0
+    print("a step takes " + ", ".join(f"{us:.3f} us {name}" for name, us in result["step_us"].items()))
     print(f"{steps} steps a part, loop on core {core}; {result['bytes']} bytes of samples were written")
     measure.write_json(os.path.join(options.out, "hardware_toggle.json"), result)
     return 0
