@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import html
 import json
+import math
 import os
 import subprocess
 import sys
@@ -100,6 +101,12 @@ def rows(options: argparse.Namespace, query: str) -> List[Dict[str, Any]]:
     return list(json.loads(subprocess.run([options.lanescope, "sql", options.trace, "--json", query], stdout=subprocess.PIPE, check=True, text=True).stdout))
 
 
+def round_up(value: float) -> float:
+    """In quarters of its power of ten: 1446 becomes 1500."""
+    step = 10.0 ** math.floor(math.log10(value)) / 4
+    return step * math.ceil(value / step)
+
+
 class Picture:
     def __init__(self, begin: int, end: int) -> None:
         self.begin, self.end, self.parts = begin, end, [""]
@@ -144,7 +151,7 @@ def draw(options: argparse.Namespace) -> int:
             values = rows(options, f"SELECT ts, value FROM counter WHERE name LIKE '%{name}%' AND ts >= {begin - 10**6} AND ts < {end + 10**6} ORDER BY ts")
             found[name] = [(a["ts"], b["ts"], a["value"]) for a, b in zip(values, values[1:]) if b["ts"] > begin and a["ts"] < end]
         percent = lane[0][0] == "SM active"
-        most = 100.0 if percent else max([value for one in found.values() for _, _, value in one] + [1.0]) * 1.05
+        most = 100.0 if percent else round_up(max([value for one in found.values() for _, _, value in one] + [1.0]))
         for share in (0, 0.5, 1):
             y = top + LANE * (1 - share)
             picture.parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd" stroke-width="1"/>')
