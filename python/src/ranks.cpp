@@ -7,6 +7,7 @@
 #include "bindings.h"
 #include "lanescope/cli/budget_file.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/hang.h"
 #include "lanescope/ranks/job_budget.h"
@@ -14,6 +15,7 @@
 #include "lanescope/ranks/job_verdict.h"
 #include "lanescope/ranks/rank_files.h"
 #include "lanescope/ranks/read_ranks.h"
+#include "lanescope/ranks/summary_text.h"
 #include "lanescope/report/ranks_check.h"
 #include "lanescope/report/ranks_diff.h"
 #include "lanescope/report/ranks_hang.h"
@@ -48,6 +50,7 @@ Result<RankJobPtr> read_job(const std::vector<std::string>& paths, std::size_t w
     reading.threads = 1;  // every worker reads a file of its own
     return format::open_indexed(path, reading, format::IndexUse::kRead);
   };
+  options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
   LANESCOPE_TRY(ranks::Job job, ranks::build_job(ranks::read_rank_files(files, options)));
   ranks::JobVerdict verdict = ranks::judge_job(job);
   return std::make_shared<RankJob>(

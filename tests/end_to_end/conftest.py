@@ -146,6 +146,14 @@ def matmul_trace(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
+def own_cache(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """What commands keep for the next question lies in a folder of this test, and begins empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LANESCOPE_INDEX", raising=False)
+    return tmp_path / "cache" / "lanescope"
+
+
+@pytest.fixture
 def shared_traces() -> pathlib.Path:
     if not SHARED_TRACES.is_dir():
         pytest.skip(f"{NEEDS_SHARED_TRACES}; without it: the same test on the shipped traces")

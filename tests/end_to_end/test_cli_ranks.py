@@ -19,6 +19,7 @@ sys.path.insert(0, str(SOURCE / "tools"))
 import draw_job  # noqa: E402
 
 STRAGGLER = str(DATA / "ddp4" / "straggler")
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def job_of(run, folder, *flags):

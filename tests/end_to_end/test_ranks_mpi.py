@@ -28,8 +28,9 @@ def find_mpi_binary() -> "pathlib.Path | None":
 
 
 MPI = find_mpi_binary()
-pytestmark = pytest.mark.skipif(not shutil.which("mpirun") or MPI is None,
-                                reason="needs mpirun and lanescope-mpi (apt-get install libopenmpi-dev openmpi-bin, then build again)")
+pytestmark = [pytest.mark.usefixtures("own_cache"),
+              pytest.mark.skipif(not shutil.which("mpirun") or MPI is None,
+                                 reason="needs mpirun and lanescope-mpi (apt-get install libopenmpi-dev openmpi-bin, then build again)")]
 
 
 def command(processes: int, *arguments: str) -> "list[str]":

@@ -7,10 +7,12 @@
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/merge_traces.h"
 #include "lanescope/ranks/rank_files.h"
 #include "lanescope/ranks/read_ranks.h"
+#include "lanescope/ranks/summary_text.h"
 #include "lanescope/record/range.h"
 
 namespace lanescope::cli {
@@ -48,6 +50,7 @@ int run_merge(const MergeFlags& flags, Output& output) {
   ranks::ReadRanksOptions options;
   options.workers = usable_cores();
   options.read_trace = read_rank_trace;
+  options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
   const auto job = ranks::build_job(ranks::read_rank_files(*files, options));
   stage.end();
   if (!job) return wrong_use(output, message_of(job.error()));

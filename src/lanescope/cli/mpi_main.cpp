@@ -17,11 +17,13 @@
 #include "lanescope/cli/output.h"
 #include "lanescope/cli/ranks_report.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/job.h"
 #include "lanescope/ranks/message.h"
 #include "lanescope/ranks/rank_files.h"
 #include "lanescope/ranks/read_ranks.h"
+#include "lanescope/ranks/summary_text.h"
 #include "lanescope/ranks_mpi/file_handout.h"
 #include "lanescope/ranks_mpi/mpi_communicator.h"
 
@@ -79,6 +81,7 @@ std::vector<ranks::PlacedFile> read_own_files(const std::vector<std::string>& fi
   options.read_trace = [](const std::string& path) {
     return format::open_indexed(path, {}, format::IndexUse::kRead);
   };
+  options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
   std::vector<ranks::PlacedFile> own;
   const auto order =
       workers.worker() == 0 ? ranks::largest_first(files) : std::vector<std::size_t>{};

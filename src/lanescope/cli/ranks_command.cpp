@@ -12,11 +12,13 @@
 #include "lanescope/cli/ranks_tasks.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/job.h"
 #include "lanescope/ranks/part_file.h"
 #include "lanescope/ranks/rank_files.h"
 #include "lanescope/ranks/read_ranks.h"
+#include "lanescope/ranks/summary_text.h"
 #include "lanescope/record/range.h"
 
 namespace lanescope::cli {
@@ -63,6 +65,7 @@ std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
     reading.threads = 1;  // every worker reads a file of its own
     return format::open_indexed(path, reading, format::IndexUse::kRead);
   };
+  options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
   options.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
   return ranks::read_rank_files(files, options);
 }

@@ -313,7 +313,10 @@ class OffsetFinder {
           std::clamp(clock.offset_ns + moved, clock.lowest_ns, clock.highest_ns) - clock.offset_ns;
     clock.shift_ns += moved;
     clock.offset_ns += moved;
-    clock.error_ns += std::max(kLeastClockErrorNs, (most - least) / 2);
+    // Two independent errors: how far the median is off, and how unequally the two ranks leave.
+    clock.error_ns = std::llround(
+        std::hypot(static_cast<double>(clock.error_ns),
+                   static_cast<double>(std::max(kLeastClockErrorNs, (most - least) / 2))));
     if (!clock.contradicts)
       clock.error_ns =
           std::min(clock.error_ns, std::max({kLeastClockErrorNs, clock.highest_ns - clock.offset_ns,

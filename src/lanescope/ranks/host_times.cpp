@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -28,6 +30,64 @@ std::set<TrackId> launching_threads(const Facts& facts) {
   for (const SliceId call : facts.kernel_launches.calls)
     threads.insert(facts.trace->slices().track[raw(call)]);
   return threads;
+}
+
+// Each moment at which an event of a thread begins or ends costs it something, in the step it lies in.
+class RecordingCosts {
+ public:
+  explicit RecordingCosts(const std::vector<analysis::StepRange>& steps)
+      : steps_(steps), costs_(steps.size(), 0) {}
+
+  // The slices of one thread, in the order of the trace: by start, outer ones first.
+  void add(std::int64_t start_ns, std::int64_t end_ns) {
+    end_before(start_ns);
+    add_moment(start_ns);
+    open_.push_back(end_ns);
+  }
+  void end_thread() {
+    end_before(INT64_MAX);
+    step_ = 0;
+    last_.reset();
+  }
+  std::int64_t of_step(std::size_t step) const {
+    return step < costs_.size() ? static_cast<std::int64_t>(costs_[step]) : 0;
+  }
+
+ private:
+  void end_before(std::int64_t time_ns) {
+    for (; !open_.empty() && open_.back() <= time_ns; open_.pop_back()) add_moment(open_.back());
+  }
+  void add_moment(std::int64_t time_ns) {
+    if (last_) {
+      while (step_ < steps_.size() && *last_ >= steps_[step_].cpu_end_ns) ++step_;
+      if (step_ < steps_.size() && *last_ >= steps_[step_].cpu_start_ns && time_ns > *last_)
+        costs_[step_] += simulate::recording_cost_ns(static_cast<double>(time_ns - *last_));
+    }
+    last_ = std::max(time_ns, last_.value_or(time_ns));
+  }
+
+  const std::vector<analysis::StepRange>& steps_;
+  std::vector<double> costs_;
+  std::vector<std::int64_t> open_;  // ends of the slices that the moment lies in
+  std::optional<std::int64_t> last_;
+  std::size_t step_ = 0;
+};
+
+void add_recording_costs(const Facts& facts, const std::set<TrackId>& threads,
+                         std::vector<RankStep>& steps) {
+  const Trace& trace = *facts.trace;
+  const auto& tracks = trace.slices().track;  // the slices of a track are together
+  RecordingCosts costs(facts.steps.steps);
+  for (std::size_t i = 0; i < tracks.size();) {
+    const TrackId track = tracks[i];
+    const bool is_launching = threads.contains(track);
+    for (; i < tracks.size() && tracks[i] == track; ++i) {
+      const SliceId slice{static_cast<std::uint32_t>(i)};
+      if (is_launching) costs.add(trace.start_ns(slice), trace.end_ns(slice));
+    }
+    if (is_launching) costs.end_thread();
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].host_recording_ns = costs.of_step(i);
 }
 
 // "code without events in matmul_add", as explain::describe() in one text.
@@ -76,6 +136,7 @@ void add_host_times(const Facts& facts, std::vector<RankStep>& steps) {
     steps[i].host_loader_ns = loader.length_within_ns(start, end);
     steps[i].host_outside_ns = end - start - any.length_within_ns(start, end);
   }
+  add_recording_costs(facts, threads, steps);
 }
 
 // Without a device: what the thread of the steps did while no operator and no collective ran.

@@ -28,6 +28,7 @@ RankTimes times_of(const RankStep& step) {
   times.host_work_ns = step.host_work_ns;
   times.host_loader_ns = step.host_loader_ns;
   times.host_outside_ns = step.host_outside_ns;
+  times.host_recording_ns = step.host_recording_ns;
   return times;
 }
 
@@ -44,6 +45,7 @@ void add(RankTimes& sum, const RankTimes& more) {
   sum.host_work_ns += more.host_work_ns;
   sum.host_loader_ns += more.host_loader_ns;
   sum.host_outside_ns += more.host_outside_ns;
+  sum.host_recording_ns += more.host_recording_ns;
   sum.stage.first_ns += more.stage.first_ns;
   sum.stage.between_ns += more.stage.between_ns;
   sum.stage.last_ns += more.stage.last_ns;
@@ -54,7 +56,8 @@ void divide(RankTimes& sum, std::int64_t by) {
   for (std::int64_t* value :
        {&sum.wall_ns, &sum.compute_ns, &sum.exposed_ns, &sum.hidden_ns, &sum.copy_ns, &sum.wait_ns,
         &sum.exposed_wait_ns, &sum.own_ns, &sum.host_work_ns, &sum.host_loader_ns,
-        &sum.host_outside_ns, &sum.stage.first_ns, &sum.stage.between_ns, &sum.stage.last_ns})
+        &sum.host_outside_ns, &sum.host_recording_ns, &sum.stage.first_ns, &sum.stage.between_ns,
+        &sum.stage.last_ns})
     *value /= by;
   sum.stage.receives /= static_cast<std::uint64_t>(by);
   for (std::int64_t& idle : sum.idle) idle /= by;
@@ -64,9 +67,10 @@ class JobMaker {
  public:
   explicit JobMaker(Job job) : job_(std::move(job)) {}
 
-  Job run(const std::vector<StepWait>& waits) {
+  Job run(const std::vector<StepWait>& waits, const std::vector<GroupStep>& groups) {
     choose_steps();
     add_waits(waits);
+    add_groups(groups);
     for (JobStep& step : job_.steps) finish_step(step);
     average();
     remark_matching();
@@ -155,6 +159,16 @@ class JobMaker {
       times.exposed_wait_ns = wait.exposed_wait_ns;
       times.stage = wait.stage;
     }
+  }
+
+  void add_groups(const std::vector<GroupStep>& rows) {
+    std::vector<GroupStep> compared;
+    for (const GroupStep& row : rows) {
+      const auto found = place_of_.find({row.rank, static_cast<std::size_t>(row.step)});
+      if (found != place_of_.end() && job_.steps[found->second.first].steady)
+        compared.push_back(row);
+    }
+    job_.groups = sum_groups(job_.matching, compared, job_.compared.size() * job_.steady_count());
   }
 
   static void finish_step(JobStep& step) {
@@ -324,7 +338,7 @@ Result<Job> build_job(std::vector<PlacedFile> files, Communicator& workers) {
   if (workers.workers() > 1) job.matching.collectives.clear();
   job.last_arrivals = std::move(waits.last_arrivals);
   job.critical = std::move(waits.critical);
-  return JobMaker(std::move(job)).run(waits.steps);
+  return JobMaker(std::move(job)).run(waits.steps, waits.groups);
 }
 
 }  // namespace lanescope::ranks

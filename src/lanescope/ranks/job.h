@@ -12,6 +12,7 @@
 #include "lanescope/ranks/clock_offsets.h"
 #include "lanescope/ranks/collective_rates.h"
 #include "lanescope/ranks/communicator.h"
+#include "lanescope/ranks/group_times.h"
 #include "lanescope/ranks/job_waits.h"
 #include "lanescope/ranks/match_collectives.h"
 #include "lanescope/ranks/rank_summary.h"
@@ -59,7 +60,8 @@ struct RankTimes {
   std::int64_t exposed_wait_ns = 0;  // the part of it in which the device computed nothing
   StageWaits stage;                  // of exposed_wait_ns, what is in sends and receives
   std::int64_t own_ns = 0;           // wall_ns - exposed_ns: needs no clock but the rank's own
-  std::int64_t host_work_ns = 0, host_loader_ns = 0, host_outside_ns = 0;  // as RankStep's
+  std::int64_t host_work_ns = 0, host_loader_ns = 0, host_outside_ns = 0,
+               host_recording_ns = 0;  // as RankStep's
   std::int64_t idle_ns() const;
   std::int64_t cpu_idle_ns() const;  // the part of it in which the device waited for its CPU
   // What communication cost without waiting for others.
@@ -87,6 +89,7 @@ struct Job {
   std::vector<RankTimes> times;         // one a compared rank: means of the steady ones of `steps`
   std::vector<std::uint64_t> last_arrivals;  // one a rank: collectives at which it came last, alone
   std::vector<CollectiveRate> rates;
+  std::vector<GroupTimes> groups;       // by purpose, most exposed transfer first
   std::vector<JobCollective> critical;  // that ranks waited in longest
   std::uint64_t steady_count() const;
 };

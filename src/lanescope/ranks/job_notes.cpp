@@ -4,21 +4,21 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lanescope/ranks/host_lateness.h"
 #include "lanescope/ranks/roster.h"
+#include "lanescope/ranks/slow_links.h"
 
 namespace lanescope::ranks {
 namespace {
 
 // Start values of docs/definitions/ranks.md#notes.
 constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kNoOverlapShare = 0.03,
-                 kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02, kSlowLink = 0.7;
-constexpr std::size_t kLeastGroups = 3;
+                 kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02;
+constexpr double kMostOfGroups = 0.6;
 constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
 constexpr std::int64_t kUnequalEnds = 2;  // steps
 constexpr double kHiddenCpuShare = 0.05;
@@ -84,9 +84,25 @@ void note_small(const Job& job, const Means& means, JobVerdict& verdict) {
   const double exposed = std::min(time / static_cast<double>(own_steps), means.transfer);
   if (exposed < kSmallShare * means.wall) return;
   add(verdict, NoteKind::kSmallCollectives,
-      fmt::format("A step makes {} collectives of less than 1 MiB, which cost {:.2f} ms that no "
+      fmt::format("A step makes {} collectives of less than 2 MiB, which cost {:.2f} ms that no "
                   "computation hides. Put them into larger buckets, or coalesce them.",
                   small / own_steps, ms(exposed)));
+}
+
+// A job has several kinds of communication: which of them to begin with.
+void note_groups(const Job& job, const Means& means, JobVerdict& verdict) {
+  if (job.groups.size() < 2 || means.wall <= 0) return;
+  const GroupTimes& most = job.groups.front();
+  double all = 0;
+  for (const GroupTimes& each : job.groups) all += static_cast<double>(each.transfer_ns());
+  const auto of_most = static_cast<double>(most.transfer_ns());
+  if (of_most < kExposedShare * means.wall || of_most < kMostOfGroups * all) return;
+  add(verdict, NoteKind::kGroupNotHidden,
+      fmt::format(
+          "Of the {:.2f} ms of communication in a step that no computation hides, {:.2f} ms "
+          "are in {}, in {} call{}. Begin with {}.",
+          ms(all), ms(of_most), groups_name(most), most.calls, most.calls == 1 ? "" : "s",
+          most.calls == 1 ? "it" : "these"));
 }
 
 // Equal kernels that take longer on the ranks that wait: the collectives they wait in hold a part of the
@@ -124,8 +140,14 @@ void note_trust(const Job& job, JobVerdict& verdict) {
       (is_cpu_in_events(verdict) || static_cast<double>(verdict.late_ns) <
                                         kProfilerShare * static_cast<double>(verdict.step_ns)))
     add(verdict, NoteKind::kProfiler,
-        "The profiler slows the CPU down, and not equally on all ranks. Compare the step times of "
-        "a run without it before changing code.");
+        verdict.profiler_ns > 0
+            ? fmt::format(
+                  "Up to {:.2f} ms of that lateness may be the profiler's own work: it slows "
+                  "every operator and call, and not equally on all ranks. Compare the step "
+                  "times of a run without it before changing code.",
+                  ms(static_cast<double>(std::min(verdict.profiler_ns, verdict.late_ns))))
+            : std::string("The profiler slows the CPU down, and not equally on all ranks. Compare "
+                          "the step times of a run without it before changing code."));
 }
 
 // Without an end that most ranks have, as with two ranks: which of them is whole is unknown.
@@ -177,41 +199,6 @@ void note_steps(const Job& job, JobVerdict& verdict) {
           "process stopped. Only steps that all have are compared.",
           one ? "Rank" : "Ranks", ranks_text(early), one ? "ends" : "end", last,
           one ? "" : " or later", usual->first));
-}
-
-// Groups of one size that run the same collective should be equally fast.
-void note_slow_links(const Job& job, JobVerdict& verdict) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<const CollectiveRate*>> alike;
-  for (const CollectiveRate& rate : job.rates)
-    if (rate.bus_bandwidth > 0)
-      alike[{rate.kind, job.matching.groups[rate.group].size}].push_back(&rate);
-  std::set<std::uint32_t> slow;
-  double slowest = 0, usual_of_slowest = 0;
-  for (auto& [key, rates] : alike) {
-    if (rates.size() < kLeastGroups) continue;
-    std::vector<double> speeds;
-    for (const CollectiveRate* rate : rates) speeds.push_back(rate->bus_bandwidth);
-    std::sort(speeds.begin(), speeds.end());
-    const double usual = speeds[speeds.size() / 2];
-    for (const CollectiveRate* rate : rates) {
-      if (rate->bus_bandwidth >= kSlowLink * usual) continue;
-      slow.insert(rate->group);
-      if (slowest > 0 && rate->bus_bandwidth / usual >= slowest / usual_of_slowest) continue;
-      slowest = rate->bus_bandwidth;
-      usual_of_slowest = usual;
-    }
-  }
-  if (slow.empty()) return;
-  std::set<std::int64_t> ranks;
-  for (const std::uint32_t group : slow)
-    for (const std::uint32_t rank : job.matching.groups[group].ranks)
-      ranks.insert(job.numbers[rank]);
-  add(verdict, NoteKind::kSlowLink,
-      fmt::format(
-          "The network between ranks {} is slow: {:.2f} GB/s of bus bandwidth while all of a "
-          "group are present, where most groups of that size reach {:.2f} for the same "
-          "collective. Look at the link, the network card and the placement of these ranks.",
-          ranks_text({ranks.begin(), ranks.end()}), slowest / 1e9, usual_of_slowest / 1e9));
 }
 
 // A CPU that is late while its GPU has work queued: nobody waits, so it is no verdict.
@@ -280,6 +267,8 @@ const char* note_name(NoteKind kind) {
       return "few-steps";
     case NoteKind::kUnequalSteps:
       return "unequal-steps";
+    case NoteKind::kGroupNotHidden:
+      return "group-not-hidden";
     case NoteKind::kSlowLink:
       return "slow-link";
     case NoteKind::kHiddenCpu:
@@ -296,8 +285,10 @@ void add_job_notes(const Job& job, JobVerdict& verdict) {
     note_waits(means, verdict);
     if (has_all_ranks(job)) {
       note_overlap(means, verdict);
+      note_groups(job, means, verdict);
       note_small(job, means, verdict);
-      note_slow_links(job, verdict);
+      if (std::string text = slow_links_text(job); !text.empty())
+        add(verdict, NoteKind::kSlowLink, std::move(text));
     }
   }
   note_slowed(verdict);

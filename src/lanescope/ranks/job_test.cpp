@@ -336,33 +336,5 @@ TEST(JobTest, OneStepLessIsNoNote) {
   EXPECT_FALSE(has(job_with_steps(6), NoteKind::kUnequalSteps, ""));
 }
 
-// Eight ranks in four groups of two. Each group moves 4000 bytes in 100 us, which is 0.04 GB/s of bus
-// bandwidth; the ranks 4 and 5 need `slow_us`. Then all eight meet.
-JobVerdict job_of_groups(std::int64_t slow_us) {
-  std::vector<RankFile> files;
-  for (std::int64_t number = 0; number < 8; ++number) {
-    DrawnRank rank(number, 8);
-    const std::int64_t group = number / 2;
-    for (std::int64_t i = 0; i < 4; ++i) {
-      const std::int64_t at = i * 1000;
-      rank.step(i, at, 500, 0, 500).in_group("tp" + std::to_string(group), 2);
-      rank.call(at + 100, at + 100 + (group == 2 ? slow_us : 100), 50);
-      rank.in_group("0", 8).call(at + 600, at + 700, 100, 2000);
-    }
-    files.push_back(rank.file());
-  }
-  return judge_job(*build_job(std::move(files)));
-}
-
-TEST(JobTest, AGroupWithASlowLinkIsNamed) {
-  EXPECT_TRUE(has(job_of_groups(200), NoteKind::kSlowLink, "ranks 4 and 5"));
-}
-
-// The near miss: 100 / 130 = 0.77 of the usual bandwidth.
-TEST(JobTest, AGroupThatIsALittleSlowerIsNoSlowLink) {
-  EXPECT_FALSE(has(job_of_groups(130), NoteKind::kSlowLink, ""));
-  EXPECT_FALSE(has(job_of_groups(100), NoteKind::kSlowLink, ""));
-}
-
 }  // namespace
 }  // namespace lanescope::ranks

@@ -19,6 +19,7 @@
 #include "lanescope/ranks/late_causes.h"
 #include "lanescope/ranks/pipeline_waits.h"
 #include "lanescope/ranks/roster.h"
+#include "lanescope/ranks/straggler_doubt.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -28,8 +29,6 @@ using analysis::lower_median;
 constexpr double kShareOfStep = 0.03;
 constexpr double kLateSteps = 0.75;  // of the steps, in which a straggler is late
 constexpr std::int64_t kLeastNs = 50'000;
-constexpr std::uint64_t kFewStepsToJudge =
-    3;  // fewer: lateness that came from before them is a large part
 
 // The word for what ranks compute on. Makers' names are untrusted text, so only known ones count.
 const char* device_word(const std::string& name) {
@@ -56,10 +55,7 @@ class Judge {
     measure();
     if (!find_straggler() && !find_rotating() && !find_uneven())
       verdict_.kind = VerdictKind::kBalanced;
-    if (is_within_profilers_reach())
-      withdraw(profilers_reason());
-    else if (may_have_begun_late())
-      withdraw(late_start_reason());
+    if (std::string doubt = straggler_doubt(verdict_); !doubt.empty()) withdraw(std::move(doubt));
     add_job_notes(job_, verdict_);
     return std::move(verdict_);
   }
@@ -145,59 +141,13 @@ class Judge {
     return most - least;
   }
 
-  // A rank's CPU that is a little slower in the same operators and calls as on the other ranks: a profiler
-  // slows each of them, and not equally on all CPUs.
-  bool is_within_profilers_reach() const {
-    return verdict_.kind == VerdictKind::kStraggler && is_cpu_in_events(verdict_) &&
-           verdict_.same_kernels.value_or(false) &&
-           static_cast<double>(verdict_.late_ns) <
-               kProfilerShare * static_cast<double>(verdict_.step_ns);
-  }
-
-  // What the late ranks did longer explains less than half of their lateness, and there are too few steps
-  // to see it come again: they may have begun the first one late, as recordings often begin.
-  bool may_have_begun_late() const {
-    return verdict_.kind == VerdictKind::kStraggler && verdict_.steps < kFewStepsToJudge &&
-           explained_ns() * 2 < verdict_.late_ns;
-  }
-
-  std::int64_t explained_ns() const {
-    std::int64_t longer = verdict_.host_part_is_of_step ? verdict_.host_part_ns : 0;
-    std::int64_t sum = 0;
-    for (const CausePart& part : verdict_.causes) sum += std::max<std::int64_t>(0, part.longer_ns);
-    return std::max(longer, sum);
-  }
-
-  std::string late_start_reason() const {
-    const bool one = verdict_.ranks.size() == 1;
-    return fmt::format(
-        "{} {} {} {:.2f} ms later than the others in {}, but did only {:.2f} ms more. {} may "
-        "have begun late, as where a recording begins",
-        one ? "rank" : "ranks", ranks_text(verdict_.ranks), one ? "was" : "were",
-        static_cast<double>(verdict_.late_ns) / 1e6,
-        verdict_.steps == 1 ? "the only step" : "the two steps",
-        static_cast<double>(explained_ns()) / 1e6, one ? "It" : "They");
-  }
-
-  std::string profilers_reason() const {
-    return fmt::format(
-        "{} {} {:.2f} ms later than the others in each step ({:.0f} % of {:.2f} ms), but only by "
-        "the CPU, in operators and calls that the others make as well. A profiler can slow one "
-        "CPU by as much; compare the step times of a run without it",
-        verdict_.ranks.size() == 1 ? "rank" : "ranks",
-        ranks_text(verdict_.ranks) + (verdict_.ranks.size() == 1 ? " is" : " are"),
-        static_cast<double>(verdict_.late_ns) / 1e6,
-        100 * static_cast<double>(verdict_.late_ns) / static_cast<double>(verdict_.step_ns),
-        static_cast<double>(verdict_.step_ns) / 1e6);
-  }
-
   void withdraw(std::string reason) {
     verdict_.reason = std::move(reason);
     verdict_.kind = VerdictKind::kUnknown;
     verdict_.ranks.clear();
     verdict_.causes.clear();
     verdict_.host_part.clear();
-    verdict_.late_ns = verdict_.host_part_ns = 0;
+    verdict_.late_ns = verdict_.host_part_ns = verdict_.profiler_ns = 0;
     verdict_.host_work_ns = verdict_.others_work_ns = 0;
     verdict_.late_steps = 0;
     verdict_.since_step = -1;

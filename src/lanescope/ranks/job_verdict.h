@@ -38,8 +38,9 @@ enum class NoteKind : std::uint8_t {
   kSlowedByWaits,  // the others' kernels run slower next to collectives that wait
   kShortSteps,     // too few steps
   kUnequalSteps,   // some ranks end two steps or more before the others
-  kSlowLink,       // one group is much slower than others of its size and kind
-  kHiddenCpu,      // ranks whose CPUs need longer for a step, while their GPUs have work queued
+  kGroupNotHidden,  // most communication that nothing hides is of the groups of one purpose
+  kSlowLink,        // one group is much slower than others of its size and kind
+  kHiddenCpu,       // ranks whose CPUs need longer for a step, while their GPUs have work queued
 };
 const char* note_name(NoteKind kind);
 struct JobNote {
@@ -79,7 +80,9 @@ struct JobVerdict {
   // explains half of it. A step of the quickest late rank and of the others' median one; 0: not so.
   std::int64_t host_work_ns = 0, others_work_ns = 0;
   bool host_part_is_of_step =
-      false;               // host_part_ns is of the whole step, not of the device's waits
+      false;  // host_part_ns is of the whole step, not of the device's waits
+  // kHost: what recording cost the late ranks' CPUs is at most this, a step, as in most programs; 0: unknown.
+  std::int64_t profiler_ns = 0;
   std::string reason;      // kUnknown: why
   PipelineWaits pipeline;  // kPipeline: late_ns is its total
   std::vector<JobNote> notes;

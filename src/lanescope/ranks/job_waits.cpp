@@ -26,6 +26,12 @@ class WaitFinder {
       : layout_(layout), clocks_(clocks), last_arrivals_(clocks.size()) {}
 
   void add(const MatchedCollective& collective) {
+    for (const CollectiveMember& member : collective.members)
+      if (member.step >= 0) {
+        GroupStep& sum = group_step(member, collective.group);
+        ++sum.calls;
+        sum.exposed_ns += member.exposed_ns;
+      }
     if (!collective.blocking && !collective.one_way) return;
     if (collective.one_way) add_pair(collective);
     const Presence presence = presence_of(collective, clocks_);
@@ -45,9 +51,12 @@ class WaitFinder {
     if (presence.last_arrival_ns - presence.last_but_one_ns > found.error_ns)
       ++last_arrivals_[presence.last_rank];
     if (collective.blocking) add_lateness(collective);
-    for (const CollectiveMember& member : collective.members)
-      found.exposed_wait_ns +=
+    for (const CollectiveMember& member : collective.members) {
+      const std::int64_t wait =
           collective.one_way ? pair_wait(collective, member).second : add_wait(member, presence);
+      found.exposed_wait_ns += wait;
+      if (member.step >= 0) group_step(member, collective.group).exposed_wait_ns += wait;
+    }
     if (found.exposed_wait_ns > 0) {
       add_arrivals(collective, presence.first_arrival_ns, found);
       critical_.push_back(found);
@@ -76,10 +85,21 @@ class WaitFinder {
     std::vector<StepWait> own;
     for (const auto& [key, wait] : waits_) own.push_back(wait);
     out.steps = gather_rows(workers, std::move(own));
+    std::vector<GroupStep> groups;
+    for (const auto& [key, row] : groups_) groups.push_back(row);
+    out.groups = gather_rows(workers, std::move(groups));
     return out;
   }
 
  private:
+  GroupStep& group_step(const CollectiveMember& member, std::uint32_t group) {
+    GroupStep& row = groups_[{member.rank, group, member.step}];
+    row.rank = member.rank;
+    row.group = group;
+    row.step = member.step;
+    return row;
+  }
+
   StepWait& wait_of(std::uint32_t rank, std::int32_t step) {
     StepWait& wait = waits_[{rank, step}];
     wait.rank = rank;
@@ -213,6 +233,7 @@ class WaitFinder {
   std::span<const RankClock> clocks_;
   std::vector<std::uint64_t> last_arrivals_;
   std::map<std::pair<std::uint32_t, std::int32_t>, StepWait> waits_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int32_t>, GroupStep> groups_;
   std::vector<JobCollective> critical_;
   std::vector<PairRow> pairs_;
 };

@@ -7,6 +7,7 @@
 
 #include "lanescope/ranks/clock_offsets.h"
 #include "lanescope/ranks/communicator.h"
+#include "lanescope/ranks/group_times.h"
 #include "lanescope/ranks/match_collectives.h"
 
 namespace lanescope::ranks {
@@ -54,6 +55,7 @@ inline constexpr std::size_t kMostCritical = 16;
 struct JobWaits {
   std::vector<std::uint64_t> last_arrivals;  // one a rank: collectives at which it came last, alone
   std::vector<StepWait> steps;               // by rank and step
+  std::vector<GroupStep> groups;             // rows of equal keys may come more than once
   std::vector<JobCollective> critical;       // most exposed wait first; at most kMostCritical
 };
 

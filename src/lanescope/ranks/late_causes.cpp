@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/steps.h"
 #include "lanescope/ranks/host_lateness.h"
+#include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -75,6 +76,15 @@ void find_slow_cpu(const Job& job, const std::set<std::size_t>& late, JobVerdict
   verdict.others_work_ns = usual;
 }
 
+// The upper end of what recording costs the late ranks' CPUs.
+void find_profilers_part(const Job& job, const std::set<std::size_t>& late, JobVerdict& verdict) {
+  if (verdict.causes.front().cause != LateCause::kHost) return;
+  std::int64_t sum = 0;
+  for (const std::size_t i : late) sum += job.times[i].host_recording_ns;
+  verdict.profiler_ns = static_cast<std::int64_t>(
+      simulate::kMostRecording * static_cast<double>(sum) / static_cast<double>(late.size()));
+}
+
 // Equal kernels that take longer mean a slow GPU; other kernels or grids mean other work.
 void find_kernels(const Job& job, const std::set<std::size_t>& late, JobVerdict& verdict) {
   const auto hashes = [&](std::size_t compared) {
@@ -117,6 +127,7 @@ void find_causes(const Job& job, const std::set<std::size_t>& late, JobVerdict& 
       [](const CausePart& a, const CausePart& b) { return a.longer_ns > b.longer_ns; });
   find_kernels(job, late, verdict);
   find_slow_cpu(job, late, verdict);
+  find_profilers_part(job, late, verdict);
 }
 
 }  // namespace lanescope::ranks

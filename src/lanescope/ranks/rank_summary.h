@@ -19,6 +19,7 @@ struct ProcessGroup {
   std::string name, description, backend;
   std::int64_t size = 0;            // 0: unknown
   std::vector<std::int64_t> ranks;  // empty: unknown, or more than kMostGroupRanks
+  bool operator==(const ProcessGroup&) const = default;
 };
 inline constexpr std::size_t kMostGroupRanks = 4096;
 
@@ -40,6 +41,7 @@ struct CollectiveRecord {
   std::int64_t sequence = -1;  // of the group; -1: not recorded
   std::int64_t start_ns = 0, end_ns = 0;
   std::int64_t exposed_ns = 0;  // the part in which the device computed nothing
+  bool operator==(const CollectiveRecord&) const = default;
 };
 
 // One step on the rank's main device. docs/definitions/ranks.md.
@@ -55,21 +57,26 @@ struct RankStep {
   // Of the CPU's own step: in operators but not in API calls; in a DataLoader; in none of these, nor in a
   // call. All 0: unknown. docs/definitions/ranks.md#cpu-times.
   std::int64_t host_work_ns = 0, host_loader_ns = 0, host_outside_ns = 0;
+  // What recording cost the launching threads in that step, estimated: #recording-cost.
+  std::int64_t host_recording_ns = 0;
   std::int64_t idle_ns() const;
   std::int64_t communication_ns() const { return exposed_ns + hidden_ns; }
+  bool operator==(const RankStep&) const = default;
 };
 
 // What the launching threads did while the device waited for them, in all steady steps together.
 struct HostPart {
   std::string name;
   std::int64_t time_ns = 0;
+  bool operator==(const HostPart&) const = default;
 };
 
 // Sums over a rank's calls, which stay when the calls themselves are given to other workers.
 struct RankCallTotals {
   std::uint64_t calls = 0;
-  std::uint64_t small_calls = 0;      // of less than 1 MiB, in steady steps
+  std::uint64_t small_calls = 0;      // of less than 2 MiB, in steady steps
   std::int64_t small_exposed_ns = 0;  // of these
+  bool operator==(const RankCallTotals&) const = default;
 };
 
 struct RankSummary {
@@ -92,6 +99,7 @@ struct RankSummary {
   // Set by build_job(), which takes groups, kinds and collectives out. Not in the text of a summary.
   RankCallTotals totals;
   std::uint64_t place = 0;  // of the file among the job's files
+  bool operator==(const RankSummary&) const = default;
 };
 
 inline constexpr std::size_t kMostCollectives = 3072, kMostSteps = 128, kMostKinds = 256,

@@ -16,6 +16,7 @@
 
 #include "lanescope/ranks/part_file.h"
 #include "lanescope/ranks/rank_summary.h"
+#include "lanescope/ranks/summary_text.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -38,15 +39,33 @@ std::vector<RankFile> read_part_file(const std::string& path) {
   return *std::move(rows);
 }
 
+std::optional<RankSummary> kept_summary(const KeptText& kept, const std::string& path) {
+  if (!kept.text) return std::nullopt;
+  Result<RankSummary> summary = read_summary(*kept.text);
+  if (!summary) return std::nullopt;
+  summary->file = path;  // the same file may have been named in another way
+  return *std::move(summary);
+}
+
+// A summary whose text says less than itself, because it was too long, would give another answer next time.
+void keep_summary(const KeptText& kept, const RankSummary& summary) {
+  if (!kept.keep) return;
+  const std::string text = write_summary(summary);
+  if (const auto again = read_summary(text); again && *again == summary) kept.keep(text);
+}
+
 }  // namespace
 
 std::vector<RankFile> read_rank_file(const std::string& path, const ReadRanksOptions& options) {
   try {
     if (file_is_part(path)) return read_part_file(path);
+    const KeptText kept = options.keep_summaries ? options.keep_summaries(path) : KeptText();
+    if (auto known = kept_summary(kept, path)) return {{path, *std::move(known)}};
     Result<Trace> trace = options.read_trace(path);
     if (!trace) return {{path, trace.error()}};
     Result<RankSummary> summary = summarize_rank(*trace, path);
     if (!summary) return {{path, summary.error()}};
+    keep_summary(kept, *summary);
     return {{path, *std::move(summary)}};
   } catch (const std::bad_alloc&) {
     return {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/base/kept_text.h"
 #include "lanescope/base/result.h"
 #include "lanescope/model/trace.h"
 #include "lanescope/ranks/job.h"
@@ -14,6 +15,9 @@ struct ReadRanksOptions {
   std::size_t workers = 1;  // at least 1
   // How a trace is read: format::read_trace(), which this folder may not include. Any thread.
   std::function<Result<Trace>(const std::string& path)> read_trace;
+  // Where write_summary() of a file is found again: format::keep_texts(). May be empty. What it returns is
+  // checked as a part is, and the file is read if anything is wrong with it.
+  KeepTexts keep_summaries;
   // Called after each file with how many are done; by one thread at a time.
   std::function<void(std::size_t done, std::size_t total)> progress;
 };

@@ -22,6 +22,20 @@ std::string file_name(const std::string& path) {
   return file.has_filename() ? file.filename().string() : path;
 }
 
+// The end of `path` that tells it from `other`: its name, or that and the folders in which they differ.
+std::string name_apart_from(const std::string& path, const std::string& other) {
+  const std::filesystem::path one(path), two(other);
+  auto a = one.end(), b = two.end();
+  std::filesystem::path name;
+  while (a != one.begin() && b != two.begin()) {
+    --a;
+    --b;
+    name = name.empty() ? *a : *a / name;
+    if (*a != *b) return name.string();
+  }
+  return path;
+}
+
 // The number after the word "rank" in one part of a path.
 std::optional<std::int64_t> rank_in_part(std::string_view name) {
   constexpr std::string_view kWord = "rank";
@@ -157,8 +171,10 @@ class Roster {
       if (candidate.summary.steps.size() > kept.back().summary.steps.size())
         std::swap(candidate, kept.back());
       remark(RemarkKind::kDuplicate,
-             fmt::format("{} is left out: {} is rank {} as well", file_name(candidate.summary.file),
-                         file_name(kept.back().summary.file), *candidate.rank));
+             fmt::format("{} is left out: {} is rank {} as well",
+                         name_apart_from(candidate.summary.file, kept.back().summary.file),
+                         name_apart_from(kept.back().summary.file, candidate.summary.file),
+                         *candidate.rank));
     }
     candidates_ = std::move(kept);
   }

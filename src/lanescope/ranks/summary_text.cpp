@@ -52,11 +52,11 @@ std::string steps_text(const RankSummary& summary) {
   std::string out;
   for (const RankStep& step : summary.steps)
     out += fmt::format(
-        "{}[{},{},{},{},{},{},{},{},[{}],{},{},{},{},{},{}]", out.empty() ? "" : ",", step.number,
-        step.steady ? 1 : 0, step.start_ns, step.wall_ns, step.compute_ns, step.exposed_ns,
-        step.hidden_ns, step.copy_ns, fmt::join(step.idle, ","), step.kernels,
+        "{}[{},{},{},{},{},{},{},{},[{}],{},{},{},{},{},{},{}]", out.empty() ? "" : ",",
+        step.number, step.steady ? 1 : 0, step.start_ns, step.wall_ns, step.compute_ns,
+        step.exposed_ns, step.hidden_ns, step.copy_ns, fmt::join(step.idle, ","), step.kernels,
         std::bit_cast<std::int64_t>(step.names_hash), std::bit_cast<std::int64_t>(step.shapes_hash),
-        step.host_work_ns, step.host_loader_ns, step.host_outside_ns);
+        step.host_work_ns, step.host_loader_ns, step.host_outside_ns, step.host_recording_ns);
   return out;
 }
 
@@ -228,7 +228,7 @@ class SummaryReader {
     }
   }
   void read_steps(RankSummary& out) {
-    for (const JsonValue& row : rows("steps", 15, kMostSteps)) {
+    for (const JsonValue& row : rows("steps", 16, kMostSteps)) {
       RankStep step;
       step.number = number(&row.items[0]);
       step.steady = number(&row.items[1]) != 0;
@@ -246,6 +246,7 @@ class SummaryReader {
       step.host_work_ns = length(&row.items[12]);
       step.host_loader_ns = length(&row.items[13]);
       step.host_outside_ns = length(&row.items[14]);
+      step.host_recording_ns = length(&row.items[15]);
       out.steps.push_back(step);
     }
   }

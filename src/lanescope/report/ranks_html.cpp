@@ -162,12 +162,20 @@ std::string evidence_html(const Job& job, const JobVerdict& verdict) {
         "</tr>\n",
         part.name, median_html(job, verdict, part, true), median_html(job, verdict, part, false));
   html += "</tbody></table></div>\n";
-  if (!verdict.host_part.empty())
+  if (verdict.host_work_ns > 0)
+    html += fmt::format(
+        "<p>The CPU of the late rank needs {} for the operators of a step, the others' CPUs "
+        "{}.</p>\n",
+        rounded_time(verdict.host_work_ns), rounded_time(verdict.others_work_ns));
+  else if (!verdict.host_part.empty())
     html += fmt::format(
         "<p>The CPU of the late rank spends {} a step more than the others in "
         "<code>{}</code>{}.</p>\n",
         rounded_time(verdict.host_part_ns), html_shortened(verdict.host_part, 120),
         verdict.host_part_is_of_step ? "" : " while its device waits");
+  if (verdict.profiler_ns > 0)
+    html += fmt::format("<p>The profiler itself may have cost that CPU up to {} a step.</p>\n",
+                        rounded_time(verdict.profiler_ns));
   return html + "</section>\n";
 }
 
@@ -195,6 +203,25 @@ std::string rates_html(const Job& job) {
          "class=\"n\">algorithm</th><th scope=\"col\" class=\"n\">bus</th><th scope=\"col\" "
          "class=\"n\">ranks arrive within</th></tr></thead><tbody>\n" +
          rows + "</tbody></table></div>\n</section>\n";
+}
+
+std::string groups_html(const Job& job) {
+  if (job.groups.size() < 2) return {};
+  std::string html =
+      "<section id=\"purposes\">\n<h2>Exposed communication by purpose of the groups</h2>\n<p>Of a "
+      "step, mean of all ranks. Calls at the same time on several streams count each.</p>\n<div "
+      "class=\"scroll\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"Communication\"><table><thead><tr><th scope=\"col\">groups</th>";
+  for (const char* title : {"calls", "transfer", "waits for late ranks"})
+    html += fmt::format("<th scope=\"col\" class=\"n\">{}</th>", title);
+  html += "</tr></thead><tbody>\n";
+  for (const ranks::GroupTimes& groups : job.groups)
+    html += fmt::format(
+        "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td></tr>\n",
+        html_escaped(ranks::groups_name(groups)), format_count(groups.calls),
+        rounded_time(groups.transfer_ns()), rounded_time(groups.exposed_wait_ns));
+  return html + "</tbody></table></div>\n</section>\n";
 }
 
 std::string header_html(const Job& job, const JobVerdict& verdict) {
@@ -234,7 +261,7 @@ std::string ranks_html(const Job& job, const JobVerdict& verdict) {
   html += svg_definitions();
   html += header_html(job, verdict) + heat_map_html(job, verdict) + rank_bars_html(job) +
           evidence_html(job, verdict) + critical_collectives_html(job) +
-          ranks_table_html(job, verdict) + rates_html(job);
+          ranks_table_html(job, verdict) + groups_html(job) + rates_html(job);
   return html + ranks_page_end("lanescope ranks --html", "docs/definitions/ranks.md");
 }
 

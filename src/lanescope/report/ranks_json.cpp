@@ -32,6 +32,7 @@ void write_times(JsonWriter& json, const RankTimes& times) {
       .integer("cpu_operators_ns", times.host_work_ns)
       .integer("cpu_loader_ns", times.host_loader_ns)
       .integer("cpu_outside_ns", times.host_outside_ns)
+      .integer("cpu_recording_ns", times.host_recording_ns)
       .integer("idle_ns", times.idle_ns())
       .begin_object("idle_by_cause_ns");
   for (std::size_t i = 0; i < kIdleNames.size(); ++i)
@@ -88,6 +89,16 @@ void write_groups(JsonWriter& json, const Job& job) {
     for (const std::uint32_t rank : group.ranks) json.integer("", job.numbers[rank]);
     json.end_array().end_object();
   }
+  json.end_array().begin_array("communication_by_purpose");
+  for (const ranks::GroupTimes& groups : job.groups)
+    json.begin_object()
+        .text("name", groups.name)
+        .integer("groups", groups.groups)
+        .integer("size", groups.size)
+        .integer("calls", groups.calls)
+        .integer("exposed_ns", groups.exposed_ns)
+        .integer("exposed_wait_ns", groups.exposed_wait_ns)
+        .end_object();
   json.end_array().begin_array("collectives");
   for (const auto& rate : job.rates) {
     json.begin_object().integer("group", rate.group).text("kind", rate.kind);
@@ -134,6 +145,7 @@ void write_verdict(JsonWriter& json, const JobVerdict& verdict) {
       .integer("since_step", verdict.since_step)
       .boolean("since_start", verdict.since_start)
       .text("host_part", verdict.host_part)
+      .integer("profiler_ns", verdict.profiler_ns)
       .begin_array("causes");
   for (const auto& part : verdict.causes)
     json.begin_object()

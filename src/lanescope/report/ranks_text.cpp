@@ -183,6 +183,23 @@ std::string rates_text(const Job& job) {
   return text;
 }
 
+// Where communication has several purposes.
+std::string groups_table(const Job& job) {
+  constexpr std::size_t kMostPurposes = 8;
+  if (job.groups.size() < 2) return {};
+  std::string text =
+      "\nExposed communication by purpose of the groups (a step, mean of all ranks)\n";
+  for (std::size_t i = 0; i < job.groups.size() && i < kMostPurposes; ++i) {
+    const ranks::GroupTimes& groups = job.groups[i];
+    text += fmt::format("  {}: {} transfer, {} waits; {} call{}\n", ranks::groups_name(groups),
+                        rounded_time(groups.transfer_ns()), rounded_time(groups.exposed_wait_ns),
+                        groups.calls, groups.calls == 1 ? "" : "s");
+  }
+  if (job.groups.size() > kMostPurposes)
+    text += fmt::format("  {} more; --json has all\n", job.groups.size() - kMostPurposes);
+  return text;
+}
+
 std::string next_text(const Job& job, const JobVerdict& verdict) {
   if (job.compared.empty() || verdict.kind == VerdictKind::kUnknown) return {};
   std::size_t late = 0, usual = 0;
@@ -262,7 +279,7 @@ std::string ranks_text(const Job& job, const JobVerdict& verdict) {
   text += "\n";
   for (const std::string& sentence : verdict_sentences(verdict)) text += wrapped("", sentence);
   for (const ranks::JobNote& note : verdict.notes) text += wrapped("- ", note.text);
-  text += "\n" + table_text(job) + rates_text(job) + next_text(job, verdict);
+  text += "\n" + table_text(job) + groups_table(job) + rates_text(job) + next_text(job, verdict);
   return text;
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "lanescope/base/usable_cores.h"
+#include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/ranks/merge_traces.h"
 #include "lanescope/ranks/read_ranks.h"
+#include "lanescope/ranks/summary_text.h"
 #include "lanescope/report/ranks_words.h"
 #include "lanescope/report/text_format.h"
 
@@ -82,6 +84,7 @@ Result<const RankSet::JobVerdict*> RankSet::job() {
     ranks::ReadRanksOptions options;
     options.workers = usable_cores();
     options.read_trace = read_;
+    options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
     Result<ranks::Job> job = ranks::build_job(ranks::read_rank_files(paths, options));
     if (job) {
       ranks::JobVerdict verdict = ranks::judge_job(*job);

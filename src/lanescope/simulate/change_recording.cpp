@@ -5,23 +5,14 @@
 #include <span>
 
 #include "lanescope/simulate/change_kinds.h"
+#include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::simulate {
-namespace {
-
-// What recording costs a thread where an event begins or ends: so much at most, and at most that
-// share of the time until the next event. Fitted to programs that were also timed without a
-// profiler; docs/measurements/whatif.md has the fit and its error.
-constexpr double kRecordingNs = 7'500;
-constexpr double kRecordingShare = 0.5;
-
-}  // namespace
 
 void take_out_recording(std::span<Edge> edges, double share) {
   for (Edge& edge : edges) {
     if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) continue;
-    const double cost =
-        std::min(kRecordingNs, static_cast<double>(edge.weight_ns) * kRecordingShare) * share;
+    const double cost = recording_cost_ns(static_cast<double>(edge.weight_ns)) * share;
     edge.weight_ns -= std::min(edge.weight_ns, static_cast<std::int64_t>(cost));
     edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
   }

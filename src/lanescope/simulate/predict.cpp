@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::simulate {
 namespace {
 
 // How much of the fitted cost of recording is taken out: less, as fitted, more.
-constexpr double kShares[] = {1.0, 0.4, 1.6};
+constexpr double kShares[] = {1.0, 0.4, kMostRecording};
 
 Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges) {
   const Replay result = replay(graph, edges);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lanescope/base/string_pool.h"
@@ -19,7 +20,8 @@ namespace lanescope::format {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr char kIndexes[] = "indexes", kChecked[] = "checked";
+constexpr char kIndexes[] = "indexes", kChecked[] = "checked", kTexts[] = "texts";
+constexpr char kTextEnding[] = ".kept";
 constexpr const char* kLayers[] = {"view", "info"};  // KeptSections::layer
 constexpr std::size_t kMostNameBytes = 100;
 
@@ -71,11 +73,39 @@ std::string record_text(const IndexFile& file, std::string_view layer) {
                      state.status_changed_ns, layer);
 }
 
-struct CachedIndex {
+struct CachedFile {
   fs::path path;
   std::uint64_t bytes;
   fs::file_time_type written;
 };
+
+// The files of one ending, oldest first, and the bytes of all files; `keep` counts, but is not listed.
+std::pair<std::vector<CachedFile>, std::uint64_t> cached_files(const fs::path& folder,
+                                                               std::string_view ending,
+                                                               const fs::path& keep) {
+  std::vector<CachedFile> files;
+  std::error_code failed;
+  std::uint64_t total = 0;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    std::error_code gone;
+    const std::uint64_t bytes = fs::file_size(at->path(), gone);
+    const auto written = gone ? fs::file_time_type() : fs::last_write_time(at->path(), gone);
+    if (gone) continue;
+    total += bytes;
+    if (at->path() != keep && at->path().extension() == ending)
+      files.push_back({at->path(), bytes, written});
+  }
+  std::sort(files.begin(), files.end(),
+            [](const CachedFile& a, const CachedFile& b) { return a.written < b.written; });
+  return {std::move(files), total};
+}
+
+fs::path name_in_cache(const fs::path& folder, const fs::path& trace, std::string_view ending) {
+  const std::string name = trace.filename().string();
+  const std::size_t cut = name.size() - std::min(name.size(), kMostNameBytes);
+  return folder /
+         fmt::format("{:016x}-{}{}", hash_bytes(absolute_text(trace)), name.substr(cut), ending);
+}
 
 }  // namespace
 
@@ -88,15 +118,19 @@ bool IndexCache::make() const {
   std::error_code failed;
   fs::create_directories(folder_.parent_path(), failed);
   return make_private_folder(folder_) && make_private_folder(folder_ / kIndexes) &&
-         make_private_folder(folder_ / kChecked);
+         make_private_folder(folder_ / kChecked) && make_private_folder(folder_ / kTexts);
 }
 
 fs::path IndexCache::index_of(const fs::path& trace) const {
-  const std::string name = trace.filename().string();
-  const std::size_t cut = name.size() - std::min(name.size(), kMostNameBytes);
-  return folder_ / kIndexes /
-         fmt::format("{:016x}-{}{}", hash_bytes(absolute_text(trace)), name.substr(cut),
-                     kIndexEnding);
+  return name_in_cache(folder_ / kIndexes, trace, kIndexEnding);
+}
+
+fs::path IndexCache::text_of(const fs::path& trace) const {
+  return name_in_cache(folder_ / kTexts, trace, kTextEnding);
+}
+
+bool IndexCache::may_use_texts() const {
+  return is_private_folder(folder_) && is_private_folder(folder_ / kTexts);
 }
 
 fs::path IndexCache::record_of(const fs::path& index, std::string_view layer) const {
@@ -138,28 +172,24 @@ bool IndexCache::has_room(std::uint64_t bytes) const {
 }
 
 void IndexCache::make_room(std::uint64_t most_bytes, const fs::path& keep) const {
-  std::vector<CachedIndex> indexes;
-  std::error_code failed;
-  std::uint64_t total = 0;
-  for (fs::directory_iterator at(folder_ / kIndexes, failed), end; !failed && at != end;
-       at.increment(failed)) {
-    std::error_code gone;
-    const std::uint64_t bytes = fs::file_size(at->path(), gone);
-    const auto written = gone ? fs::file_time_type() : fs::last_write_time(at->path(), gone);
-    if (gone) continue;
-    total += bytes;
-    if (at->path() != keep && at->path().extension() == kIndexEnding)
-      indexes.push_back({at->path(), bytes, written});
-  }
-  std::sort(indexes.begin(), indexes.end(),
-            [](const CachedIndex& a, const CachedIndex& b) { return a.written < b.written; });
-  for (const CachedIndex& index : indexes) {
+  auto [indexes, total] = cached_files(folder_ / kIndexes, kIndexEnding, keep);
+  for (const CachedFile& index : indexes) {
     if (total <= most_bytes) return;
     std::error_code gone;
     fs::remove(index.path, gone);
     fs::remove(record_of(index.path), gone);
     for (const char* layer : kLayers) fs::remove(record_of(index.path, layer), gone);
     total -= index.bytes;
+  }
+}
+
+void IndexCache::make_room_for_texts(std::uint64_t most_bytes) const {
+  auto [texts, total] = cached_files(folder_ / kTexts, kTextEnding, {});
+  for (const CachedFile& text : texts) {
+    if (total <= most_bytes) return;
+    std::error_code gone;
+    fs::remove(text.path, gone);
+    total -= text.bytes;
   }
 }
 

@@ -26,6 +26,11 @@ class IndexCache {
   // Where the automatic index of a trace belongs: by the absolute path of the trace.
   std::filesystem::path index_of(const std::filesystem::path& trace) const;
 
+  // Where a text that is kept of a trace belongs (kept_texts.h): by the absolute path of the trace.
+  std::filesystem::path text_of(const std::filesystem::path& trace) const;
+  // The folders of kept texts are there, and nobody else may write them.
+  bool may_use_texts() const;
+
   // Whether this build checked exactly this file, in this state, since the machine started (a power
   // loss or a change of the disk elsewhere comes with a new start). Only for files that are ours.
   // `layer`: whose part of the index was checked, with its build; empty: the columns.
@@ -42,6 +47,7 @@ class IndexCache {
   bool has_room(std::uint64_t bytes) const;
   // Removes the oldest indexes until all of them take at most `most_bytes`; `keep` stays.
   void make_room(std::uint64_t most_bytes, const std::filesystem::path& keep) const;
+  void make_room_for_texts(std::uint64_t most_bytes) const;  // the oldest texts go
 
  private:
   std::filesystem::path record_of(const std::filesystem::path& index,

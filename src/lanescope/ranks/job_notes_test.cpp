@@ -1,0 +1,108 @@
+// Notes on communication: where each fires, and the near miss that is silent.
+#include "lanescope/ranks/job_notes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/ranks/job_helpers_test.h"
+
+namespace lanescope::ranks {
+namespace {
+
+bool has(const JobVerdict& verdict, NoteKind kind, std::string_view part) {
+  return std::any_of(verdict.notes.begin(), verdict.notes.end(), [&](const JobNote& note) {
+    return note.kind == kind && note.text.find(part) != std::string::npos;
+  });
+}
+
+// Eight ranks in four groups of two. Each group moves 4000 bytes in 100 us, which is 0.04 GB/s of bus
+// bandwidth; the ranks 4 and 5 need `slow_us`. Then all eight meet. `hosts`: of each group.
+JobVerdict job_of_groups(std::int64_t slow_us, const std::vector<std::string>& hosts = {}) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 8; ++number) {
+    DrawnRank rank(number, 8);
+    const std::int64_t group = number / 2;
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t at = i * 1000;
+      rank.step(i, at, 500, 0, 500).in_group("tp" + std::to_string(group), 2);
+      rank.call(at + 100, at + 100 + (group == 2 ? slow_us : 100), 50);
+      rank.in_group("0", 8).call(at + 600, at + 700, 100, 2000);
+    }
+    RankSummary summary = rank.summary();
+    if (!hosts.empty()) summary.host_name = hosts[static_cast<std::size_t>(group)];
+    files.push_back({summary.file, summary});
+  }
+  return judge_job(*build_job(std::move(files)));
+}
+
+TEST(JobNotesTest, AGroupWithASlowLinkIsNamed) {
+  EXPECT_TRUE(has(job_of_groups(200), NoteKind::kSlowLink, "ranks 4 and 5"));
+}
+
+// The near miss: 100 / 130 = 0.77 of the usual bandwidth.
+TEST(JobNotesTest, AGroupThatIsALittleSlowerIsNoSlowLink) {
+  EXPECT_FALSE(has(job_of_groups(130), NoteKind::kSlowLink, ""));
+  EXPECT_FALSE(has(job_of_groups(100), NoteKind::kSlowLink, ""));
+}
+
+TEST(JobNotesTest, TheHostOfSlowGroupsIsNamedIfItIsTheirsAlone) {
+  EXPECT_TRUE(has(job_of_groups(200, {"node1", "node1", "node2", "node3"}), NoteKind::kSlowLink,
+                  "Every slow group has a rank on host node2, and no other group has"));
+  for (const std::vector<std::string>& hosts :
+       {std::vector<std::string>{"node1", "node2", "node2", "node3"},  // a quick group as well
+        {"node1", "", "node2", "node3"},                               // it may be node2
+        {"node1", "node1", "\033[2J", "node3"}})
+    EXPECT_TRUE(
+        has(job_of_groups(200, hosts), NoteKind::kSlowLink, "the placement of these ranks"));
+}
+
+// Two ranks; in each of four steps of 10 ms `calls` collectives of so many elements of 4 bytes, one after the other,
+// of 20 us each, of which the first `hidden` run next to computation.
+JobVerdict job_of_calls(std::int64_t calls, std::int64_t elements, std::int64_t hidden = 0) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 2; ++number) {
+    DrawnRank rank(number, 2);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t at = i * 10'000, exposed = (calls - hidden) * 20;
+      rank.step(i, at, 10'000 - exposed, 0, exposed);
+      for (std::int64_t k = 0; k < calls; ++k)
+        rank.call(at + 10'000 - (calls - k) * 20, at + 10'000 - (calls - k - 1) * 20,
+                  k < hidden ? 0 : 20, elements);
+    }
+    RankSummary summary = rank.summary();
+    for (RankStep& step : summary.steps) step.hidden_ns = hidden * 20'000;
+    files.push_back({summary.file, summary});
+  }
+  return judge_job(*build_job(std::move(files)));
+}
+
+// 512 x 512 weights and their 512 biases, 4 bytes each: 1,050,624 bytes, a bucket of DDP with a limit of 1 MiB.
+TEST(JobNotesTest, ManySmallCollectivesAreNamedAndBucketsOfOneMebibyteAreSmall) {
+  EXPECT_TRUE(has(job_of_calls(30, 1000), NoteKind::kSmallCollectives,
+                  "30 collectives of less than 2 MiB, which cost 0.60 ms"));
+  EXPECT_TRUE(has(job_of_calls(30, 512 * 513), NoteKind::kSmallCollectives, ""));
+  EXPECT_TRUE(has(job_of_calls(30, (2 << 20) / 4 - 1), NoteKind::kSmallCollectives, ""));
+}
+
+TEST(JobNotesTest, FewOrLargeOrHiddenCollectivesAreNotNamedAsSmall) {
+  EXPECT_FALSE(has(job_of_calls(19, 1000), NoteKind::kSmallCollectives, ""));
+  EXPECT_FALSE(has(job_of_calls(30, (2 << 20) / 4), NoteKind::kSmallCollectives, ""));
+  EXPECT_FALSE(
+      has(job_of_calls(30, 1000, 21), NoteKind::kSmallCollectives, ""));  // 1.8 % of a step
+}
+
+// 3 % of a step, none of it hidden; with a third of it hidden, 10 % of a step counts.
+TEST(JobNotesTest, CommunicationThatNothingHidesIsNamedByItsShare) {
+  EXPECT_TRUE(has(job_of_calls(15, 1000), NoteKind::kNotHidden, "hardly any of it overlaps"));
+  EXPECT_FALSE(has(job_of_calls(14, 1000), NoteKind::kNotHidden, ""));
+  EXPECT_TRUE(has(job_of_calls(75, 1000, 25), NoteKind::kNotHidden, "more overlap"));
+  EXPECT_FALSE(has(job_of_calls(73, 1000, 24), NoteKind::kNotHidden, ""));
+}
+
+}  // namespace
+}  // namespace lanescope::ranks

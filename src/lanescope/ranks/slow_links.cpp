@@ -1,0 +1,100 @@
+#include "lanescope/ranks/slow_links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/ranks/group_times.h"
+#include "lanescope/ranks/roster.h"
+
+namespace lanescope::ranks {
+namespace {
+
+constexpr double kSlowLink = 0.7;  // of the usual bandwidth
+constexpr std::size_t kLeastGroups = 3;
+
+struct SlowLinks {
+  std::set<std::uint32_t> slow, others;      // groups
+  double slowest = 0, usual_of_slowest = 0;  // bytes a second
+};
+
+// Groups of one size that run the same collective should be equally fast.
+SlowLinks find_slow_links(const Job& job) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<const CollectiveRate*>> alike;
+  for (const CollectiveRate& rate : job.rates)
+    if (rate.bus_bandwidth > 0)
+      alike[{rate.kind, job.matching.groups[rate.group].size}].push_back(&rate);
+  SlowLinks found;
+  for (auto& [key, rates] : alike) {
+    if (rates.size() < kLeastGroups) continue;
+    std::vector<double> speeds;
+    for (const CollectiveRate* rate : rates) speeds.push_back(rate->bus_bandwidth);
+    std::sort(speeds.begin(), speeds.end());
+    const double usual = speeds[speeds.size() / 2];
+    for (const CollectiveRate* rate : rates) {
+      if (rate->bus_bandwidth >= kSlowLink * usual) {
+        found.others.insert(rate->group);
+        continue;
+      }
+      found.slow.insert(rate->group);
+      if (found.slowest > 0 &&
+          rate->bus_bandwidth / usual >= found.slowest / found.usual_of_slowest)
+        continue;
+      found.slowest = rate->bus_bandwidth;
+      found.usual_of_slowest = usual;
+    }
+  }
+  for (const std::uint32_t group : found.slow) found.others.erase(group);
+  return found;
+}
+
+std::set<std::string> hosts_of(const Job& job, std::uint32_t group) {
+  std::set<std::string> hosts;
+  for (const std::uint32_t rank : job.matching.groups[group].ranks)
+    hosts.insert(job.ranks[rank].host_name);
+  return hosts;
+}
+
+// Of which every slow group has a rank, and no other group. Empty: there is none, there are several, or a rank of
+// these groups does not name its host.
+std::string common_host(const Job& job, const SlowLinks& links) {
+  std::set<std::string> common = hosts_of(job, *links.slow.begin());
+  for (const std::uint32_t group : links.slow) {
+    const std::set<std::string> hosts = hosts_of(job, group);
+    if (hosts.contains("")) return {};
+    std::erase_if(common, [&](const std::string& host) { return !hosts.contains(host); });
+  }
+  for (const std::uint32_t group : links.others) {
+    const std::set<std::string> hosts = hosts_of(job, group);
+    if (hosts.contains("")) return {};
+    std::erase_if(common, [&](const std::string& host) { return hosts.contains(host); });
+  }
+  return common.size() == 1 && is_plain_name(*common.begin()) ? *common.begin() : std::string();
+}
+
+}  // namespace
+
+std::string slow_links_text(const Job& job) {
+  const SlowLinks links = find_slow_links(job);
+  if (links.slow.empty()) return {};
+  std::set<std::int64_t> ranks;
+  for (const std::uint32_t group : links.slow)
+    for (const std::uint32_t rank : job.matching.groups[group].ranks)
+      ranks.insert(job.numbers[rank]);
+  const std::string host = common_host(job, links);
+  return fmt::format(
+      "The network between ranks {} is slow: {:.2f} GB/s of bus bandwidth while all of a group are "
+      "present, where most groups of that size reach {:.2f} for the same collective. {}",
+      ranks_text({ranks.begin(), ranks.end()}), links.slowest / 1e9, links.usual_of_slowest / 1e9,
+      host.empty() ? "Look at the link, the network card and the placement of these ranks."
+                   : fmt::format("Every slow group has a rank on host {}, and no other group has: "
+                                 "look at the links and the network card of that host.",
+                                 host));
+}
+
+}  // namespace lanescope::ranks

@@ -1,0 +1,87 @@
+// What recording costs a CPU, and when a late CPU is no verdict because of it.
+#include "lanescope/ranks/straggler_doubt.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/ranks/rank_summary.h"
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::ranks {
+namespace {
+
+// A rank that is 3 ms later in each step of 10 ms, by its CPU, in operators that the others run as well.
+JobVerdict late_cpu() {
+  JobVerdict verdict;
+  verdict.kind = VerdictKind::kStraggler;
+  verdict.ranks = {1};
+  verdict.step_ns = 10'000'000;
+  verdict.late_ns = 3'000'000;
+  verdict.threshold_ns = 300'000;
+  verdict.steps = verdict.late_steps = 8;
+  verdict.causes = {{LateCause::kHost, 3'000'000}};
+  verdict.host_part = "aten::mm";
+  verdict.same_kernels = true;
+  return verdict;
+}
+
+TEST(StragglerDoubtTest, ALateCpuWithinTheCostOfRecordingIsNoVerdict) {
+  JobVerdict verdict = late_cpu();
+  EXPECT_EQ(straggler_doubt(verdict), "");
+  verdict.profiler_ns = 2'700'000;  // leaves the threshold
+  EXPECT_EQ(straggler_doubt(verdict), "");
+  verdict.profiler_ns = 2'700'001;
+  EXPECT_EQ(
+      straggler_doubt(verdict),
+      "rank 1 is 3.00 ms later than the others in each step (30 % of 10.00 ms), but only by the "
+      "CPU, in operators and calls that the others make as well. A profiler can slow one CPU by "
+      "as much (here by up to 2.70 ms a step); compare the step times of a run without it");
+}
+
+TEST(StragglerDoubtTest, OnlyEventsAreSlowedByAProfiler) {
+  JobVerdict verdict = late_cpu();
+  verdict.profiler_ns = 9'000'000;
+  verdict.host_part = "code without events";
+  EXPECT_EQ(straggler_doubt(verdict), "");
+  verdict = late_cpu();
+  verdict.profiler_ns = 9'000'000;
+  verdict.causes.front().cause = LateCause::kCompute;
+  EXPECT_EQ(straggler_doubt(verdict), "");
+  verdict = late_cpu();
+  verdict.profiler_ns = 9'000'000;
+  verdict.same_kernels = false;  // it does other work
+  EXPECT_EQ(straggler_doubt(verdict), "");
+}
+
+TEST(StragglerDoubtTest, LessThanAFifthOfAStepIsNoVerdictWithoutAnEstimate) {
+  JobVerdict verdict = late_cpu();
+  verdict.late_ns = 1'999'999;
+  EXPECT_NE(straggler_doubt(verdict), "");
+  verdict.late_ns = 2'000'000;
+  EXPECT_EQ(straggler_doubt(verdict), "");
+}
+
+// In each step of 100 us events of the launching thread begin and end at 0, 10, 12, 16 and 30 us, and the next step
+// begins at 100: half of 10, 2, 4 and 14 us, and 7.5 us, because half of 70 us is more. Together 22.5 us.
+TEST(StragglerDoubtTest, TheCostOfRecordingIsThatOfEachBeginAndEnd) {
+  testing::Sketch sketch;
+  for (std::int64_t step = 0; step < 3; ++step) {
+    const std::int64_t at = step * 100'000;
+    sketch.annotation("ProfilerStep#" + std::to_string(step + 5), at, 100'000);
+    sketch.op("aten::mm", at + 10'000, 20'000);
+    testing::Fields call;
+    call.correlation = step + 1;
+    sketch.runtime("cudaLaunchKernel", at + 12'000, 4'000, call);
+    sketch.kernel("gemm", at + 20'000, 40'000, call);
+    testing::Fields other;  // a thread that launches nothing
+    other.tid = 200;
+    sketch.op("aten::copy_", at + 5'000, 50'000, other);
+  }
+  const auto summary = summarize_rank(sketch.trace(), "rank0.json");
+  ASSERT_TRUE(summary);
+  ASSERT_EQ(summary->steps.size(), 3u);
+  EXPECT_EQ(summary->steps[0].host_recording_ns, 22'500);
+  EXPECT_EQ(summary->steps[1].host_recording_ns, 22'500);
+}
+
+}  // namespace
+}  // namespace lanescope::ranks
