@@ -92,8 +92,8 @@ std::vector<GroupTimes> sum_groups(const Matching& matching, std::span<const Gro
   for (const GroupStep& row : rows) {
     Sum& sum = sums[purposes[row.group]];
     sum.times.calls += row.calls;
-    sum.times.exposed_ns += row.exposed_ns;
-    sum.times.exposed_wait_ns += row.exposed_wait_ns;
+    add_time(sum.times.exposed_ns, row.exposed_ns);
+    add_time(sum.times.exposed_wait_ns, row.exposed_wait_ns);
     sum.groups.insert(row.group);
     sum.rank_steps.emplace(row.rank, row.step);
   }

@@ -10,6 +10,11 @@
 
 namespace lanescope::ranks {
 
+// Times of hostile parts add up to more than 64 bits hold: then the sum stays the largest time.
+inline void add_time(std::int64_t& sum, std::int64_t more) {
+  if (__builtin_add_overflow(sum, more, &sum)) sum = INT64_MAX;
+}
+
 // One rank's matched calls of one group in one step. Rows with equal keys add up.
 struct GroupStep {
   std::uint32_t rank = 0, group = 0;  // place among the job's ranks; index into Matching::groups

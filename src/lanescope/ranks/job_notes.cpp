@@ -52,9 +52,10 @@ void note_waits(const Means& means, JobVerdict& verdict) {
   if (means.wall <= 0 || means.wait < kWaitShare * means.wall || means.wait < 0.3 * means.exposed)
     return;
   add(verdict, NoteKind::kWaitIsNotNetwork,
-      fmt::format("Of the {:.2f} ms that a step shows as exposed communication, {:.2f} ms are "
-                  "waiting for late ranks. The network is not the cause of that part.",
-                  ms(means.exposed), ms(means.wait)));
+      fmt::format(
+          "Of the {:.2f} ms of communication in a step that no computation hides, {:.2f} ms "
+          "are waiting for late ranks. The network is not the cause of that part.",
+          ms(means.exposed), ms(means.wait)));
 }
 
 void note_overlap(const Means& means, JobVerdict& verdict) {

@@ -30,7 +30,7 @@ class WaitFinder {
       if (member.step >= 0) {
         GroupStep& sum = group_step(member, collective.group);
         ++sum.calls;
-        sum.exposed_ns += member.exposed_ns;
+        add_time(sum.exposed_ns, member.exposed_ns);
       }
     if (!collective.blocking && !collective.one_way) return;
     if (collective.one_way) add_pair(collective);
@@ -55,7 +55,7 @@ class WaitFinder {
       const std::int64_t wait =
           collective.one_way ? pair_wait(collective, member).second : add_wait(member, presence);
       found.exposed_wait_ns += wait;
-      if (member.step >= 0) group_step(member, collective.group).exposed_wait_ns += wait;
+      if (member.step >= 0) add_time(group_step(member, collective.group).exposed_wait_ns, wait);
     }
     if (found.exposed_wait_ns > 0) {
       add_arrivals(collective, presence.first_arrival_ns, found);
