@@ -75,7 +75,8 @@ class profile(Driving, Results):
             but no more than half of what is free at the start.
         budget: what recording may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. What costs more is left out
             (shapes, then stacks, then short operators, then all for a while; allocations for good), and the trace and a warning say
-            what and when. None: no limit, and the cost is not measured (lanescope only).
+            what and when. Without a schedule the GPU is recorded in parts that were saved for before: with ``"1%"`` from
+            the fourth or fifth second on. None: no limit, and the cost is not measured (lanescope only).
         hardware: sample the GPU's hardware counters (SMs and tensor cores active, memory, PCIe, NVLink), clocks, power and
             temperature in a separate process; True, or the interval: ``"100us"`` (default), ``"1ms"``. What cannot be
             sampled gives a warning. Not with ``last`` (lanescope only).

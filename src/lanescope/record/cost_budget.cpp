@@ -325,8 +325,7 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
 }
 
 // A part has all the details, and its savings pay for half of the GPU's calls and half of the rest.
-void CostBudget::gpu_began(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum,
-                           std::int64_t coming_ns) {
+void CostBudget::gpu_began(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
   account(now_ns, sum);
   if (paused_) pause(false, wall_ns);
   after_pause_.reset();
@@ -336,7 +335,7 @@ void CostBudget::gpu_began(std::int64_t now_ns, std::int64_t wall_ns, CostSum su
   calm_time_ns_ = kLeastCalm;
   window_ended_ = false;
   end_ns_.reset();
-  const double savings_ns = gpu_.begin(wall_ns, coming_ns);
+  const double savings_ns = gpu_.begin(wall_ns);
   gpu_credit_ns_ = savings_ns / 2;
   owed_ns_ = -gpu_credit_ns_;
   most_saved_ns_ = std::max(most_saved_ns_, savings_ns);

@@ -146,8 +146,8 @@ class CostBudget {
   void close(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum);
   // Between open and close, and right after open. The caller applies the change.
   std::optional<Change> update(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum);
-  // CUPTI has come, and took `coming_ns` for it, which `sum` has: everything is recorded again.
-  void gpu_began(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum, std::int64_t coming_ns);
+  // CUPTI has come; `sum` has what that cost. Everything is recorded again.
+  void gpu_began(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum);
   void gpu_failed() { gpu_.fail(); }
   const GpuParts& gpu() const { return gpu_; }
 

@@ -23,8 +23,7 @@ std::int64_t GpuParts::wait_ns() const {
   return static_cast<std::int64_t>(std::max(needed_ns() - saved_ns_, 0.0) / per_ns);
 }
 
-double GpuParts::begin(std::int64_t wall_ns, std::int64_t coming_ns) {
-  coming_ns_ = coming_ns;
+double GpuParts::begin(std::int64_t wall_ns) {
   state_ = State::kOn;
   ++begun_;
   if (parts_.size() < kMostListed) parts_.push_back({wall_ns, std::nullopt});

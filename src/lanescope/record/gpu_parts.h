@@ -1,7 +1,7 @@
 // When a recording with a budget records the GPU.
 //
-// Problem: CUPTI cannot be thinned out. It costs 8 ms when it comes, 1 to 6 us for each launch while
-// it is in the process, and 2 ms when it leaves, however little is wanted of it. Idea: save first,
+// Problem: CUPTI cannot be thinned out. It costs 12 ms when it comes, 1 to 6 us for each launch while
+// it is in the process, and 6 ms when it leaves, however little is wanted of it. Idea: save first,
 // spend then. CUPTI comes when the recording has saved the budget of a whole part: coming, leaving and
 // some time between. It stays for as long as the program's launches fit into the budget, for ever if
 // few launches are made. When the savings are spent, it leaves. Then nothing is recorded until a part
@@ -9,8 +9,8 @@
 //
 // Only numbers: the caller (CostBudget) says what was spent, and does what is decided. No lock.
 //
-// Example, budget 1 %: until the first part operators may take 0.25 %. A part needs 10 ms to come and
-// leave, 7.5 ms in reserve and 10 ms to spend: saved after 3.7 s if operators take all of their share. A
+// Example, budget 1 %: until the first part operators may take 0.25 %. A part needs 18 ms to come and
+// leave, 4.5 ms in reserve and 10 ms to spend: saved after 4.3 s if operators take all of their share. A
 // program whose launches cost 8.5 % spends them in about 0.2 s. The second part has 20 ms to spend.
 #pragma once
 #include <algorithm>
@@ -25,10 +25,10 @@ namespace lanescope::record {
 class GpuParts {
  public:
   static constexpr std::int64_t kSecond = 1'000'000'000;
-  // What CUPTI's coming costs, known before it came for the first time; then the last time counts.
-  static constexpr std::int64_t kComing = 10'000'000;
-  // What its leaving costs: switching off, the launches until then, cuptiFinalize.
-  static constexpr std::int64_t kLeaving = 3'000'000;
+  // What CUPTI's coming and leaving take from a thread that launches all the time, rounded up: measured
+  // as 9.8 to 11.5 ms and 4.1 to 5.9 ms, docs/measurements/gpu.md. The recorder's own thread, which
+  // waits for it, takes longer.
+  static constexpr std::int64_t kComing = 12'000'000, kLeaving = 6'000'000;
   // How much more may be spent than was saved before that is noticed.
   static constexpr std::int64_t kLate = 2'000'000;
   // What the first part has to spend: the budget of this time, but at least kLeastPart. Each part has
@@ -68,8 +68,8 @@ class GpuParts {
   }
   // When the next part begins if operators take all of their share until then: from now on, ns.
   std::int64_t wait_ns() const;
-  // CUPTI came, and add() had that cost. Returns what the part may spend, ns, at least 0.
-  double begin(std::int64_t wall_ns, std::int64_t coming_ns);
+  // CUPTI came, and add() had kComing. Returns what the part may spend, ns, at least 0.
+  double begin(std::int64_t wall_ns);
   // CUPTI cannot come.
   void fail() { state_ = State::kOff; }
   // The part has spent its savings.
@@ -84,12 +84,11 @@ class GpuParts {
  private:
   double part_ns() const;
   double reserve_ns() const { return debt_ns_ + static_cast<double>(kLeaving + kLate); }
-  double needed_ns() const { return static_cast<double>(coming_ns_) + reserve_ns() + part_ns(); }
+  double needed_ns() const { return static_cast<double>(kComing) + reserve_ns() + part_ns(); }
 
   double ratio_, debt_ns_;
   State state_;
   double saved_ns_ = 0;  // below 0: spent beyond the budget
-  std::int64_t coming_ns_ = kComing;
   int begun_ = 0;
   std::vector<Part> parts_;
 };

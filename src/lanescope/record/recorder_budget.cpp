@@ -180,7 +180,6 @@ void ActiveRecorder::begin_gpu_part() {
   const auto asking = std::find_if(sessions_.begin(), sessions_.end(), in_parts);
   if (asking == sessions_.end()) return budget_->gpu_failed();
   sources_.stop(LANESCOPE_ACTIVITY_CUDA);  // of the part before; reads what came late
-  const std::int64_t begin = budget_clock_ns(CLOCK_MONOTONIC);
   sources_.start(LANESCOPE_ACTIVITY_CUDA, (*asking)->options, note_for(**asking));
   if (!sources_.is_running(LANESCOPE_ACTIVITY_CUDA)) return budget_->gpu_failed();
   if (!windows_ended_) end_windows();
@@ -191,8 +190,8 @@ void ActiveRecorder::begin_gpu_part() {
   }
   windows_ended_ = false;
   const std::int64_t now = budget_clock_ns(CLOCK_MONOTONIC);
-  gpu_moves_ns_ += now - begin;
-  budget_->gpu_began(now, now + budget_wall_offset_ns_, sum_cost(), now - begin);
+  gpu_moves_ns_ += GpuParts::kComing;
+  budget_->gpu_began(now, now + budget_wall_offset_ns_, sum_cost());
   update_options();
   lanescope_recording.store(next_window_++, std::memory_order_release);  // pairs as in start()
   if (spool_->file().is_cut()) lanescope_recording.store(0, std::memory_order_relaxed);
