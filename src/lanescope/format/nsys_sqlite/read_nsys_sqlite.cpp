@@ -153,12 +153,14 @@ class Reader {
     builder_.args().begin();
     arg("device", row.integer(2));
     arg("context", row.integer(5));
-    arg("stream", row.integer(3));
+    // Waits for all streams of a context are on none: -1, as torch.profiler writes it.
+    const auto stream = row.integer(3) == std::int64_t{UINT32_MAX} ? -1 : row.integer(3);
+    arg("stream", stream);
     arg("correlation", row.integer(4));
     add_args();
     const ArgsId args = builder_.args().end();
-    const TrackId track = builder_.stream_track(number(row.integer(2).value_or(0)),
-                                                number(row.integer(3).value_or(0)));
+    const TrackId track =
+        builder_.stream_track(number(row.integer(2).value_or(0)), number(stream.value_or(0)));
     builder_.add_slice(track, builder_.category(category), name, *start, dur, args);
   }
   void lose() {

@@ -80,6 +80,21 @@ SliceId slice_named(const Trace& trace, std::string_view name) {
   return kNone<SliceId>;
 }
 
+TEST(NsysSqliteTest, AWaitForAllStreamsIsOnNoStream) {
+  const auto trace = read_trace_bytes(database_of(
+      std::string(kStrings) + kExport +
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start INT, end INT, deviceId INT,"
+      "  contextId INT, streamId INT, correlationId INT, syncType INT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (3000, 3100, 0, 1, 4294967295, 9, 4);"
+      "CREATE TABLE ENUM_CUPTI_SYNC_TYPE(id INT, name TEXT, label TEXT);"
+      "INSERT INTO ENUM_CUPTI_SYNC_TYPE VALUES (4, 'X', 'Context sync');"));
+  ASSERT_TRUE(trace) << trace.error().message;
+  const SliceId wait = slice_named(*trace, "Context sync");
+  ASSERT_NE(wait, kNone<SliceId>);
+  EXPECT_EQ(trace->track(wait).stream, -1);
+  EXPECT_EQ(trace->slice_args(wait).integer(ArgKey::kStream), -1);
+}
+
 TEST(NsysSqliteTest, KernelsCopiesCallsAndRangesBecomeSlices) {
   auto trace = read_trace_bytes(whole_export());
   ASSERT_TRUE(trace) << trace.error().message;
