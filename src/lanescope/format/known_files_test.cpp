@@ -133,10 +133,15 @@ TEST(KnownFilesTest, ATraceOfChromeDevToolsIsRead) {
 {"args":{"name":"Renderer"},"cat":"__metadata","name":"process_name","ph":"M","pid":7,"tid":0,"ts":0},
 {"args":{"data":{"type":"click"}},"cat":"devtools.timeline","dur":120,"name":"EventDispatch","ph":"X","pid":7,"tdur":90,"tid":1,"ts":5,"tts":3},
 {"cat":"loading","id2":{"local":"0x5"},"name":"fetch","ph":"b","pid":7,"tid":1,"ts":6},
+{"cat":"loading","id2":{"local":"0x6"},"name":"fetch","ph":"b","pid":7,"tid":1,"ts":7},
 {"cat":"loading","id2":{"local":"0x5"},"name":"fetch","ph":"e","pid":7,"tid":1,"ts":9},
+{"cat":"loading","id2":{"local":"0x6"},"name":"fetch","ph":"e","pid":7,"tid":1,"ts":20},
 {"cat":"disabled-by-default-v8.cpu_profiler","id":"0x1","name":"Profile","ph":"P","pid":7,"tid":2,"ts":8}]})");
   ASSERT_TRUE(trace) << trace.error().message;
-  EXPECT_EQ(trace->slices().size(), 2u);
+  ASSERT_EQ(trace->slices().size(), 3u);
+  EXPECT_EQ(trace->dur_ns(SliceId{1}), 3000);  // two fetches at a time
+  EXPECT_EQ(trace->dur_ns(SliceId{2}), 13000);
+  EXPECT_EQ(trace->import_stats()[ImportIssue::kWrongType].count, 0u);
   EXPECT_EQ(trace->import_stats()[ImportIssue::kUnknownPhase].count, 1u);  // a sample
 }
 

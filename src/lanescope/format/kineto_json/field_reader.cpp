@@ -54,7 +54,8 @@ bool FieldReader::read_field(JsonWalk& walk, std::string_view key, ReadEvent& ev
       if (key == "pid") return value(ValueSlot::kPid, read_scalar(walk, event, event.pid));
       if (key == "tid") return value(ValueSlot::kTid, read_scalar(walk, event, event.tid));
       if (key == "dur") return value(ValueSlot::kDuration, read_time(walk, event, event.dur_ns));
-      if (key == "id2") return value(ValueSlot::kId, read_scalar(walk, event, event.id));
+      if (key == "id2")  // Chrome writes {"local": "0x1"}
+        return value(ValueSlot::kId, read_scalar(walk, event, event.id, true));
       break;
     case 4:
       if (key == "name") return value(ValueSlot::kName, read_text(walk, event, event.name));
@@ -136,7 +137,8 @@ bool FieldReader::read_time(JsonWalk& walk, ReadEvent& event, std::optional<std:
   return true;
 }
 
-bool FieldReader::read_scalar(JsonWalk& walk, ReadEvent& event, std::optional<Scalar>& scalar) {
+bool FieldReader::read_scalar(JsonWalk& walk, ReadEvent& event, std::optional<Scalar>& scalar,
+                              bool may_be_object) {
   ArgValue value;
   if (!read_value(walk, event, value)) return false;
   Scalar result;
@@ -156,7 +158,7 @@ bool FieldReader::read_scalar(JsonWalk& walk, ReadEvent& event, std::optional<Sc
       if (whole.status == codec::DecimalStatus::kOk && !whole.cut) {  // 7.0
         result.number = whole.value;
       } else {
-        event.note(ImportIssue::kWrongType);
+        if (!may_be_object || value.type != ArgType::kJson) event.note(ImportIssue::kWrongType);
         result.is_text = true;
         result.text = builder_.intern(value.raw);
       }

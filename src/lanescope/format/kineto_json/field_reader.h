@@ -62,7 +62,8 @@ class FieldReader {
   bool read_text(JsonWalk& walk, ReadEvent& event, StringId& text);
   bool read_phase(JsonWalk& walk, ReadEvent& event);
   bool read_time(JsonWalk& walk, ReadEvent& event, std::optional<std::int64_t>& time);
-  bool read_scalar(JsonWalk& walk, ReadEvent& event, std::optional<Scalar>& scalar);
+  bool read_scalar(JsonWalk& walk, ReadEvent& event, std::optional<Scalar>& scalar,
+                   bool may_be_object = false);
   const KeyEntry& arg_key_entry(std::string_view key);
 
   // Notes where a value of the drafted event is; the walk is just after it.
