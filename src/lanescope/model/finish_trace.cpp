@@ -1,11 +1,14 @@
 // Problem: importers add events in any order; analyses want sorted columns. Idea: sort once, at the
 // end, by one permutation that is applied column by column. Cost: O(n log n) at worst, O(n) for the
-// usual nearly sorted file; one extra column of memory.
+// usual nearly sorted file; one extra column of memory for each thread. Tracks, columns and tables
+// do not depend on each other, so threads share them.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
 
+#include "lanescope/base/share_work.h"
 #include "lanescope/model/each_column.h"
 #include "lanescope/model/nearly_sorted.h"
 #include "lanescope/model/trace_builder.h"
@@ -54,7 +57,7 @@ void sort_runs(Iterator begin, Iterator end, Less less) {
 
 }  // namespace
 
-void TraceBuilder::sort_slices() {
+void TraceBuilder::sort_slices(unsigned threads) {
   auto& slices = tables_.slices;
   const auto count = static_cast<std::uint32_t>(slices.size());
   // Bucket by track first: within one track, most files are nearly sorted.
@@ -69,17 +72,26 @@ void TraceBuilder::sort_slices() {
     if (slices.dur_ns[a] != slices.dur_ns[b]) return slices.dur_ns[a] > slices.dur_ns[b];
     return slices.event_index[a] < slices.event_index[b];
   };
-  for (std::size_t track = 0; track < tables_.tracks.size(); ++track) {
+  std::vector<char> was_mixed(tables_.tracks.size());
+  share_work(tables_.tracks.size(), threads, [&](std::size_t track) {
     const auto begin = order.begin() + first[track], end = order.begin() + first[track + 1];
-    if (!std::is_sorted(begin, end, less)) {
-      sort_runs(begin, end, less);
-      stats().count(ImportIssue::kOutOfOrder);
-    }
+    was_mixed[track] = !std::is_sorted(begin, end, less);
+    if (was_mixed[track]) sort_runs(begin, end, less);
     tables_.tracks[track].first_slice = first[track];
     tables_.tracks[track].slice_count = first[track + 1] - first[track];
-  }
+  });
+  for (const char mixed : was_mixed)
+    if (mixed) stats().count(ImportIssue::kOutOfOrder);
   if (!is_identity(order)) {
-    each_slice_column([&order](const char*, auto& column) { permute(column, order); }, slices);
+    std::vector<std::function<void()>> columns;
+    each_slice_column(
+        [&](const char*, auto& column) {
+          columns.emplace_back([&column, &order] { permute(column, order); });
+        },
+        slices);
+    constexpr unsigned kMostColumns = 3;  // that exist twice at a time
+    share_work(columns.size(), std::min(threads, kMostColumns),
+               [&columns](std::size_t column) { columns[column](); });
     if (tables_.steps.empty()) return;
     std::vector<std::uint32_t> place(count);  // the inverse of `order`
     for (std::uint32_t i = 0; i < count; ++i) place[order[i]] = i;
@@ -176,14 +188,18 @@ void TraceBuilder::find_api_calls() {
   tables_.api_calls.shrink_to_fit();
 }
 
-Result<Trace> TraceBuilder::finish() && {
+Result<Trace> TraceBuilder::finish(unsigned threads) && {
   if (tables_.slices.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
     return Error{Errc::kLimit, "expected fewer than 4294967294 slices in one trace"};
   stats().events = event_index_;
-  sort_flows();
-  sort_slices();
-  sort_instants();
-  sort_counters();
+  constexpr std::size_t kFewSlices = 1u << 17;  // sorted before another thread has started
+  if (tables_.slices.size() < kFewSlices) threads = 1;
+  share_work(4, threads, [&](std::size_t table) {
+    if (table == 0) sort_slices(threads);
+    if (table == 1) sort_flows();
+    if (table == 2) sort_instants();
+    if (table == 3) sort_counters();
+  });
   sort_steps();
   find_window();
   find_api_calls();

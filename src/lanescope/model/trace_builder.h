@@ -106,8 +106,9 @@ class TraceBuilder {
   ImportStats& stats() { return tables_.values.stats; }
   std::uint32_t event_count() const { return event_index_; }
 
-  // kLimit: over 2^32 - 2 events. The builder is empty afterwards.
-  Result<Trace> finish() &&;
+  // kLimit: over 2^32 - 2 events. The builder is empty afterwards. Sorts with up to `threads`, the
+  // calling one among them; the Trace is the same for any number.
+  Result<Trace> finish(unsigned threads = 1) &&;
 
  private:
   struct TrackKey {
@@ -128,7 +129,7 @@ class TraceBuilder {
   std::optional<TrackId> find_track(const TrackKey& key) const;
   void number_stream(TrackId stream);
   void sort_flows();
-  void sort_slices();
+  void sort_slices(unsigned threads);
   void sort_instants();
   void sort_counters();
   void sort_steps();

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -69,6 +71,33 @@ TEST(TraceBuilderTest, StepsKeepTheirSlicesWhenTheSlicesAreSorted) {
   EXPECT_EQ(trace.name(trace.steps()[1].slice), "late");
   EXPECT_EQ(trace.steps()[2].number, 7);
   EXPECT_EQ(trace.name(trace.steps()[2].slice), "inside late");
+}
+
+TEST(TraceBuilderTest, AnyNumberOfThreadsSortsAlike) {
+  const auto sorted_by = [](unsigned threads) {
+    TraceBuilder builder;
+    std::mt19937 random(3);
+    const CategoryId op = builder.category("cpu_op");
+    for (int i = 0; i < 200000; ++i) {
+      const TrackId track = builder.thread_track(number(1), number(random() % 5));
+      const auto name = builder.intern(std::to_string(random() % 9));
+      builder.add_slice(track, op, name, i * 10 + random() % 500, random() % 100, kNone<ArgsId>);
+      if (i % 1000 == 0) builder.add_step(i / 1000, static_cast<std::uint32_t>(i));
+    }
+    return std::move(*std::move(builder).finish(threads));
+  };
+  const Trace alone = sorted_by(1), shared = sorted_by(6);
+  const SliceColumns &a = alone.slices(), &b = shared.slices();
+  EXPECT_TRUE(std::is_sorted(a.track.begin(), a.track.end()));
+  for (std::size_t i = 1; i < a.size(); ++i)
+    ASSERT_TRUE(a.track[i - 1] != a.track[i] || a.start_ns[i - 1] <= a.start_ns[i]) << i;
+  EXPECT_TRUE(a.start_ns == b.start_ns && a.dur_ns == b.dur_ns && a.name == b.name &&
+              a.track == b.track && a.category == b.category && a.args == b.args &&
+              a.event_index == b.event_index);
+  ASSERT_EQ(alone.steps().size(), 200u);
+  for (std::size_t i = 0; i < 200; ++i) EXPECT_EQ(alone.steps()[i].slice, shared.steps()[i].slice);
+  EXPECT_EQ(alone.import_stats()[ImportIssue::kOutOfOrder].count,
+            shared.import_stats()[ImportIssue::kOutOfOrder].count);
 }
 
 TEST(TraceBuilderTest, ANameAloneMakesNoStep) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/base/json_escape.h"
+#include "lanescope/base/share_work.h"
 #include "lanescope/codec/decimal.h"
 #include "lanescope/format/kineto_json/document_text.h"
 #include "lanescope/format/kineto_json/event_list.h"
@@ -50,6 +51,7 @@ class DocumentReader {
   DocumentReader(codec::UnpackedSource& source, std::string_view name, const ReadOptions& options)
       : source_(source),
         name_(name),
+        threads_(options.threads == 0 ? usual_threads() : options.threads),
         text_(source, options, builder_.stats()),
         window_(text_.window()),
         events_(text_, builder_, options) {}
@@ -73,7 +75,7 @@ class DocumentReader {
       return Error{Errc::kCorruptInput, std::string(name_) + ": " + *why, 0};
     finish_stats();
     events_.finish();
-    return std::move(builder_).finish();
+    return std::move(builder_).finish(threads_);
   }
 
  private:
@@ -181,6 +183,7 @@ class DocumentReader {
 
   codec::UnpackedSource& source_;
   std::string_view name_;
+  unsigned threads_;
   TraceBuilder builder_;
   DocumentText text_;
   TextWindow& window_;
