@@ -18,9 +18,9 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "lanescope/base/share_work.h"
 #include "lanescope/codec/byte_source.h"
 #include "lanescope/codec/json_event_bounds.h"
 #include "lanescope/codec/json_index.h"
@@ -185,7 +185,7 @@ Trace read(const std::string& path, unsigned threads) {
 
 // What lanescope does, on one thread and on all cores; each leaves its Trace in `trace`.
 std::vector<Line> lanescope_lines(const Input& input, Trace& trace) {
-  const unsigned all = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned all = usual_threads();  // of the cores that taskset leaves
   std::vector<Line> lines;
   lines.emplace_back("lanescope: file to Trace, 1 thread", [&] { trace = read(input.path(), 1); });
   lines.emplace_back("lanescope: file to Trace, all cores",
