@@ -21,7 +21,7 @@ from typing import Any, Callable, Optional
 from . import _core
 from ._observer_build import ObserverUnavailable, build
 
-OBSERVER_ABI = 3  # LANESCOPE_TORCH_OBSERVER_ABI
+OBSERVER_ABI = 4  # LANESCOPE_TORCH_OBSERVER_ABI
 
 _lock = threading.RLock()
 _library: Optional[ctypes.CDLL] = None

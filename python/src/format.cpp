@@ -1,4 +1,6 @@
 // format: trace files to a Trace and back.
+#include <pybind11/stl.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>

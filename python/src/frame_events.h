@@ -17,10 +17,6 @@ namespace lanescope::python::frames {
 
 // ---- the common events, in short
 
-inline bool are_all_frames_wanted(std::uint32_t options) {
-  return (options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MEASURE)) == LANESCOPE_RECORD_STACK;
-}
-
 // `caller`: the key of what must be open innermost, or that plus one when `or_its_c_call`.
 inline bool begin_known(Key key, Key caller, bool or_its_c_call, std::uint32_t name) {
   ThreadFrames* const thread = thread_frames;
@@ -43,11 +39,12 @@ inline bool begin_known(Key key, Key caller, bool or_its_c_call, std::uint32_t n
   const record::RangeToken token = record::begin_range(writer, inside, info);
   thread->open[count] = {key, token.sequence, token.index};
   thread->count = count + 1;
+  ++thread->events;
   return true;
 }
 
 inline bool note_call(const void* frame_object, std::uint32_t options) {
-  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+  if (!are_all_frames_wanted(options) || !hot.on.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
   LanescopeCall call;
   lanescope_read_call(frame_object, &call);
@@ -60,7 +57,7 @@ inline bool note_call(const void* frame_object, std::uint32_t options) {
 }
 
 inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::uint32_t options) {
-  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+  if (!are_all_frames_wanted(options) || !hot.on.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
   const KnownFunction& known = place_of_function(definition);
   if (!is_known(known, definition)) [[unlikely]]
@@ -70,7 +67,7 @@ inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::
 
 // Of a frame or of the call of a C function.
 inline bool note_return(Key key, std::uint32_t options) {
-  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+  if (!are_all_frames_wanted(options) || !hot.on.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
   const std::uint64_t now = record::ticks();
   ThreadFrames* const thread = thread_frames;
@@ -83,6 +80,7 @@ inline bool note_return(Key key, std::uint32_t options) {
   if (inside.window() != thread->window) [[unlikely]]
     return false;
   --thread->count;
+  ++thread->events;
   record::end_range(writer, inside, {open.sequence, open.index}, now);
   return true;
 }

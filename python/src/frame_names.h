@@ -7,6 +7,7 @@
 #include <Python.h>
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +37,7 @@ struct alignas(32) KnownFunction {
 
 // What each event reads. Guarded by the GIL.
 struct alignas(64) Hot {
-  bool on = false;
+  std::atomic<bool> on = false;     // relaxed; read without the GIL, too
   PyObject* module_code = nullptr;  // of nn.Module.__call__
   // Of the function that imports a module; null: it is like others.
   PyObject* import_code = nullptr;

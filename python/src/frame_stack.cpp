@@ -63,6 +63,7 @@ std::unordered_map<PyThreadState*, std::uint64_t>& hooked_threads() {
 }
 
 void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t began) {
+  ++thread.events;
   if (thread.count == kMostOpen) [[unlikely]]
     return count_too_deep(thread);
   info.scope = spool::kFrameScope;
@@ -73,6 +74,7 @@ void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t b
 
 void pop_to(ThreadFrames& thread, std::uint32_t count) {
   const std::uint64_t now = record::ticks();
+  ++thread.events;
   for (; thread.count > count; --thread.count) {
     const OpenFrame& open = thread.last();
     record::end_range({open.sequence, open.index}, now);
@@ -106,7 +108,7 @@ void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
 ThreadFrames* ready(std::uint32_t options, const void* known) {
   if (!(options & kFrameOptions)) return nullptr;
   const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
-  if (window == 0 || !hot.on) return nullptr;
+  if (window == 0 || !hot.on.load(std::memory_order_relaxed)) return nullptr;
   ThreadFrames* thread = thread_frames;
   if (!thread) [[unlikely]]
     thread = make_thread_frames();
@@ -125,11 +127,13 @@ void leave(ThreadFrames& thread, Key key) {
   if (thread.count == 0) return;
   if (thread.last().key == key) {
     const OpenFrame& open = thread.open[--thread.count];
+    ++thread.events;
     if (key == thread.import) thread.import = 0;
     return record::end_range({open.sequence, open.index});
   }
   if (thread.lost != 0) {
     --thread.lost;
+    ++thread.events;
     return;
   }
   if (const auto at = find_open(thread, [key](Key open) { return open == key; }))

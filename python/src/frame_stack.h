@@ -12,6 +12,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "frame_names.h"
 #include "lanescope/record/thread_writer.h"
 
 namespace lanescope::python::frames {
@@ -35,12 +36,33 @@ struct ThreadFrames {
   std::uint32_t window = ~std::uint32_t{0};  // that `open` belongs to; at first none
   std::uint32_t count = 0;                   // of `open`
   std::size_t lost = 0;                      // open ones beyond kMostOpen
+  std::uint64_t events = 0;                  // counts up whenever `open` changes
   Key import = 0;             // the outermost open import, when what it runs is left out
   OpenFrame open[kMostOpen];  // not set at first, so that unused pages take no memory
   OpenFrame& last() { return open[count - 1]; }
 };
 
+// Of every function, and by a session without a budget, which may leave them out at any time.
+inline bool are_all_frames_wanted(std::uint32_t options) {
+  return (options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MEASURE)) == LANESCOPE_RECORD_STACK;
+}
+
 inline __thread ThreadFrames* thread_frames __attribute__((tls_model("initial-exec"))) = nullptr;
+
+// Equal at two moments: no Python function was called or left between them. 0: unknown. Without the
+// GIL, too. Only from 3.12 on, where a thread cannot lose its hook.
+inline std::uint64_t frame_mark() {
+#if PY_VERSION_HEX >= 0x030c0000
+  const ThreadFrames* const thread = thread_frames;
+  if (!thread || (thread->lost | thread->import) != 0 || !hot.on.load(std::memory_order_relaxed) ||
+      thread->window != lanescope_recording.load(std::memory_order_relaxed) ||
+      !are_all_frames_wanted(record::record_options()))
+    return 0;
+  return thread->events;
+#else
+  return 0;
+#endif
+}
 
 // The last place whose key `is` says; nothing when there is none.
 template <typename Is>

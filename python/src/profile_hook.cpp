@@ -13,7 +13,8 @@ const PyMethodDef* definition_of(PyObject* function) {
 
 [[gnu::noinline]] void on_other_event(PyFrameObject* object, int what, PyObject* arg,
                                       std::uint32_t options) noexcept {
-  if (!hot.on || (record::is_recording() && !(options & kFrameOptions))) {
+  if (!hot.on.load(std::memory_order_relaxed) ||
+      (record::is_recording() && !(options & kFrameOptions))) {
     PyEval_SetProfile(nullptr, nullptr);  // a forked child, or the budget is used up
     return;
   }

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "frame_stack.h"
 #include "lanescope/base/utf8.h"
 #include "lanescope/codec/op_details.h"
 #include "lanescope/record/thread_writer.h"
@@ -287,6 +288,8 @@ namespace {
 }  // namespace
 
 std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t known) noexcept {
+  const std::uint64_t mark = frames::frame_mark();
+  if (mark != 0 && position->mark == mark) return known;  // as most operators inside others
   ThreadStacks* thread = thread_stacks;
   if (!thread) [[unlikely]] {
     try {
@@ -304,7 +307,7 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
     return 0;
   }
   if (position->frame == frame && position->instruction == instruction) return known;
-  *position = {frame, instruction};
+  *position = {frame, instruction, mark};
   return look_up_stack(thread, frame);
 }
 

@@ -41,7 +41,7 @@ int start_frames(const py::object& module_code, const py::object& import_code, b
       hot.start_thread = reinterpret_cast<const PyCFunctionObject*>(start.ptr())->m_ml;
   }
   set_frames_began(record::ticks());
-  hot.on = true;
+  hot.on.store(true, std::memory_order_relaxed);
   int foreign = 0;
   hook_all_threads(&foreign);
   return foreign;
@@ -49,7 +49,7 @@ int start_frames(const py::object& module_code, const py::object& import_code, b
 
 // How many threads lost the hook to somebody else on the way.
 int stop_frames() {
-  hot.on = false;
+  hot.on.store(false, std::memory_order_relaxed);
   if (thread_frames && thread_frames->window == lanescope_recording.load(std::memory_order_relaxed))
     pop_to(*thread_frames, 0);
   return unhook_all_threads();

@@ -11,15 +11,17 @@
 
 #include "lanescope/record/activity_source.h"
 
-#define LANESCOPE_TORCH_OBSERVER_ABI 3u
+#define LANESCOPE_TORCH_OBSERVER_ABI 4u
 
 extern "C" {
 
 // Where a thread is in its Python program: its innermost frame and that frame's instruction.
-// Both null: nowhere.
+// Both null: nowhere. `mark`: the same number a little later says that the thread has not left that
+// place since; 0: nobody counts.
 struct LanescopeStackPosition {
   const void* frame;
   const void* instruction;
+  uint64_t mark;
 };
 // The call stack of the calling thread as the id of a stack node (codec/op_details.h); 0: none. In:
 // `known` is the stack at `position`. Out: `position` is where the thread is now. Called in every
