@@ -85,10 +85,25 @@ class Driving(Windows):
 
     def start(self) -> None:
         """Starts with the schedule's current step. The first time with a new torch this compiles the observer
-        (seconds)."""
+        (seconds). A profile that is already running begins anew, as in torch.profiler, with a warning."""
         if self._running:
-            raise RuntimeError("this profile is already running; stop() it first, or make another one")
+            self._drop_window()
         self._run(by_hand=False)
+
+    def _drop_window(self) -> None:
+        """For start() of a running profile: what it recorded goes, without on_trace_ready."""
+        kept = self._output_dir or self._spool_path
+        warn_about(
+            "start() of a profile that is already running begins anew; what it recorded before "
+            + (f"is in {self._core.spool_path()}" if kept and self._core is not None else "is gone, as in torch.profiler")
+            + ". Call stop() first to keep it"
+        )
+        ready, self.on_trace_ready = self.on_trace_ready, None
+        try:
+            self.stop()
+        finally:
+            self.on_trace_ready = ready
+        self._at_rest = False  # acc_events: not gone on with
 
     def _run(self, by_hand: bool) -> None:
         if _torch.loaded_torch() is not None and ProfilerActivity.CPU in self.activities:

@@ -159,15 +159,45 @@ def test_profiles_may_overlap():
     assert [e.name for e in inner.events()] == ["two"]
 
 
-def test_starting_twice_is_refused_and_starting_again_is_not():
+def test_starting_twice_begins_anew_with_a_warning_as_in_torch():
+    calls = []
+    prof = profile(on_trace_ready=calls.append)
+    with prof:
+        with record_function("dropped"):
+            pass
+        with pytest.warns(UserWarning, match="already running begins anew"):
+            prof.start()
+        assert calls == []
+        with record_function("kept"):
+            pass
+    assert [e.name for e in prof.events()] == ["kept"]
+    assert calls == [prof]
+
+
+def test_starting_again_after_the_end_is_a_new_recording():
     prof = profile()
     with prof:
-        with pytest.raises(RuntimeError, match="already running"):
-            prof.start()
+        pass
     with prof:
         with record_function("second time"):
             pass
     assert "second time" in [e.name for e in prof.events()]
+
+
+@pytest.mark.parametrize("acc_events", [False, True])
+def test_starting_twice_drops_the_open_window_only(acc_events):
+    prof = profile(acc_events=acc_events)
+    prof.start()
+    with record_function("first"):
+        pass
+    prof.stop()
+    prof.start()
+    with pytest.warns(UserWarning, match="already running"):
+        prof.start()
+    with record_function("last"):
+        pass
+    prof.stop()
+    assert [e.name for e in prof.events()] == ["last"]
 
 
 def test_stacks_and_modules_are_no_reason_to_warn():
