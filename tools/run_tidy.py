@@ -9,7 +9,8 @@ usage: run_tidy.py [--build build/clang] [--jobs 2] [FILE...]
   FILE      clang-tidy on these sources alone: slower, and for one source after an edit
 
 Reads compile_commands.json; nothing needs to be compiled. What passed is remembered in the user's cache folder, for every clone,
-and read again when it, a header, the command, the tool or .clang-tidy changed. Exit code 1: something was found.
+and read again when it, a header that it includes (directly or not), the command, the tool or .clang-tidy changed. Exit code 1:
+something was found.
 """
 import argparse
 import concurrent.futures
@@ -32,7 +33,8 @@ HEADER_SETS = "_verify_interface_header_sets/"  # CMake's sources of one #includ
 class Job:
     name: str
     command: tuple  # of the program to run
-    reads: tuple  # sources; headers are part of every key
+    flags: tuple  # the compiler's
+    reads: tuple  # sources; what they include is found by Includes
 
 
 def tracked(*patterns):
@@ -49,6 +51,45 @@ def without_output(command, source):
             kept.append(word)
         skip = word == "-o"
     return kept
+
+
+class Includes:
+    """The files of this repository and of its build that a file includes, directly or not. Conditions count as true."""
+
+    def __init__(self):
+        self.named, self.found, self.digests = {}, {}, {}
+
+    def digest(self, path):
+        if path not in self.digests:
+            self.digests[path] = hashlib.sha256(path.read_bytes()).digest()
+        return self.digests[path]
+
+    def names_in(self, path):
+        if path not in self.named:
+            text = path.read_text(encoding="utf-8", errors="replace")
+            self.named[path] = re.findall(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', text, re.MULTILINE)
+        return self.named[path]
+
+    def resolve(self, name, includer, folders):
+        key = (name, includer.parent, folders)
+        if key not in self.found:
+            places = (folder / name for folder in (includer.parent, *folders))
+            self.found[key] = next((place.resolve() for place in places if place.is_file()), None)
+        return self.found[key]
+
+    def all_of(self, sources, command):
+        """The sources and what they include, in the order of their names. `command`: the compiler's, with its -I."""
+        folders = tuple(pathlib.Path(word[2:]) for word in command
+                        if word.startswith("-I") and pathlib.Path(word[2:]).is_relative_to(ROOT))
+        open_, seen = list(sources), set(sources)
+        while open_:
+            path = open_.pop()
+            for name in self.names_in(path):
+                file = self.resolve(name, path, folders)
+                if file is not None and file not in seen:
+                    seen.add(file)
+                    open_.append(file)
+        return sorted(seen)
 
 
 def included(path):
@@ -83,7 +124,7 @@ def read_build(build):
 
 
 def tidy_alone(source, flags):
-    return Job(str(source.relative_to(ROOT)), (TOOL, "--quiet", str(source), "--", *flags[1:]), (source,))
+    return Job(str(source.relative_to(ROOT)), (TOOL, "--quiet", str(source), "--", *flags[1:]), tuple(flags), (source,))
 
 
 def jobs_of_build(build, flags, batches, headers):
@@ -93,16 +134,17 @@ def jobs_of_build(build, flags, batches, headers):
         if not sources.isdisjoint(listed):
             in_batches.update(listed)
             name = f"{batch.parents[3].name} {batch.stem}: {', '.join(path.stem for path in listed)}"
-            yield Job(name, (TOOL, "-p", str(build), "--quiet", str(batch)), listed)
+            yield Job(name, (TOOL, "-p", str(build), "--quiet", str(batch)), tuple(flags[listed[0]]), listed)
     for source in sorted(sources - in_batches):
         yield tidy_alone(source, flags[source])
     for source in sorted(sources & in_batches):
-        yield Job(f"{source.relative_to(ROOT)} alone", (*flags[source], "-fsyntax-only", str(source)), (source,))
+        command = (*flags[source], "-fsyntax-only", str(source))
+        yield Job(f"{source.relative_to(ROOT)} alone", command, tuple(flags[source]), (source,))
     first = {str(path.relative_to(ROOT / "src")) for path in headers_included_first(p for p in sources if (ROOT / "src") in p.parents)}
     for source, own in sorted(headers.items()):
         header, = included(source)
         if str(header) not in first:
-            yield Job(f"{header} alone", (*own, "-fsyntax-only", str(source)), (source,))
+            yield Job(f"{header} alone", (*own, "-fsyntax-only", str(source)), tuple(own), (source,))
 
 
 def run(job):
@@ -147,14 +189,18 @@ def main():
         sys.exit(f"{build}: none of these sources is part of this build")
 
     version = subprocess.run([TOOL, "--version"], capture_output=True, check=True).stdout
-    common = hash_of(version, (ROOT / ".clang-tidy").read_bytes(),
-                     *(path.read_bytes() for path in tracked("*.h", "*.inc") if path.exists()))
+    common = hash_of(version, (ROOT / ".clang-tidy").read_bytes())
+    includes = Includes()
     known = passed_file()
     passed = set(known.read_text().split()) if known.exists() else set()
 
     def key_of(job):  # the same in every clone
-        command = shlex.join(job.command).replace(str(build), "BUILD").replace(str(ROOT), "ROOT")
-        return hash_of(common.encode(), command.encode(), *(path.read_bytes() for path in job.reads))
+        def anywhere(text):
+            return text.replace(str(build), "BUILD").replace(str(ROOT), "ROOT").encode()
+
+        files = includes.all_of(job.reads, job.flags)
+        return hash_of(common.encode(), anywhere(shlex.join(job.command)), anywhere(shlex.join(job.flags)),
+                       *(part for path in files for part in (anywhere(str(path)), includes.digest(path))))
 
     keys = {job: key_of(job) for job in jobs}
     left = [job for job in jobs if keys[job] not in passed]
