@@ -293,7 +293,8 @@ Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& opti
 }
 
 Value step_number(const Facts& facts, std::size_t step) {
-  return count(static_cast<std::uint64_t>(facts.steps.steps[step].number.value_or(0)));
+  const analysis::StepRange& range = facts.steps.steps[step];
+  return linked(count(static_cast<std::uint64_t>(range.number.value_or(0))), range.slice);
 }
 
 std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStretch>& stretches) {

@@ -4,26 +4,37 @@
 
 namespace lanescope::explain {
 
-Value ns(std::int64_t value) { return {Value::Kind::kNs, value, 0, {}}; }
+Value ns(std::int64_t value) { return {.kind = Value::Kind::kNs, .integer = value}; }
 Value count(std::uint64_t value) {
-  return {Value::Kind::kCount, static_cast<std::int64_t>(value), 0, {}};
+  return {.kind = Value::Kind::kCount, .integer = static_cast<std::int64_t>(value)};
 }
 Value ratio(std::int64_t part, std::int64_t whole) {
-  return {Value::Kind::kRatio,
-          0,
-          whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole),
-          {}};
+  return {.kind = Value::Kind::kRatio,
+          .real = whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole)};
 }
 Value factor(std::int64_t value, std::int64_t of) {
   Value result = ratio(value, of);
   result.kind = Value::Kind::kFactor;
   return result;
 }
-Value bytes(std::int64_t value) { return {Value::Kind::kBytes, value, 0, {}}; }
-Value text(std::string value) { return {Value::Kind::kText, 0, 0, std::move(value)}; }
-Value name(std::string_view value) { return {Value::Kind::kName, 0, 0, std::string(value)}; }
+Value bytes(std::int64_t value) { return {.kind = Value::Kind::kBytes, .integer = value}; }
+Value text(std::string value) { return {.kind = Value::Kind::kText, .text = std::move(value)}; }
+Value name(std::string_view value) {
+  return {.kind = Value::Kind::kName, .text = std::string(value)};
+}
 
-Value kernel(std::string_view value) { return {Value::Kind::kKernel, 0, 0, std::string(value)}; }
+Value kernel(std::string_view value) {
+  return {.kind = Value::Kind::kKernel, .text = std::string(value)};
+}
+
+Value linked(Value value, const char* shows) {
+  value.shows = shows;
+  return value;
+}
+Value linked(Value value, SliceId slice) {
+  value.slice = slice;
+  return value;
+}
 
 Sentence say(std::string pattern, std::vector<Value> values) {
   return {std::move(pattern), std::move(values)};

@@ -8,13 +8,29 @@
 
 namespace lanescope::explain {
 
+// What can be lit for a number: the keys of kinds of time, and three more.
+namespace shows {
+inline constexpr char kStep[] = "step";    // a step of usual length
+inline constexpr char kBusy[] = "busy";    // all work of the device
+inline constexpr char kIdle[] = "idle";    // its gaps
+inline constexpr char kMoves[] = "moves";  // communication and copies
+inline constexpr char kCompute[] = "compute";
+inline constexpr char kCommunication[] = "communication";
+inline constexpr char kCopies[] = "copy";
+inline constexpr char kOperators[] = "operator";
+}  // namespace shows
+
 // A number or a text inside a sentence. The kind has the unit; `report` formats it.
 struct Value {
   enum class Kind : std::uint8_t { kNs, kCount, kRatio, kFactor, kBytes, kText, kName, kKernel };
   Kind kind = Kind::kCount;
   std::int64_t integer = 0;  // kNs, kCount, kBytes
   double real = 0;           // kRatio: 0..1; kFactor: how many times
-  std::string text;          // kText: our words; kName, kKernel: untrusted text of the trace
+  std::string text = {};     // kText: our words; kName, kKernel: untrusted text of the trace
+  // What a reader can be shown for a number of the headline: one of `shows`, or the id of a rule,
+  // whose evidence it is. Empty and no slice: nothing is known.
+  const char* shows = "";
+  SliceId slice = kNone<SliceId>;  // the event that it is about
 };
 Value ns(std::int64_t value);
 Value count(std::uint64_t value);
@@ -24,6 +40,8 @@ Value bytes(std::int64_t value);
 Value text(std::string value);
 Value name(std::string_view value);
 Value kernel(std::string_view value);  // the name of a kernel, shown in its short form
+Value linked(Value value, const char* shows);
+Value linked(Value value, SliceId slice);
 
 // The next value replaces each {} of the pattern.
 struct Sentence {

@@ -30,9 +30,10 @@ Sentence cut_steps_note(const Facts& facts) {
                                          "launches, from {} on."
                                        : "no GPU work is in the trace for the last {} kernel "
                                          "launches, from {} on.";
-  note.values.push_back(count(launches.lost_at_end()));
+  const SliceId first_lost = launches.calls[launches.recorded];
+  note.values.push_back(linked(count(launches.lost_at_end()), first_lost));
   note.values.push_back(
-      ns(trace.start_ns(launches.calls[launches.recorded]) - trace.window_start_ns()));
+      linked(ns(trace.start_ns(first_lost) - trace.window_start_ns()), first_lost));
   return note;
 }
 
@@ -40,15 +41,16 @@ Sentence long_step_note(const Facts& facts) {
   const auto step = facts.selection.long_step;
   if (!step) return {};
   return say("Step {} took {}, longer than the other {} together, and is left out.",
-             {step_number(facts, *step), ns(facts.step_window(*step).length_ns()),
-              count(facts.selection.steady.size())});
+             {step_number(facts, *step),
+              linked(ns(facts.step_window(*step).length_ns()), facts.steps.steps[*step].slice),
+              linked(count(facts.selection.steady.size()), shows::kStep)});
 }
 
 Sentence found_iterations_note(const Facts& facts) {
   const auto& found = facts.steps.found;
   if (!found) return {};
   const std::string begin = "The trace marks no steps: a step here is an iteration, from ";
-  const Value how_many = count(found->ranges.size());
+  const Value how_many = linked(count(found->ranges.size()), shows::kStep);
   if (found->kind == analysis::IterationMark::kRangeEnd)
     return say(begin + "the end of one {} to the end of the next, {} found.",
                {name(found->mark), how_many});

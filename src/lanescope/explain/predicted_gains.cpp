@@ -62,15 +62,17 @@ void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
   if (!is_gpu_bound(busy_ns, mean_ns)) {
     if (is_gpu_bound(busy_ns, mean_ns - base.error_ns) &&
         explanation.headline.pattern.starts_with(kBegin))
-      append(explanation.headline,
-             say(" Without the profiler it may be GPU-bound: a step then takes {} +- {}.",
-                 {ns(base.step_ns), ns(base.error_ns)}));
+      append(
+          explanation.headline,
+          say(" Without the profiler it may be GPU-bound: a step then takes {} +- {}.",
+              {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep)}));
     return;
   }
   const Sentence start = say(
       "GPU-bound without the profiler: a step then takes about {} +- {}, of which the GPU works "
       "{}. With it, of the ",
-      {ns(base.step_ns), ns(base.error_ns), ns(std::min(busy_ns, base.step_ns))});
+      {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep),
+       linked(ns(std::min(busy_ns, base.step_ns)), shows::kBusy)});
   const auto correct = [&](Sentence& sentence) {
     if (!sentence.pattern.starts_with(kBegin)) return;
     sentence.pattern.replace(0, kBegin.size(), start.pattern);

@@ -115,8 +115,9 @@ Sentence plain_headline(const Facts& facts) {
     const std::int64_t unexplained = facts.wall.idle_by(analysis::IdleCause::kWaiting) +
                                      facts.wall.idle_by(analysis::IdleCause::kUnknown);
     return say(facts, "Idle: of the {} [a step took], the GPU worked {} ({}); {}.",
-               {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
-                ratio(part.busy_ns(), part.wall_ns),
+               {linked(ns(facts.per_step(part.wall_ns)), shows::kStep),
+                linked(ns(facts.per_step(part.busy_ns())), shows::kBusy),
+                linked(ratio(part.busy_ns(), part.wall_ns), shows::kBusy),
                 text(unexplained * 2 > part.idle_ns
                          ? "for most of the rest, the trace does not show what it waited for"
                          : "no single cause explains the rest")});
@@ -127,9 +128,11 @@ Sentence plain_headline(const Facts& facts) {
              limit +
                  ": of the {} [a step took], the GPU computed for {}, only moved data or "
                  "communicated for {}, and was idle for {}.",
-             {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
-              ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
-              ratio(part.idle_ns, part.wall_ns)});
+             {linked(ns(facts.per_step(part.wall_ns)), shows::kStep),
+              linked(ratio(part.compute_ns, part.wall_ns), shows::kCompute),
+              linked(ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
+                     shows::kMoves),
+              linked(ratio(part.idle_ns, part.wall_ns), shows::kIdle)});
 }
 
 // A gap in which the GPU was most likely busy with work that was not recorded is no part of the
@@ -296,14 +299,17 @@ Sentence first_use_note(const Facts& facts) {
   if (!facts.main_device || facts.steps.marked || facts.steps.found) return {};
   const std::int64_t context_ns = rules::start_up_calls(facts).context_ns;
   if (context_ns <= facts.steady_wall_ns()) return {};
-  return say("Before its first GPU work, the first use of the GPU took {}.", {ns(context_ns)});
+  return say("Before its first GPU work, the first use of the GPU took {}.",
+             {linked(ns(context_ns), "library-setup")});
 }
 
 // Start-up before the iterations that were found, longer than all that are measured.
 Sentence long_start_up_note(const Facts& facts) {
   const auto window = start_up_before_iterations(facts);
   if (!window || window->length_ns() <= facts.steady_wall_ns()) return {};
-  return say("The first {} are start-up and are left out.", {ns(window->length_ns())});
+  const analysis::StepRange& first = facts.steps.steps[facts.selection.steady.front()];
+  return say("The first {} are start-up and are left out.",
+             {linked(ns(window->length_ns()), first.slice)});
 }
 
 }  // namespace

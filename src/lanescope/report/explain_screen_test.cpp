@@ -54,6 +54,29 @@ TEST(RoundedTest, TimesHaveThreeDigits) {
   EXPECT_EQ(rounded_time(-1'500), "-1.50 us");
 }
 
+TEST(RoundedTest, APieceOfASentenceIsTextOrANumberThatSomethingIsShownFor) {
+  using explain::linked;
+  const auto pieces = rounded_pieces(
+      explain::say("of the {} a step takes, {} is {} in {}.",
+                   {linked(explain::ns(78'900), explain::shows::kStep), explain::text("Gloo"),
+                    linked(explain::ratio(1, 4), explain::shows::kIdle),
+                    linked(explain::count(3), SliceId{7})}));
+  ASSERT_EQ(pieces.size(), 7U);
+  const auto expect = [&](std::size_t at, std::string_view text, std::string_view shows) {
+    EXPECT_EQ(pieces[at].text, text);
+    EXPECT_EQ(pieces[at].shows, shows);
+    EXPECT_EQ(pieces[at].is_link(), at % 2 == 1);
+  };
+  expect(0, "of the ", "");
+  expect(1, "78.9 us", "step");
+  expect(2, " a step takes, Gloo is ", "");
+  expect(3, "25 %", "idle");
+  expect(4, " in ", "");
+  expect(5, "3", "");
+  EXPECT_EQ(pieces[5].slice, SliceId{7});
+  expect(6, ".", "");
+}
+
 TEST(RoundedTest, APercentIsWholeAndNeverRoundsToNothingOrAll) {
   EXPECT_EQ(rounded_percent(0), "0 %");
   EXPECT_EQ(rounded_percent(0.0001), "<1 %");

@@ -49,4 +49,26 @@ std::string rounded_sentence(const Sentence& sentence, bool markdown) {
   return fill_sentence(sentence, markdown, rounded_value);
 }
 
+std::vector<SentencePiece> rounded_pieces(const Sentence& sentence) {
+  std::vector<SentencePiece> pieces;
+  const auto add = [&](std::string_view text) {
+    if (pieces.empty() || pieces.back().is_link()) pieces.emplace_back();
+    pieces.back().text += text;
+  };
+  std::string_view rest = sentence.pattern;
+  for (const Value& value : sentence.values) {
+    const std::size_t hole = rest.find("{}");
+    if (hole == std::string_view::npos) break;
+    add(rest.substr(0, hole));
+    rest.remove_prefix(hole + 2);
+    SentencePiece piece{rounded_value(value), value.shows, value.slice};
+    if (piece.is_link())
+      pieces.push_back(std::move(piece));
+    else
+      add(piece.text);
+  }
+  add(rest);
+  return pieces;
+}
+
 }  // namespace lanescope::report

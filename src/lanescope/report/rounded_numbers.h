@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/finding.h"
 
@@ -11,5 +12,14 @@ std::string rounded_time(std::int64_t ns);
 std::string rounded_percent(double ratio);
 // The sentence with its numbers rounded in this way. `markdown`: escapes text from the trace.
 std::string rounded_sentence(const explain::Sentence& sentence, bool markdown = false);
+
+// The same sentence in pieces: each number or name that something can be shown for is one.
+struct SentencePiece {
+  std::string text;
+  const char* shows = "";  // Value::shows
+  SliceId slice = kNone<SliceId>;
+  bool is_link() const { return *shows != '\0' || slice != kNone<SliceId>; }
+};
+std::vector<SentencePiece> rounded_pieces(const explain::Sentence& sentence);
 
 }  // namespace lanescope::report

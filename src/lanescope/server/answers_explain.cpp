@@ -35,6 +35,7 @@ class ExplainAnswer {
 
   std::string run() {
     json_.text("headline", report::rounded_sentence(explanation_.headline));
+    headline_pieces();
     json_.text("subject", report::wall_subject(facts_))
         .text("basis", report::steady_steps_text(facts_));
     json_.integer("wall_ns", facts_.per_step(facts_.steady_wall_ns()));
@@ -66,6 +67,18 @@ class ExplainAnswer {
   }
 
  private:
+  // What the page shows for each number of the headline.
+  void headline_pieces() {
+    json_.begin_array("headline_pieces");
+    for (const report::SentencePiece& piece : report::rounded_pieces(explanation_.headline)) {
+      json_.begin_object().text("text", piece.text);
+      if (*piece.shows) json_.text("shows", piece.shows);
+      if (piece.slice != kNone<SliceId>) write_place(json_, state_, piece.slice);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
   void evidence(const Finding& finding) {
     json_.begin_array("evidence");
     std::size_t count = 0;

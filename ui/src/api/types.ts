@@ -281,8 +281,16 @@ export interface Finding {
   evidence: Evidence[];
 }
 
+// A piece of the headline. What it shows: a kind of time, "step", "busy", "moves", "idle", or the id of a rule; or an event.
+export interface HeadlinePiece {
+  text: string;
+  shows?: string;
+  slice?: number;
+}
+
 export interface Explanation {
   headline: string;
+  headline_pieces?: HeadlinePiece[];
   subject?: string;
   wall_ns?: number;
   wall: WallPart[];

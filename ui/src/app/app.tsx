@@ -3,7 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { formatCount, formatExactTime, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { lightKind, showGaps } from "../state/actions/answering.ts";
+import { lightKinds, showGaps } from "../state/actions/answering.ts";
 import { choose } from "../state/actions/lane_choice.ts";
 import { goToNewest, goWhole } from "../state/actions/moving.ts";
 import { openDrawer, showSide } from "../state/actions/panels.ts";
@@ -191,7 +191,7 @@ function Legend() {
   return (
     <span class="legend" role="group" aria-label="what the colours mean">
       {store.meta.kinds.filter((kind) => shown.includes(String(kind.kind))).map((kind) => (
-        <button key={kind.kind} type="button" title={`highlight ${kind.title}`} onClick={() => lightKind(store, kind.kind, kind.title)}><span class={`dot kind-${kind.kind}`} aria-hidden="true" />{shortKinds[kind.key] ?? kind.title}</button>
+        <button key={kind.kind} type="button" title={`highlight ${kind.title}`} onClick={() => lightKinds(store, [kind.kind], kind.title)}><span class={`dot kind-${kind.kind}`} aria-hidden="true" />{shortKinds[kind.key] ?? kind.title}</button>
       ))}
       {shown.includes("idle") && <button type="button" title="idle time of the GPU by cost" onClick={() => showGaps(store, null)}><span class="dot kind-idle" aria-hidden="true" />idle GPU</button>}
     </span>

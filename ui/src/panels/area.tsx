@@ -2,7 +2,7 @@
 import { none, type Lane } from "../api/types.ts";
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { lightKind, showGaps } from "../state/actions/answering.ts";
+import { lightKinds, showGaps } from "../state/actions/answering.ts";
 import { goTo } from "../state/actions/moving.ts";
 import { openDrawer } from "../state/actions/panels.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
@@ -57,7 +57,7 @@ export function AreaPanel() {
           )}
           <h2>Kinds</h2>
           <ul class="plain">
-            {answer.kinds.map((kind) => <li key={kind.kind}><KindDot kind={kind.kind} /> <Link label={`highlight these events: ${formatTime(kind.total_ns)}`} onClick={() => lightKind(store, kind.kind, titleOf(kind.kind), area.trace)}><span class="number">{formatTime(kind.total_ns)}</span></Link> {titleOf(kind.kind)} <span class="faint">{plural(kind.count, "event")}</span></li>)}
+            {answer.kinds.map((kind) => <li key={kind.kind}><KindDot kind={kind.kind} /> <Link label={`highlight these events: ${formatTime(kind.total_ns)}`} onClick={() => lightKinds(store, [kind.kind], titleOf(kind.kind), area.trace)}><span class="number">{formatTime(kind.total_ns)}</span></Link> {titleOf(kind.kind)} <span class="faint">{plural(kind.count, "event")}</span></li>)}
           </ul>
         </section>
         <VirtualTable

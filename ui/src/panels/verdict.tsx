@@ -2,8 +2,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { formatChange, formatCount, formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { canShowPart, headlinePieces, kindOfPart, type PartKind, showFinding, showWallPart } from "../state/actions/answering.ts";
-import { goToStep } from "../state/actions/moving.ts";
+import { canShowPart, canShowPiece, kindOfPart, type PartKind, showAllFindings, showFinding, showPiece, showWallPart } from "../state/actions/answering.ts";
 import { openDrawer } from "../state/actions/panels.ts";
 import { allRanks } from "../state/actions/ranks.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
@@ -63,16 +62,15 @@ export function Verdict() {
   );
 }
 
-// Each time in the headline that the wall has is a link, as it is there.
+// Each number is a link to what it counts.
 function Headline({ of, explanation }: { of: string; explanation: Explanation }) {
   const store = useStore();
-  const { typical } = store.main.steps;
+  const pieces = explanation.headline_pieces ?? [{ text: of }];
   return (
     <bdi>
-      {headlinePieces(cleanText(of, 1000), explanation.wall, explanation.wall_ns).map(({ text, part, isWhole }, at) => {
-        if (isWhole === true && typical !== undefined) return <Link key={at} label={`${text}: show a step of usual length`} onClick={() => goToStep(store, typical)}>{text}</Link>;
-        if (part !== undefined && canShowPart(store.main, part)) return <Link key={at} label={`${text}: show ${part.label}`} onClick={() => showWallPart(store, part, 0)}>{text}</Link>;
-        return text;
+      {pieces.map((piece, at) => {
+        const text = cleanText(piece.text, 1000);
+        return canShowPiece(store, piece) ? <Link key={at} label={`${text}: show it`} onClick={() => showPiece(store, piece)}>{text}</Link> : text;
       })}
     </bdi>
   );
@@ -93,7 +91,7 @@ function Wall({ explanation, trace }: { explanation: Explanation; trace: number 
   return (
     <div class="wall">
       <div class="wall-caption">
-        <span>{store.views.length > 1 && <><b>{trace === 0 ? "A" : "B"}</b> · </>}<b><Text of={title} /></b>{explanation.wall_ns !== undefined && <>: <Time ns={explanation.wall_ns} /></>}</span>
+        <span>{store.views.length > 1 && <><b>{trace === 0 ? "A" : "B"}</b> · </>}<b><Text of={title} /></b>{explanation.wall_ns !== undefined && <>: <Link label="show a step of usual length" onClick={() => showPiece(store, { text: title, shows: "step" })}><Time ns={explanation.wall_ns} /></Link></>}</span>
         {trace === 0 && <span class="faint">click a part to see its events</span>}
       </div>
       <div class="wall-bar">
@@ -113,9 +111,8 @@ function Wall({ explanation, trace }: { explanation: Explanation; trace: number 
             <span class={`dot ${wallClass(part)}`} aria-hidden="true" />
             <Text of={part.label} />{" "}
             {canShowPart(view, part)
-              ? <Link label={`show ${part.label}`} onClick={() => showWallPart(store, part, trace)}><Time ns={part.ns} /></Link>
-              : <Time ns={part.ns} />}{" "}
-            <span class="faint">{formatShare(part.share)}</span>
+              ? <Link label={`show ${part.label}`} onClick={() => showWallPart(store, part, trace)}><Time ns={part.ns} /> <span class="faint">{formatShare(part.share)}</span></Link>
+              : <><Time ns={part.ns} /> <span class="faint">{formatShare(part.share)}</span></>}
           </li>
         ))}
       </ul>
@@ -165,9 +162,8 @@ function DoFirst({ explanation }: { explanation: Explanation }) {
             {nothing.takers.slice(0, 3).map((taker) => (
               <li key={taker.text}>
                 {taker.slice !== undefined && taker.slice !== none
-                  ? <Link onClick={() => void selectSlice(store, 0, taker.slice ?? none, { move: true })}><Time ns={taker.ns} /></Link>
-                  : <Time ns={taker.ns} />}
-                <span class="faint"> {formatShare(taker.ratio)}</span> <Text of={taker.text} />
+                  ? <Link onClick={() => void selectSlice(store, 0, taker.slice ?? none, { move: true })}><Time ns={taker.ns} /> <span class="faint">{formatShare(taker.ratio)}</span></Link>
+                  : <><Time ns={taker.ns} /> <span class="faint">{formatShare(taker.ratio)}</span></>} <Text of={taker.text} />
               </li>
             ))}
           </ol>
@@ -182,17 +178,16 @@ function DoFirst({ explanation }: { explanation: Explanation }) {
       <ol>
         {explanation.do_first.map((item) => (
           <li key={item.rule} class={store.finding.value === item.rule ? "current" : ""}>
-            <div class="do-first-head">
+            <button type="button" class="link do-first-head" aria-label={`show the evidence: ${item.verdict}`} onClick={() => void showFinding(store, item.rule)}>
               <b><Text of={item.verdict} /></b>
-              <Link label={`show the evidence: ${item.verdict}`} onClick={() => void showFinding(store, item.rule)}>
-                {item.gain_text !== undefined && item.gain_text !== "" ? item.gain_text : "show me"}
-              </Link>
-            </div>
+              <span class="gain">{item.gain_text !== undefined && item.gain_text !== "" ? item.gain_text : "show me"}</span>
+            </button>
             <p title={cleanText(item.action)}><Text of={item.action} />{item.place !== undefined && item.place !== "" && <span class="faint"> — <Text of={item.place} /></span>}</p>
           </li>
         ))}
       </ol>
-      {[explanation.together ?? "", explanation.base ?? ""].filter((text) => text !== "").map((text) => <p key={text} class="faint"><Text of={text} /></p>)}
+      {explanation.together !== undefined && explanation.together !== "" && <p class="faint"><Link label={`${explanation.together}: show the evidence of all`} onClick={() => showAllFindings(store)}><Text of={explanation.together} /></Link></p>}
+      {explanation.base !== undefined && explanation.base !== "" && <p class="faint"><Text of={explanation.base} /></p>}
     </div>
   );
 }

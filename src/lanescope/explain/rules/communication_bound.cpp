@@ -65,11 +65,13 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
                    "the GPU " +
                        std::string(found.computes_longer ? "computed" : "was idle") +
                        " for longer: {}.",
-          {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
-           ratio(exposed, part.wall_ns)});
+          {linked(ns(facts.per_step(exposed)), shows::kCommunication),
+           linked(ns(facts.per_step(part.wall_ns)), shows::kStep),
+           linked(ratio(exposed, part.wall_ns), shows::kCommunication)});
   if (!bounds)
     finding.verdict.values.push_back(
-        ratio(found.computes_longer ? part.compute_ns : part.idle_ns, part.wall_ns));
+        linked(ratio(found.computes_longer ? part.compute_ns : part.idle_ns, part.wall_ns),
+               found.computes_longer ? shows::kCompute : shows::kIdle));
   finding.at_stake_ns = facts.per_step(exposed);
   finding.at_stake_ratio = share_of(exposed, part.wall_ns);
   finding.arithmetic.push_back(

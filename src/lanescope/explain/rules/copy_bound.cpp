@@ -26,16 +26,17 @@ Finding tell_copy_bound(const Facts& facts, const Copying& found) {
   const std::int64_t other_ns = facts.waiting_for_cpu_ns() - found.waiting_ns;
   Finding finding;
   finding.kind = FindingKind::kBound;
-  finding.verdict =
-      say(facts,
-          "Copy-bound: of the {} [a step takes], {} ({}) goes to copies between CPU "
-          "and GPU; the GPU computes {}",
-          {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(found.time_ns())),
-           ratio(found.time_ns(), part.wall_ns), ns(facts.per_step(part.compute_ns))});
-  append(finding.verdict,
-         share_of(other_ns, part.wall_ns) >= 0.01
-             ? say(" and waits {} for the CPU to do other things.", {ns(facts.per_step(other_ns))})
-             : say("."));
+  finding.verdict = say(facts,
+                        "Copy-bound: of the {} [a step takes], {} ({}) goes to copies between CPU "
+                        "and GPU; the GPU computes {}",
+                        {linked(ns(facts.per_step(part.wall_ns)), shows::kStep),
+                         linked(ns(facts.per_step(found.time_ns())), shows::kCopies),
+                         linked(ratio(found.time_ns(), part.wall_ns), shows::kCopies),
+                         linked(ns(facts.per_step(part.compute_ns)), shows::kCompute)});
+  append(finding.verdict, share_of(other_ns, part.wall_ns) >= 0.01
+                              ? say(" and waits {} for the CPU to do other things.",
+                                    {linked(ns(facts.per_step(other_ns)), shows::kIdle)})
+                              : say("."));
   finding.at_stake_ns = facts.per_step(found.time_ns());
   finding.at_stake_ratio = share_of(found.time_ns(), part.wall_ns);
   finding.explains = {{"gpu-idle", facts.per_step(facts.waiting_for_cpu_ns())}};

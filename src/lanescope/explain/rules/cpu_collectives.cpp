@@ -95,8 +95,10 @@ Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
               " the {} [a step takes] on the CPU, {} runs collectives for {} ({}). For {} of that "
               "time the main thread runs no operator: it waits, or runs code that was not "
               "recorded.",
-          {ns(facts.per_step(wall_ns)), text(found.library), ns(facts.per_step(found.time_ns)),
-           ratio(found.time_ns, wall_ns), ratio(found.waiting_ns, found.time_ns)});
+          {linked(ns(facts.per_step(wall_ns)), shows::kStep), text(found.library),
+           linked(ns(facts.per_step(found.time_ns)), found.longest),
+           linked(ratio(found.time_ns, wall_ns), found.longest),
+           linked(ratio(found.waiting_ns, found.time_ns), found.longest)});
   finding.arithmetic.push_back(
       say(facts,
           "{} collectives with no operator at the same time = {} collectives - {} operators "

@@ -108,7 +108,8 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
                         : wall.of(found.most) * 2 > wall.wall_ns
                             ? "On the CPU [a step takes] {}; most of it, {}, is {}."
                             : "On the CPU [a step takes] {}; the largest part, {}, is {}.",
-                        {ns(facts.per_step(wall.wall_ns)), ratio(wall.of(found.most), wall.wall_ns),
+                        {linked(ns(facts.per_step(wall.wall_ns)), shows::kStep),
+                         linked(ratio(wall.of(found.most), wall.wall_ns), "cpu-time"),
                          text(most_words(wall, found.most))});
   const auto top =
       std::find_if(found.shares.begin(), found.shares.end(), [](const HostShare& share) {
@@ -119,7 +120,7 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
   if (top != found.shares.end() && top->time_ns * kTells >= wall.wall_ns) {
     finding.verdict.pattern += " The operator with the most self time is {}, {}.";
     finding.verdict.values.push_back(name(top->name));
-    finding.verdict.values.push_back(ratio(top->time_ns, wall.wall_ns));
+    finding.verdict.values.push_back(linked(ratio(top->time_ns, wall.wall_ns), top->longest));
   }
   std::vector<Term> terms;
   for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)

@@ -47,9 +47,10 @@ std::string cheaper_by(const Facts& facts) {
 Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
   Finding finding;
   finding.kind = FindingKind::kBound;
-  const std::vector<Value> values = {ratio(found.part.busy_ns(), found.part.wall_ns),
-                                     ns(facts.per_step(found.part.wall_ns)),
-                                     ratio(found.part.compute_ns, found.part.busy_ns())};
+  const std::vector<Value> values = {
+      linked(ratio(found.part.busy_ns(), found.part.wall_ns), shows::kBusy),
+      linked(ns(facts.per_step(found.part.wall_ns)), shows::kStep),
+      linked(ratio(found.part.compute_ns, found.part.busy_ns()), shows::kCompute)};
   if (found.edge_gap_ns == 0) {
     finding.verdict =
         say(facts, "GPU-bound: the GPU was busy {} of [a step's] {}, {} of it computing.", values);
@@ -59,7 +60,7 @@ Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
             "GPU-bound: the GPU was busy {} of {} [per step], {} of it computing; not "
             "counted is a gap of {} at the start, of which nothing was recorded.",
             values);
-    finding.verdict.values.push_back(ns(found.edge_gap_ns));
+    finding.verdict.values.push_back(linked(ns(found.edge_gap_ns), shows::kIdle));
   }
   finding.arithmetic.push_back(
       say(facts, "busy {} + idle {} = {} [per step]",

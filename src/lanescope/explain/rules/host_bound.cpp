@@ -54,6 +54,13 @@ bool is_measured(Mostly what) {
   return what == Mostly::kBatches || what == Mostly::kAllocating || what == Mostly::kFirstUses;
 }
 
+// The rule whose evidence shows it.
+const char* rule_about(Mostly what) {
+  return what == Mostly::kBatches      ? "dataloader-wait"
+         : what == Mostly::kAllocating ? "allocator-calls"
+                                       : "library-setup";
+}
+
 const char* verdict_pattern(Mostly what) {
   switch (what) {
     case Mostly::kBatches:
@@ -225,10 +232,13 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   Finding finding;
   finding.kind = FindingKind::kBound;
   finding.verdict = say(facts, verdict_pattern(found.mostly.what),
-                        {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
-                         ns(facts.per_step(found.waiting)), ratio(found.waiting, part.wall_ns)});
+                        {linked(ns(facts.per_step(part.wall_ns)), shows::kStep),
+                         linked(ns(facts.per_step(part.busy_ns())), shows::kBusy),
+                         linked(ns(facts.per_step(found.waiting)), shows::kIdle),
+                         linked(ratio(found.waiting, part.wall_ns), shows::kIdle)});
   if (is_measured(found.mostly.what))
-    finding.verdict.values.push_back(ns(facts.per_step(found.mostly.time_ns)));
+    finding.verdict.values.push_back(
+        linked(ns(facts.per_step(found.mostly.time_ns)), rule_about(found.mostly.what)));
   finding.at_stake_ns = facts.per_step(found.waiting);
   finding.at_stake_ratio = share_of(found.waiting, part.wall_ns);
   finding.explains = {{"gpu-idle", facts.per_step(part.idle_ns)}};

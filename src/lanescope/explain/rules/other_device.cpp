@@ -79,18 +79,21 @@ const char* words_for_limit(LargestPart most) {
 
 Sentence other_device_verdict(const Facts& facts, const OtherDeviceTimes& found) {
   const analysis::VendorWall& wall = found.wall;
-  const auto share = [&](std::int64_t part) { return ratio(part, wall.wall_ns); };
-  const auto mean = [&](std::int64_t part) { return ns(facts.per_step(part)); };
+  const auto share = [&](std::int64_t part, const char* shows) {
+    return linked(ratio(part, wall.wall_ns), shows);
+  };
+  const Value step = linked(ns(facts.per_step(wall.wall_ns)), shows::kStep);
+  const Value computing = share(wall.compute_ns, shows::kCompute);
   Sentence verdict = say(words_for_limit(found.most), {text(facts.vendor->name)});
-  append(verdict, found.most == LargestPart::kIdle
-                      ? say(facts, " computed for {} of the {} [a step took]",
-                            {share(wall.compute_ns), mean(wall.wall_ns)})
-                      : say(facts, ": of the {} [a step took], it computed for {}",
-                            {mean(wall.wall_ns), share(wall.compute_ns)}));
+  append(verdict,
+         found.most == LargestPart::kIdle
+             ? say(facts, " computed for {} of the {} [a step took]", {computing, step})
+             : say(facts, ": of the {} [a step took], it computed for {}", {step, computing}));
   if (wall.exposed_communication_ns > 0)
-    append(verdict, say(", only {} ran for {},", {text(facts.vendor->communication_name),
-                                                  share(wall.exposed_communication_ns)}));
-  append(verdict, say(" and it was idle or waited for {}.", {share(wall.idle_ns())}));
+    append(verdict, say(", only {} ran for {},",
+                        {text(facts.vendor->communication_name),
+                         share(wall.exposed_communication_ns, shows::kCommunication)}));
+  append(verdict, say(" and it was idle or waited for {}.", {share(wall.idle_ns(), shows::kIdle)}));
   return verdict;
 }
 

@@ -1,8 +1,8 @@
 // Showing what an answer names: a finding, a part of the wall, gaps, a drawer.
-import { type Evidence, none, type WallPart } from "../../api/types.ts";
-import { formatTime } from "../../base/format.ts";
+import { type Evidence, type HeadlinePiece, none, type WallPart } from "../../api/types.ts";
 import { cleanText } from "../../base/text.ts";
 import type { LitSlice, Store, TraceView } from "../store.ts";
+import { goToStep, goWhole } from "./moving.ts";
 import { openDrawer, showSide } from "./panels.ts";
 import { say } from "./say.ts";
 import { clearLit, selectSlice } from "./selecting.ts";
@@ -35,20 +35,40 @@ export async function showFinding(store: Store, rule: string, trace = 0, at = 0)
   await selectSlice(store, trace, evidence.slice, { move: true, keepLit: true });
 }
 
-export interface HeadlinePiece { text: string; part?: WallPart; isWhole?: boolean }
-
-// A sentence in pieces: a time that exactly one part of the wall has stands for that part, the length of the wall for the step. What comes
-// after “of” is a whole, and no part, and a part may take as long as the whole: then it is neither.
-export function headlinePieces(headline: string, wall: WallPart[], wallNs: number | undefined): HeadlinePiece[] {
-  const pieces = headline.split(/(?<![\d.])(\d[\d.]* (?:ns|µs|ms|s)\b)/);
-  return pieces.map((text, at) => {
-    if (at % 2 === 0) return { text };
-    const isWhole = /\bof (the |a step's )?$/.test(pieces[at - 1]);
-    if (wallNs !== undefined && formatTime(wallNs) === text) return isWhole ? { text, isWhole } : { text };
-    const parts = isWhole ? [] : wall.filter((part) => formatTime(part.ns) === text);
-    return parts.length === 1 ? { text, part: parts[0] } : { text };
-  });
+// What "do first" proposes, together.
+export function showAllFindings(store: Store): void {
+  const evidence = store.main.explanation.peek()?.do_first.flatMap((each) => each.evidence ?? []).filter(hasSlice) ?? [];
+  const label = "the evidence of all";
+  store.finding.value = null;
+  store.lit.value = { label, trace: 0, slices: evidenceSlices(evidence) };
+  say(store, `${label} is highlighted, the rest is dimmed`);
 }
+
+// What each number of the headline counts: its events are lit, its gaps are listed.
+export function showPiece(store: Store, piece: HeadlinePiece): void {
+  const { shows = "", slice, text } = piece;
+  if (slice !== undefined && slice !== none) return void selectSlice(store, 0, slice, { move: true });
+  if (shows === "step") {
+    const { typical } = store.main.steps;
+    return typical === undefined ? goWhole(store) : goToStep(store, typical);
+  }
+  if (shows === "idle") return showGaps(store, null);
+  const kinds = kindsOf(store, shows);
+  if (kinds.length > 0) return lightKinds(store, kinds, cleanText(text));
+  void showFinding(store, shows);
+}
+
+// Is there something to show? A headline may count what no lane has.
+export function canShowPiece(store: Store, piece: HeadlinePiece): boolean {
+  const { shows = "", slice } = piece;
+  if (shows === "") return slice !== undefined && slice !== none;
+  if (shows === "step") return true;
+  if (shows === "idle") return store.main.meta.lanes.some((lane) => lane.kind === "idle");
+  return kindsOf(store, shows).length > 0 || store.main.explanation.value?.findings.some((each) => each.rule === shows) === true;
+}
+
+const kindsOfWord: Record<string, string[]> = { busy: ["compute", "communication", "copy"], moves: ["communication", "copy"] };
+const kindsOf = (store: Store, word: string) => store.meta.kinds.filter((each) => (kindsOfWord[word] ?? [word]).includes(each.key)).map((each) => each.kind);
 
 export type PartKind = "compute" | "communication" | "copy" | "idle" | "operator" | "other";
 
@@ -80,11 +100,11 @@ export function showWallPart(store: Store, part: WallPart, trace = 0): void {
     showGaps(store, cause?.key ?? null, trace);
     return;
   }
-  lightKind(store, store.meta.kinds.find((each) => each.key === kind)?.kind ?? -1, cleanText(part.label), trace);
+  lightKinds(store, kindsOf(store, kind), cleanText(part.label), trace);
 }
 
-export function lightKind(store: Store, kind: number, label: string, trace = 0): void {
-  store.lit.value = { label, trace, kinds: new Set([kind]) };
+export function lightKinds(store: Store, kinds: number[], label: string, trace = 0): void {
+  store.lit.value = { label, trace, kinds: new Set(kinds) };
   say(store, `${label} is highlighted, the rest is dimmed`);
 }
 
