@@ -23,6 +23,7 @@ from typing import IO, Dict, List, Set
 from ._hardware import ENDING, READY_SECONDS, HardwareSampler
 
 _TOGETHER_SECONDS = 2.0  # ranks that end so close to each other have one complete file
+_MEETINGS = 3  # tries
 _BLOCK = struct.Struct("<IHHII")  # codec/counter_file.h: magic, kind, device, bytes, values
 _FILE_HEAD_BYTES, _BLOCK_MAGIC = 16, 0x4B4C4248
 
@@ -86,14 +87,16 @@ class SharedSampler:
     def start(self, command: str = "") -> None:
         """Joins the process, or starts it and waits until it samples."""
         self._owner = os.getpid()
-        try:
-            os.makedirs(self._folder, 0o700, exist_ok=True)
-            if os.lstat(self._folder).st_uid != os.getuid():
-                raise PermissionError(errno.EPERM, "it belongs to another user")
-            with open(os.path.join(self._folder, "lock"), "wb") as lock:
-                self._join(lock, command)
-        except OSError as error:
-            self.problem = f"the ranks of this host cannot meet in {self._folder} to share one sampler: {error.strerror}"
+        for _ in range(_MEETINGS):
+            try:
+                self._meet(command)
+                return
+            except FileNotFoundError as error:  # a process has just ended, and removed the folder
+                problem = error.strerror
+            except OSError as error:
+                problem = error.strerror
+                break
+        self.problem = f"the ranks of this host cannot meet in {self._folder} to share one sampler: {problem}"
 
     def path(self) -> str:
         """The samples of this rank's GPU, "" if there are none. A rank that sees one GPU only knows it as number 0."""
@@ -132,6 +135,13 @@ class SharedSampler:
                 process.wait(0.2)
             except subprocess.TimeoutExpired:
                 _ending_later.append(process)
+
+    def _meet(self, command: str) -> None:
+        os.makedirs(self._folder, 0o700, exist_ok=True)
+        if os.lstat(self._folder).st_uid != os.getuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user")
+        with open(os.path.join(self._folder, "lock"), "wb") as lock:
+            self._join(lock, command)
 
     def _join(self, lock: "IO[bytes]", command: str) -> None:
         deadline = time.monotonic() + READY_SECONDS

@@ -219,6 +219,7 @@ TEST_F(HardwareSamplerTest, ASharedProcessWritesAFileForEachGpuAndRemovesTheFold
   sampler.wait_for(50, mine);
   EXPECT_EQ(sampler.end(), 0);
   EXPECT_NE(access(name, F_OK), 0);
+  EXPECT_NE(access((std::string(name) + ".ended").c_str(), F_OK), 0);
   const counters::CounterFile file = Sampler::file(mine);
   unlink(mine.c_str());
   ASSERT_EQ(file.devices.size(), 1u);

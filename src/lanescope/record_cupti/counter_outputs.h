@@ -29,7 +29,7 @@ class CounterOutputs {
 
  private:
   struct Output {
-    std::string path;
+    std::string name;  // in the folder; empty: path_ is the file
     int file = -1;
     std::unique_ptr<CounterWriter> writer;
   };

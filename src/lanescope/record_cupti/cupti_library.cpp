@@ -113,7 +113,8 @@ bool load_driver(CudaDriver* driver, std::string* line) {
   if (!handle) {
     *line =
         "no NVIDIA driver was found (libcuda.so.1), so the GPU is not recorded; install the "
-        "driver, or start the container with GPUs; without a GPU, do not ask for CUDA";
+        "driver, or start the container with GPUs; without a GPU, leave out the activity cuda and "
+        "--hardware";
     return false;
   }
   bool whole = true;
