@@ -87,6 +87,13 @@ def test_a_program_leaves_trace_and_table_and_its_own_exit_code(record_natively,
     assert len(owner) == 10 and int(owner) == int(pid)
 
 
+def test_a_budget_is_heard(record_natively, tmp_path):
+    done = record_natively("start", "work=300", BUDGET="1%")
+    assert done.returncode == 0, done.stderr
+    trace = json.loads(only(tmp_path, ".json").read_text())
+    assert trace["lanescope_cost"]["budget_ratio"] == 0.01 and trace["lanescope_cost"]["ranges_ns"] > 0
+
+
 def test_the_flags_of_record_are_heard(record_natively, tmp_path):
     done = record_natively("start", "work=1", GZIP="1", QUIET="1", KEEP_SPOOL="1", PROGRAM="/a b/my prog (2)")
     assert done.returncode == 0 and done.stderr == "late handler\n"

@@ -315,6 +315,7 @@ TEST_F(GpuSourceTest, ARecordingThatEndsBeforeTheGpuIsPaidForSaysSo) {
   const Activities found = read(recorder->spool_path());
   EXPECT_EQ(found.index.windows.size(), 1u);
   EXPECT_EQ(found.count(ActivityKind::kKernel), 0u);
+  EXPECT_THAT(found.metadata("lanescope_gpu_parts"), HasSubstr("\"parts\": []"));
 }
 
 // CUPTI cannot be used: the window goes on, and operators have all of the budget.

@@ -11,7 +11,7 @@ std::optional<GpuParts> find_gpu_parts(const Trace& trace) {
   if (!entry || !entry->is_object()) return std::nullopt;
   const JsonValue* const start = entry->find("recording_from_ns");
   const JsonValue* const parts = entry->find("parts");
-  if (!start || !start->integer || !parts || parts->items.empty()) return std::nullopt;
+  if (!start || !start->integer || !parts || !parts->is_array()) return std::nullopt;
   const auto since_start = [&](std::int64_t ns) {
     return saturating_length(*start->integer, saturating_end(trace.base_time_ns(), ns));
   };

@@ -26,8 +26,14 @@ TEST(GpuPartsTest, TimesCountFromTheStartOfTheRecording) {
   EXPECT_EQ(found->to_ns, 3000);
 }
 
+TEST(GpuPartsTest, ARecordingThatEndedBeforeHasNone) {
+  const auto found = find_gpu_parts(with_entry(R"({"recording_from_ns": 3000, "parts": []})"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->count, 0u);
+}
+
 TEST(GpuPartsTest, AnEntryThatIsNotUnderstoodIsNone) {
-  for (const char* json : {"[]", "{}", R"({"recording_from_ns": 1000, "parts": []})",
+  for (const char* json : {"[]", "{}", R"({"recording_from_ns": 1000, "parts": 2})",
                            R"({"recording_from_ns": "x", "parts": [{}]})", "7"})
     EXPECT_FALSE(find_gpu_parts(with_entry(json))) << json;
   EXPECT_FALSE(find_gpu_parts(std::move(Sketch().op("aten::add", 0, 1)).trace()));

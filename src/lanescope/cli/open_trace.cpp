@@ -184,6 +184,9 @@ std::optional<std::string> file_of(const std::string& path, Output& output, int*
 namespace {
 
 std::string gpu_parts_text(const analysis::GpuParts& parts) {
+  if (parts.count == 0)
+    return "recorded with a budget that did not pay for the GPU before the end: this trace has no "
+           "GPU work, whatever the program did";
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
   return fmt::format(
       "recorded with a budget: it paid for {} with the GPU; this trace is {}, from {:.2f} s to "
@@ -218,8 +221,7 @@ std::optional<Trace> open(const std::string& file, Output& output, int* code, Da
     *code = kUsage;
     return std::nullopt;
   }
-  if (const auto parts = analysis::find_gpu_parts(*trace); parts && damage == Damage::kPrinted)
-    output.complain(gpu_parts_text(*parts));
+  if (const auto parts = analysis::find_gpu_parts(*trace)) output.complain(gpu_parts_text(*parts));
   if (const auto thinning = analysis::find_thinning(*trace); thinning && damage == Damage::kPrinted)
     output.complain("recorded with a budget: " + report::thinning_text(*thinning));
   if (damage == Damage::kPrinted) {

@@ -273,7 +273,7 @@ void ActiveRecorder::write_budget() {
   if (budget_->has_left_out_anything())
     sources_.write_metadata("lanescope_thinned", budget_->thinned_json());
   sources_.write_metadata("lanescope_cost", budget_->cost_json());
-  if (!budget_->gpu().parts().empty())
+  if (budget_->gpu().is_wanted())
     sources_.write_metadata("lanescope_gpu_parts",
                             budget_->gpu().json(budget_began_ns_ + budget_wall_offset_ns_));
   budget_version_ = budget_->version();
