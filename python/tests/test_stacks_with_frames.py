@@ -15,8 +15,10 @@ from test_torch_stacks import Triple, Worker, leaf
 CPU = [lanescope.ProfilerActivity.CPU]
 
 
-def record(run):
-    with profile(activities=CPU, with_stack=True) as prof:
+def record(run, imports=True):
+    prof = profile(activities=CPU, with_stack=True)
+    prof._frames_of_imports = imports
+    with prof:
         run()
     return prof
 
@@ -137,3 +139,18 @@ def test_a_hook_that_comes_later_leaves_no_wrong_stacks(torch, monkeypatch):
 
     with_frames, alone = stacks_both_ways(program, monkeypatch)
     assert with_frames == alone
+
+
+def test_an_import_whose_frames_are_left_out_changes_no_stack(torch, tmp_path, monkeypatch):
+    lines = "import torch\nfrom test_torch_stacks import Triple\nTriple.make(torch).apply(torch.ones(3, requires_grad=True)).sum().backward()\n"
+    (tmp_path / "works_when_imported.py").write_text(lines)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def run():
+        sys.modules.pop("works_when_imported", None)
+        __import__("works_when_imported")
+
+    monkeypatch.setattr(sys.modules[__name__], "record", functools.partial(record, imports=False))
+    with_frames, without = stacks_both_ways(run, monkeypatch)
+    assert with_frames == without
+    assert any("test_torch_stacks.py" in str(lines) and "backward" in str(lines) for _, lines in with_frames[0])
