@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/ranks/cpu_bound.h"
 #include "lanescope/ranks/host_lateness.h"
 #include "lanescope/ranks/roster.h"
 #include "lanescope/ranks/slow_links.h"
@@ -141,12 +142,13 @@ void note_trust(const Job& job, JobVerdict& verdict) {
       (is_cpu_in_events(verdict) || static_cast<double>(verdict.late_ns) <
                                         kProfilerShare * static_cast<double>(verdict.step_ns)))
     add(verdict, NoteKind::kProfiler,
-        verdict.profiler_ns > 0
+        verdict.profiler_ns > 0 && verdict.more_work_ns > 0
             ? fmt::format(
                   "Up to {:.2f} ms of that lateness may be the profiler's own work: it slows "
                   "every operator and call, and not equally on all ranks. Compare the step "
                   "times of a run without it before changing code.",
-                  ms(static_cast<double>(std::min(verdict.profiler_ns, verdict.late_ns))))
+                  ms(static_cast<double>(
+                      std::min({verdict.profiler_ns, verdict.more_work_ns, verdict.late_ns}))))
             : std::string("The profiler slows the CPU down, and not equally on all ranks. Compare "
                           "the step times of a run without it before changing code."));
 }
@@ -272,6 +274,8 @@ const char* note_name(NoteKind kind) {
       return "group-not-hidden";
     case NoteKind::kSlowLink:
       return "slow-link";
+    case NoteKind::kCpuBound:
+      return "cpu-bound";
     case NoteKind::kHiddenCpu:
       return "hidden-cpu";
   }
@@ -294,6 +298,8 @@ void add_job_notes(const Job& job, JobVerdict& verdict) {
   }
   note_slowed(verdict);
   note_hidden_cpus(job, verdict);
+  if (std::string text = cpu_bound_text(job, verdict); !text.empty())
+    add(verdict, NoteKind::kCpuBound, std::move(text));
   note_trust(job, verdict);
   note_steps(job, verdict);
 }

@@ -61,6 +61,36 @@ TEST(JobNotesTest, TheHostOfSlowGroupsIsNamedIfItIsTheirsAlone) {
         has(job_of_groups(200, hosts), NoteKind::kSlowLink, "the placement of these ranks"));
 }
 
+// Two ranks with steps of 1 ms, in which both devices wait for their CPUs; recording cost the CPUs so much.
+JobVerdict job_that_waits_for_cpus(std::int64_t idle_us, std::int64_t recording_us = 0) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 2; ++number) {
+    DrawnRank rank(number, 2);
+    for (std::int64_t i = 0; i < 4; ++i)
+      rank.step(i, i * 1000, 900 - idle_us, idle_us, 100)
+          .call(i * 1000 + 900, i * 1000 + 1000, 100);
+    RankSummary summary = rank.summary();
+    for (RankStep& step : summary.steps) step.host_recording_ns = recording_us * 1000;
+    files.push_back({summary.file, summary});
+  }
+  return judge_job(*build_job(std::move(files)));
+}
+
+TEST(JobNotesTest, RanksWhoseDevicesWaitForTheirCpusAreNamed) {
+  EXPECT_TRUE(
+      has(job_that_waits_for_cpus(200), NoteKind::kCpuBound,
+          "The GPUs of ranks 0 and 1 wait 0.20 ms of a step (20 %) for their CPUs. lanescope "
+          "explain says what the CPUs do then."));
+  // 1.6 x 50 us may be the profiler's, and 160 us are left.
+  EXPECT_TRUE(has(job_that_waits_for_cpus(240, 50), NoteKind::kCpuBound,
+                  "of which up to 0.08 ms may be the profiler's own work"));
+}
+
+TEST(JobNotesTest, ShortWaitsForCpusAndThoseThatTheProfilerMayHaveMadeAreNotNamed) {
+  EXPECT_FALSE(has(job_that_waits_for_cpus(149), NoteKind::kCpuBound, ""));
+  EXPECT_FALSE(has(job_that_waits_for_cpus(229, 50), NoteKind::kCpuBound, ""));
+}
+
 // Two ranks; in each of four steps of 10 ms `calls` collectives of so many elements of 4 bytes, one after the other,
 // of 20 us each, of which the first `hidden` run next to computation.
 JobVerdict job_of_calls(std::int64_t calls, std::int64_t elements, std::int64_t hidden = 0) {

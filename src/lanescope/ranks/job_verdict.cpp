@@ -148,6 +148,7 @@ class Judge {
     verdict_.causes.clear();
     verdict_.host_part.clear();
     verdict_.late_ns = verdict_.host_part_ns = verdict_.profiler_ns = 0;
+    verdict_.more_work_ns = verdict_.more_outside_ns = 0;
     verdict_.host_work_ns = verdict_.others_work_ns = 0;
     verdict_.late_steps = 0;
     verdict_.since_step = -1;

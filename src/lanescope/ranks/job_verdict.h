@@ -41,6 +41,7 @@ enum class NoteKind : std::uint8_t {
   kGroupNotHidden,  // most communication that nothing hides is of the groups of one purpose
   kSlowLink,        // one group is much slower than others of its size and kind
   kHiddenCpu,       // ranks whose CPUs need longer for a step, while their GPUs have work queued
+  kCpuBound,        // ranks whose devices wait for their CPUs, whoever holds the others up
 };
 const char* note_name(NoteKind kind);
 struct JobNote {
@@ -83,6 +84,9 @@ struct JobVerdict {
       false;  // host_part_ns is of the whole step, not of the device's waits
   // kHost: what recording cost the late ranks' CPUs is at most this, a step, as in most programs; 0: unknown.
   std::int64_t profiler_ns = 0;
+  // If that is known: how much longer the late ranks' CPUs need in a step (mean) than the others' (median) for
+  // operators, and their CPU lateness outside of these (docs/definitions/ranks.md#cpu-times).
+  std::int64_t more_work_ns = 0, more_outside_ns = 0;
   std::string reason;      // kUnknown: why
   PipelineWaits pipeline;  // kPipeline: late_ns is its total
   std::vector<JobNote> notes;

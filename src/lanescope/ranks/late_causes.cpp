@@ -14,6 +14,19 @@ namespace {
 
 using analysis::lower_median;
 
+// A part of a step: the late ranks' mean minus the others' median, in ns.
+template <class Part>
+std::int64_t longer_by(const Job& job, const std::set<std::size_t>& late, Part part) {
+  std::vector<std::int64_t> others;
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < job.times.size(); ++i)
+    if (late.contains(i))
+      sum += part(job.times[i]);
+    else
+      others.push_back(part(job.times[i]));
+  return sum / static_cast<std::int64_t>(late.size()) - lower_median(std::move(others));
+}
+
 bool is_input(const std::string& name) { return name.find("DataLoader") != std::string::npos; }
 
 // What the CPU of the late rank does longest while its device waits, compared with the same on another rank.
@@ -76,13 +89,21 @@ void find_slow_cpu(const Job& job, const std::set<std::size_t>& late, JobVerdict
   verdict.others_work_ns = usual;
 }
 
-// The upper end of what recording costs the late ranks' CPUs.
+// The upper end of what recording costs the late ranks' CPUs, and what these do longer in a step.
 void find_profilers_part(const Job& job, const std::set<std::size_t>& late, JobVerdict& verdict) {
   if (verdict.causes.front().cause != LateCause::kHost) return;
-  std::int64_t sum = 0;
-  for (const std::size_t i : late) sum += job.times[i].host_recording_ns;
-  verdict.profiler_ns = static_cast<std::int64_t>(
-      simulate::kMostRecording * static_cast<double>(sum) / static_cast<double>(late.size()));
+  const HostLateness lateness = measure_host_lateness(job, verdict.threshold_ns);
+  if (!lateness.known) return;
+  const auto count = static_cast<std::int64_t>(late.size());
+  std::int64_t recording = 0, outside = 0;
+  for (const std::size_t i : late) {
+    recording += job.times[i].host_recording_ns;
+    outside += lateness.mean_ns[i];
+  }
+  verdict.profiler_ns =
+      static_cast<std::int64_t>(simulate::kMostRecording * static_cast<double>(recording / count));
+  verdict.more_work_ns = longer_by(job, late, [](const RankTimes& t) { return t.host_work_ns; });
+  verdict.more_outside_ns = outside / count;
 }
 
 // Equal kernels that take longer mean a slow GPU; other kernels or grids mean other work.
@@ -104,16 +125,7 @@ void find_kernels(const Job& job, const std::set<std::size_t>& late, JobVerdict&
 
 // Own time = compute + copies + idle.
 void find_causes(const Job& job, const std::set<std::size_t>& late, JobVerdict& verdict) {
-  const auto longer = [&](auto part) {
-    std::vector<std::int64_t> others;
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < job.times.size(); ++i)
-      if (late.contains(i))
-        sum += part(job.times[i]);
-      else
-        others.push_back(part(job.times[i]));
-    return sum / static_cast<std::int64_t>(late.size()) - lower_median(std::move(others));
-  };
+  const auto longer = [&](auto part) { return longer_by(job, late, part); };
   find_host_part(job, late, verdict);
   find_earlier_part(job, late, verdict);
   const LateCause host = is_input(verdict.host_part) ? LateCause::kInput : LateCause::kHost;

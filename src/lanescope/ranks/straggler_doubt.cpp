@@ -25,24 +25,44 @@ std::string subject(const JobVerdict& verdict) {
                      ranks_text(verdict.ranks));
 }
 
-// A CPU that is slower in the same operators and calls as on the other ranks, by no more than recording may
-// have cost it: a profiler slows each of them, and not equally on all CPUs.
+// A CPU that is slower in the same operators and calls as on the other ranks: a profiler slows each of them, and
+// not equally on all CPUs.
 bool is_within_profilers_reach(const JobVerdict& verdict) {
   return is_cpu_in_events(verdict) && verdict.same_kernels.value_or(false) &&
-         (share_of_step(verdict.late_ns, verdict) < kProfilerShare ||
-          verdict.late_ns - verdict.profiler_ns < verdict.threshold_ns);
+         share_of_step(verdict.late_ns, verdict) < kProfilerShare;
 }
 
 std::string profilers_reason(const JobVerdict& verdict) {
   return fmt::format(
       "{} {} {:.2f} ms later than the others in each step ({:.0f} % of {:.2f} ms), but only by the "
       "CPU, in operators and calls that the others make as well. A profiler can slow one CPU by as "
-      "much{}; compare the step times of a run without it",
+      "much; compare the step times of a run without it",
       subject(verdict), verdict.ranks.size() == 1 ? "is" : "are", ms(verdict.late_ns),
+      100 * share_of_step(verdict.late_ns, verdict), ms(verdict.step_ns));
+}
+
+// Where CPUs are the limit, a CPU that needs a little longer makes its device late by far more: the other CPUs run
+// ahead, and their devices wait for nothing but the late one. So what counts is how much longer the CPU needs.
+bool is_less_than_recording(const JobVerdict& verdict) {
+  return verdict.profiler_ns > 0 && !verdict.causes.empty() &&
+         verdict.causes.front().cause == LateCause::kHost && verdict.same_kernels.value_or(false) &&
+         verdict.more_outside_ns < verdict.threshold_ns &&
+         verdict.more_work_ns < verdict.profiler_ns + verdict.threshold_ns;
+}
+
+std::string recording_reason(const JobVerdict& verdict) {
+  const bool one = verdict.ranks.size() == 1;
+  return fmt::format(
+      "{} {} {:.2f} ms later than the others in each step ({:.0f} % of {:.2f} ms), because of the "
+      "CPU. But {} needs only {:.2f} ms more of a step, in the same operators, and the profiler "
+      "may "
+      "have cost it up to {:.2f} ms there; compare the step times of a run without it",
+      subject(verdict), one ? "is" : "are", ms(verdict.late_ns),
       100 * share_of_step(verdict.late_ns, verdict), ms(verdict.step_ns),
-      verdict.profiler_ns > 0
-          ? fmt::format(" (here by up to {:.2f} ms a step)", ms(verdict.profiler_ns))
-          : "");
+      one ? "that CPU" : "such a CPU",
+      ms(std::max<std::int64_t>(0, verdict.more_work_ns) +
+         std::max<std::int64_t>(0, verdict.more_outside_ns)),
+      ms(verdict.profiler_ns));
 }
 
 std::int64_t explained_ns(const JobVerdict& verdict) {
@@ -72,6 +92,7 @@ std::string late_start_reason(const JobVerdict& verdict) {
 
 std::string straggler_doubt(const JobVerdict& verdict) {
   if (verdict.kind != VerdictKind::kStraggler) return {};
+  if (is_less_than_recording(verdict)) return recording_reason(verdict);
   if (is_within_profilers_reach(verdict)) return profilers_reason(verdict);
   if (may_have_begun_late(verdict)) return late_start_reason(verdict);
   return {};

@@ -146,6 +146,8 @@ void write_verdict(JsonWriter& json, const JobVerdict& verdict) {
       .boolean("since_start", verdict.since_start)
       .text("host_part", verdict.host_part)
       .integer("profiler_ns", verdict.profiler_ns)
+      .integer("more_work_ns", verdict.more_work_ns)
+      .integer("more_outside_ns", verdict.more_outside_ns)
       .begin_array("causes");
   for (const auto& part : verdict.causes)
     json.begin_object()
