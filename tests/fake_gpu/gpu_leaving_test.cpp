@@ -277,6 +277,12 @@ TEST_F(GpuSourceTest, WithABudgetTheGpuComesWhenItIsPaidForAndLeavesWhenThatIsSp
   recorder->close();
   EXPECT_EQ(fake_gpu_stats().buffers_out, 0u);
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("paid for 2 parts with the GPU")));
+  const std::string line = recorder->notes().back();
+  const std::size_t from = line.find("from ");
+  ASSERT_NE(from, std::string::npos) << line;
+  const double from_s = std::atof(line.c_str() + from + 5);
+  EXPECT_GT(from_s, 1) << line;  // 145 ms at 10 % of the time
+  EXPECT_LT(from_s, 300) << line;
   const Activities found = read(recorder->spool_path());
   ASSERT_EQ(found.index.windows.size(), 3u);
   EXPECT_FALSE(found.index.windows[0].options & LANESCOPE_RECORD_GPU_PART);

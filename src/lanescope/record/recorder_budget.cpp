@@ -219,7 +219,7 @@ void ActiveRecorder::note_gpu_parts(Session& session) {
     const std::int64_t length = part.to_ns.value_or(part.from_ns) - part.from_ns;
     if (length <= longest_ns) continue;
     longest_ns = length;
-    from_ns = part.from_ns - budget_began_ns_ + budget_wall_offset_ns_;
+    from_ns = part.from_ns - (budget_began_ns_ + budget_wall_offset_ns_);
   }
   note(session,
        fmt::format("the budget of {} paid for {} with the GPU; the trace is {}, from {:.2f} s "
