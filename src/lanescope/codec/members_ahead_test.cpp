@@ -58,7 +58,7 @@ std::string stored_member(std::string_view data) {
 }
 
 struct Outcome {
-  std::string text, told;  // `told`: everything else that a source says at its end
+  std::string text, ending;  // `ending`: everything else that a source says at its end
   std::uint64_t parts_ahead = 0;
 };
 
@@ -73,17 +73,17 @@ Outcome outcome_of(std::string_view bytes, unsigned threads, std::size_t window,
   for (;;) {
     const auto count = (*source)->read(buffer);
     if (!count)
-      result.told = "an error, code " + std::to_string(static_cast<int>(count.error().code));
+      result.ending = "an error, code " + std::to_string(static_cast<int>(count.error().code));
     if (!count || *count == 0) break;
     result.text.append(buffer, 0, *count);
   }
   const UnpackReport& report = (*source)->report();
-  if (report.damage) result.told += std::to_string(*report.damage) + " " + report.damage_reason;
-  if (report.trailing) result.told += " trailing from " + std::to_string(*report.trailing);
+  if (report.damage) result.ending += std::to_string(*report.damage) + " " + report.damage_reason;
+  if (report.trailing) result.ending += " trailing from " + std::to_string(*report.trailing);
   // After an error the text of a read is lost, and how much that is depends on the reads.
-  if (!result.told.starts_with("an error"))
-    result.told += " unpacked " + std::to_string((*source)->unpacked_bytes()) + " of " +
-                   std::to_string((*source)->done_bytes());
+  if (!result.ending.starts_with("an error"))
+    result.ending += " unpacked " + std::to_string((*source)->unpacked_bytes()) + " of " +
+                     std::to_string((*source)->done_bytes());
   else
     result.text.clear();
   result.parts_ahead = report.parts_ahead;
@@ -99,7 +99,7 @@ void expect_same(std::string_view bytes, std::string_view what, const UnpackOpti
       EXPECT_TRUE(together.text == alone.text)
           << what << ", " << threads << " threads: " << together.text.size() << " and "
           << alone.text.size() << " bytes";
-      EXPECT_EQ(together.told, alone.told) << what << ", " << threads << " threads";
+      EXPECT_EQ(together.ending, alone.ending) << what << ", " << threads << " threads";
     }
   }
 }
@@ -163,7 +163,7 @@ TEST_P(MembersAheadTest, ABombIsRefusedByAnyNumberOfThreads) {
   options.free_bytes = 1 << 20;
   options.max_ratio = 20;
   expect_same(bytes, "bomb", options);
-  EXPECT_TRUE(outcome_of(bytes, 4, 10000, options).told.starts_with("an error"));
+  EXPECT_TRUE(outcome_of(bytes, 4, 10000, options).ending.starts_with("an error"));
   options.max_ratio = 100000;
   expect_same(bytes, "no bomb", options);
 }

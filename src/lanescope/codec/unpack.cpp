@@ -48,7 +48,7 @@ class PlainSource final : public UnpackedSource {
 };
 
 // Reads members as a stream (is_stream_), or takes the text of parts that MembersAhead unpacks. A
-// part that is not whole is put back, and read as a stream: so damage is found and told in one way.
+// part that is not whole is put back and read as a stream, so one piece of code finds and reports damage.
 class PackedSource final : public UnpackedSource {
  public:
   PackedSource(PackedInput input, Packing packing, std::unique_ptr<Inflater> inflater,

@@ -92,7 +92,7 @@ bool is_removed_by_cause(const Facts& facts, const Explanation& explanation,
   });
 }
 
-// One operator is told once: what it does, or that the CPU waits in it.
+// An operator is in one line only: what it does, or that the CPU waits in it.
 bool names_same_operator(const Sentence& a, const Sentence& b) {
   const auto is_operator = [](const Sentence& sentence) {
     return !sentence.values.empty() && sentence.pattern.starts_with("{} ") &&

@@ -67,8 +67,8 @@ TEST(JobTest, TheLateRankIsNamedWithItsCause) {
 }
 
 // Rank 1 waits 240 us longer for its CPU, which takes 500 us for the operators that take rank 0 300, and none of
-// its parts is 120 us longer. With one that is, that part is told instead.
-TEST(JobTest, ACpuThatIsSlowerInEverythingIsToldByItsOperators) {
+// its parts is 120 us longer. With one that is, the cause is that part.
+TEST(JobTest, ACpuThatIsSlowerInEverythingIsExplainedByItsOperators) {
   for (const std::int64_t part_us : {100, 130}) {
     DrawnRank zero(0, 2), one(1, 2);
     for (std::int64_t i = 0; i < 4; ++i) {

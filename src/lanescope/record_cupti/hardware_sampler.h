@@ -2,9 +2,9 @@
 // codec/counter_file.h, and ends when its standard input ends or its parent is gone. A process of
 // its own, so that the program's launches are not slowed down.
 //
-// Several programs of a host share one process when `path` names a folder, with a slash at its end:
-// then each GPU has a file in it, <number>.counters, whoever started the process may be gone, and at
-// the end the folder is removed. Who wants a file to stay has linked it.
+// When `path` ends with a slash, it names a folder, and several programs of a host share this process.
+// Each GPU has a file there, <number>.counters. The process goes on when the program that started it
+// has ended, and removes the folder at its end. A program that keeps a file has made a hard link to it.
 #pragma once
 #include <stdint.h>
 

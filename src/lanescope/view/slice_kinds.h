@@ -1,4 +1,4 @@
-// What kind of time each slice is, and what each name names. Internal to view/.
+// What kind of time each slice is, and what kind of event each name belongs to. Internal to view/.
 #pragma once
 #include <vector>
 

@@ -80,9 +80,7 @@ Finding tell_barriers(const Facts& facts, const Barriers& found) {
   finding.arithmetic.push_back(
       say("counted: from the call of the barrier to its return or, without stacks, to the next "
           "operator that the program calls"));
-  Sentence line = say("the longest");
-  add_line(facts, found.longest, line);
-  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.evidence.push_back(called_at(facts, found.longest, say("the longest")));
   finding.try_next = {
       "remove it from the step: collectives keep the ranks in step already, and "
       "DistributedDataParallel needs no barrier",

@@ -81,9 +81,7 @@ Finding tell_blocking_launches(const Facts& facts, const BlockingLaunches& found
           "the smaller of the GPU's work {} and its waiting for the CPU {} [per step]: one could "
           "happen during the other",
           {ns(facts.per_step(found.busy_ns)), ns(facts.per_step(found.waiting_ns))}));
-  Sentence line = say("the longest launch call");
-  add_line(facts, found.longest, line);
-  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.evidence.push_back(called_at(facts, found.longest, say("the longest launch call")));
   finding.try_next = {
       "unset CUDA_LAUNCH_BLOCKING: in the shell, a job script, a container or os.environ",
       "some debuggers and profilers make launches wait, too"};

@@ -98,9 +98,7 @@ Finding tell_broadcast_buffers(const Facts& facts, const BroadcastBuffers& found
           "them and copies them back ({} [copy|copies] [in {} steps])",
           {ns(facts.per_step(found.busy_ns)), ns(facts.per_step(found.idle_ns)),
            count(found.copies), count(steps)}));
-  Sentence line = say("the first broadcast");
-  add_line(facts, found.first, line);
-  finding.evidence.push_back({found.first, std::move(line)});
+  finding.evidence.push_back(called_at(facts, found.first, say("the first broadcast")));
   finding.try_next = {
       "pass broadcast_buffers=False to DistributedDataParallel if the ranks may have different "
       "buffers; batch norms then keep the running means of their own rank",

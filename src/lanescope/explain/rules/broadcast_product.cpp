@@ -119,9 +119,8 @@ Finding tell_broadcast_product(const Facts& facts, const BroadcastProducts& foun
       say("the largest result of aten::mul, {}, is written to memory and read again; a matrix "
           "product takes some of this time again",
           {bytes(in_between)}));
-  Sentence line = say("aten::mul, the largest: {} before the sum", {bytes(in_between)});
-  add_line(facts, found.largest, line);
-  finding.evidence.push_back({found.largest, std::move(line)});
+  finding.evidence.push_back(called_at(
+      facts, found.largest, say("aten::mul, the largest: {} before the sum", {bytes(in_between)})));
   finding.try_next = {
       "use torch.matmul, torch.bmm or torch.einsum: they add up while they multiply, on tensor "
       "cores "

@@ -56,9 +56,8 @@ Finding tell_compile_layers(const Facts& facts, const LayersOfCalls& found) {
         say("the text after CompiledFxGraph is the graph's key in Inductor's cache: the same key "
             "in every step is the same code; keys in this trace: {}",
             {count(found.graph_count)}));
-  Sentence first = say("the first compiled call of a usual step");
-  add_line(facts, found.first_call, first);
-  finding.evidence.push_back({found.first_call, std::move(first)});
+  finding.evidence.push_back(
+      called_at(facts, found.first_call, say("the first compiled call of a usual step")));
   finding.confidence = Confidence::kHigh;
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";

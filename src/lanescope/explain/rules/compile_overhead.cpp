@@ -67,9 +67,9 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
                                     ns(facts.per_step(of(CompileLayer::kRegion))),
                                     ns(facts.per_step(of(CompileLayer::kPrologue))),
                                     ns(facts.per_step(of(CompileLayer::kGraph)))}));
-  Sentence where = say("longest at once: in {}", {name(facts.trace->name(found.wait.longest))});
-  add_line(facts, found.wait.longest, where);
-  finding.evidence.push_back({found.wait.longest, std::move(where)});
+  finding.evidence.push_back(
+      called_at(facts, found.wait.longest,
+                say("longest at once: in {}", {name(facts.trace->name(found.wait.longest))})));
   // A replay of a graph needs the guards, too.
   const bool replays = launch_mode_of(facts) == LaunchMode::kReplayed;
   const bool has_many_calls = found.calls > steps;

@@ -178,11 +178,10 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
     const SliceId longest = *std::max_element(
         own.calls.begin(), own.calls.end(),
         [&](SliceId a, SliceId b) { return facts.trace->dur_ns(a) < facts.trace->dur_ns(b); });
-    Sentence line =
+    finding.evidence.push_back(called_at(
+        facts, longest,
         say(facts, "{} x{}: {} [per step]",
-            {name(each->op), count(own.calls.size()), ns(facts.per_step(own.cost_ns()))});
-    add_line(facts, longest, line);
-    finding.evidence.push_back({longest, std::move(line)});
+            {name(each->op), count(own.calls.size()), ns(facts.per_step(own.cost_ns()))})));
   }
   finding.try_next = {row->more, std::string("read ") + row->source};
   finding.confidence = facts.confidence();

@@ -109,9 +109,7 @@ Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
           "{} [per step] on the CPU in a TorchDispatchMode (PythonDispatchMode, "
           "__torch_dispatch__), without the operators that it calls",
           {ns(facts.per_step(found.own_ns))}));
-  Sentence line = say("the longest");
-  add_line(facts, found.longest, line);
-  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.evidence.push_back(called_at(facts, found.longest, say("the longest")));
   finding.try_next = {
       "leave the mode out of the steps that count: FlopCounterMode, a mode that logs or checks "
       "operators, FakeTensorMode; record one step with it, and time the others",

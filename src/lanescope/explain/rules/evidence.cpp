@@ -107,16 +107,21 @@ void add_line(const Facts& facts, SliceId slice, Sentence& sentence) {
   sentence.values.push_back(name(line));
 }
 
+Evidence called_at(const Facts& facts, SliceId slice, Sentence what) {
+  add_line(facts, slice, what);
+  return {slice, std::move(what)};
+}
+
 void add_named(const Facts& facts, const std::map<std::string, Named>& by_name, Finding& finding) {
   std::vector<std::pair<std::string, Named>> ranked(by_name.begin(), by_name.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.time_ns > b.second.time_ns;
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
-    Sentence line = say("{} x{}: {}", {name(ranked[i].first), count(ranked[i].second.count),
-                                       ns(ranked[i].second.time_ns)});
-    add_line(facts, ranked[i].second.longest, line);
-    finding.evidence.push_back({ranked[i].second.longest, std::move(line)});
+    finding.evidence.push_back(called_at(
+        facts, ranked[i].second.longest,
+        say("{} x{}: {}",
+            {name(ranked[i].first), count(ranked[i].second.count), ns(ranked[i].second.time_ns)})));
   }
 }
 

@@ -41,5 +41,7 @@ std::string python_line(const Facts& facts, SliceId slice);
 
 // Adds "called at {}" where the trace has stacks.
 void add_line(const Facts& facts, SliceId slice, Sentence& sentence);
+// The slice as evidence: `what` it is, and where it was called.
+Evidence called_at(const Facts& facts, SliceId slice, Sentence what);
 
 }  // namespace lanescope::explain::rules

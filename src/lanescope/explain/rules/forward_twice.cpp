@@ -311,9 +311,7 @@ Finding tell_forward_twice(const Facts& facts, const ForwardTwice& found) {
     tell_without_gradients(facts, found, finding);
   for (const auto& [slice, what] : {std::pair(found.second, "the first layer of the second pass"),
                                     std::pair(found.first, "the first layer of the first pass")}) {
-    Sentence line = say(what);
-    add_line(facts, slice, line);
-    finding.evidence.push_back({slice, std::move(line)});
+    finding.evidence.push_back(called_at(facts, slice, say(what)));
   }
   return finding;
 }

@@ -112,9 +112,8 @@ Finding tell_gathered_objects(const Facts& facts, const GatheredObjects& found) 
           "GPU work {} [per step] + its idle time {} while the CPU packs, sends and unpacks: a "
           "collective of whole numbers, which the CPU reads, then one of bytes",
           {ns(facts.per_step(found.busy_ns)), ns(facts.per_step(found.idle_ns))}));
-  Sentence line = say("the collective that sends the sizes of the first object");
-  add_line(facts, found.first, line);
-  finding.evidence.push_back({found.first, std::move(line)});
+  finding.evidence.push_back(called_at(
+      facts, found.first, say("the collective that sends the sizes of the first object")));
   finding.try_next = {
       "put the numbers into one tensor on the GPU and use all_reduce, all_gather_into_tensor or "
       "gather; nothing is pickled then, and the CPU does not wait for sizes",

@@ -232,11 +232,10 @@ void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& fi
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (std::size_t i = 0; i < ranked.size() && i < 5; ++i) {
-    Sentence line = say("prevents one graph: {} x{} ({})",
-                        {name(ranked[i].first), count(ranked[i].second.calls),
-                         name(facts.trace->name(ranked[i].second.first))});
-    add_line(facts, ranked[i].second.first, line);
-    finding.evidence.push_back({ranked[i].second.first, std::move(line)});
+    finding.evidence.push_back(called_at(facts, ranked[i].second.first,
+                                         say("prevents one graph: {} x{} ({})",
+                                             {name(ranked[i].first), count(ranked[i].second.calls),
+                                              name(facts.trace->name(ranked[i].second.first))})));
   }
   if (finding.evidence.empty())
     finding.evidence.push_back(

@@ -173,12 +173,8 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
       "matrix of its shape, or of the transposed shape, their nodes of the backward pass, and "
       "aten::one_hot itself"));
   // The line of the matrix comes first, because the program must change there.
-  Sentence made = say("the matrix");
-  add_line(facts, found.matrix.made_by, made);
-  finding.evidence.push_back({found.matrix.made_by, std::move(made)});
-  Sentence line = say("the longest of these products");
-  add_line(facts, found.longest, line);
-  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.evidence.push_back(called_at(facts, found.matrix.made_by, say("the matrix")));
+  finding.evidence.push_back(called_at(facts, found.longest, say("the longest of these products")));
   finding.try_next = {
       "to take rows of a table, use F.embedding(index, table) or table[index]: they read one row "
       "for "

@@ -99,9 +99,7 @@ Finding tell_pad_before_conv(const Facts& facts, const Pads& found) {
   finding.arithmetic.push_back(
       say("counted: padding with zeros, as much before as after, of which the next call is a "
           "convolution of the padded shape"));
-  Sentence line = say("the longest of these calls");
-  add_line(facts, found.longest, line);
-  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.evidence.push_back(called_at(facts, found.longest, say("the longest of these calls")));
   finding.try_next = {
       "give the convolution its padding argument, and leave out F.pad, if nothing else reads the "
       "padded image: the kernel then reads zeros where the image ends"};

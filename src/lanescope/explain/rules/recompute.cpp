@@ -105,9 +105,7 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
           "number of their own and the name and shapes of a forward one; GPU work launched in them "
           "counts",
           {count(ops / std::max<std::size_t>(1, facts.selection.steady.size()))}));
-  Sentence where = say("the first of them");
-  add_line(facts, first, where);
-  finding.evidence.push_back({first, std::move(where)});
+  finding.evidence.push_back(called_at(facts, first, say("the first of them")));
   std::vector<std::pair<std::string, std::int64_t>> ranked(by_op.begin(), by_op.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });

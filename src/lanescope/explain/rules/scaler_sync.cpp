@@ -110,9 +110,7 @@ Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
                                    "without the waits the CPU would run ahead and work while the "
                                    "GPU is busy; the waits themselves take {} [per step]",
                                    {ns(facts.per_step(waited_ns))}));
-  Sentence where = say("the longest of these waits");
-  add_line(facts, longest, where);
-  finding.evidence.push_back({longest, std::move(where)});
+  finding.evidence.push_back(called_at(facts, longest, say("the longest of these waits")));
   finding.try_next = {scaler ? "use bf16, which needs no gradient scaler; with fp16 use an "
                                "optimizer with fused=True, which checks on the GPU"
                              : "call clip_grad_norm_(..., error_if_nonfinite=False, foreach=True), "

@@ -165,9 +165,7 @@ Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
       "counted: products whose result no operator of the step takes as a whole, only aten::select "
       "and aten::slice, which keep a quarter of it or less for an operator after them; by shapes, "
       "on the same thread"));
-  Sentence line = say("the longest of these products");
-  add_line(facts, found.longest, line);
-  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.evidence.push_back(called_at(facts, found.longest, say("the longest of these products")));
   finding.try_next = {
       "select the rows before the product, not after it: head(h[:, -1]) instead of head(h)[:, -1]",
       "where the columns are cut, multiply by that part of the weight"};

@@ -120,9 +120,7 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
       "counted from a wait that brought no batch to the end of the next one, with a pause and no "
       "work in between; the longest took {}",
       {ns(longest_ns)}));
-  Sentence where = say("the wait that ended an epoch");
-  add_line(facts, longest, where);
-  finding.evidence.push_back({longest, std::move(where)});
+  finding.evidence.push_back(called_at(facts, longest, say("the wait that ended an epoch")));
   finding.try_next = {
       "set DataLoader(persistent_workers=True), which keeps them from epoch to epoch"};
   finding.action = say("Keep the workers between epochs: DataLoader(persistent_workers=True)");
