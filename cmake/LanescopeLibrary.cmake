@@ -21,7 +21,8 @@ function(lanescope_flags target)
     target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL)
   endif()
   # Half of a source's time goes into its headers, which a batch reads once (docs/decisions/build_time.md).
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LANESCOPE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LANESCOPE_UNITY}
+                        UNITY_BUILD_BATCH_SIZE ${LANESCOPE_BATCH})
   if(LANESCOPE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # takes a batch's sources for headers
   endif()

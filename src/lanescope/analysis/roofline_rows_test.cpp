@@ -8,7 +8,7 @@ namespace lanescope::analysis {
 namespace {
 
 // Calls as a Roofline holds them, on a trace of one operator and two kernels.
-struct Drawn {
+struct DrawnRows {
   Trace trace;
   Roofline roofline;
   std::vector<RooflineRow> rows;
@@ -27,11 +27,11 @@ RooflineCall call_of(std::uint32_t work, SliceId kernel, std::int64_t time_ns, d
   return call;
 }
 
-Drawn rows_of(std::vector<OperatorWork> works, std::vector<RooflineCall> calls) {
+DrawnRows rows_of(std::vector<OperatorWork> works, std::vector<RooflineCall> calls) {
   testing::Sketch sketch;
   sketch.op("aten::mm", 0, 1000);
   sketch.kernel("a", 2000, 1000).kernel("b", 4000, 1000);
-  Drawn drawn{sketch.trace(), {}, {}};
+  DrawnRows drawn{sketch.trace(), {}, {}};
   drawn.roofline.works = std::move(works);
   drawn.roofline.calls = std::move(calls);
   drawn.rows = compute_roofline_rows(drawn.trace, drawn.roofline);
@@ -51,7 +51,7 @@ OperatorWork gemm(double flops) {
 TEST(RooflineRowsTest, SumsEqualCalls) {
   const SliceId a{1}, b{2};
   const auto kind = RooflineClass::kCompute;
-  const Drawn drawn =
+  const DrawnRows drawn =
       rows_of({gemm(6e6)}, {call_of(0, a, 20'000, 6000, kind), call_of(0, a, 10'000, 6000, kind),
                             call_of(0, a, 30'000, 6000, kind), call_of(0, b, 12'000, 6000, kind)});
   ASSERT_EQ(drawn.rows.size(), 2u);  // the other kernel is a row of its own
@@ -70,7 +70,7 @@ TEST(RooflineRowsTest, SumsEqualCalls) {
 // Without peaks there is no roof; short calls are not compared.
 TEST(RooflineRowsTest, ComparesWhereThereIsNoRoof) {
   const SliceId a{1}, b{2};
-  const Drawn drawn =
+  const DrawnRows drawn =
       rows_of({gemm(6e6), gemm(1e9)}, {call_of(0, a, 20'000, 0, RooflineClass::kUnrated),
                                        call_of(1, b, 1000, 0, RooflineClass::kShort)});
   EXPECT_FALSE(drawn.rows.at(0).achieved_ratio);
@@ -84,7 +84,7 @@ TEST(RooflineRowsTest, ComparesWhereThereIsNoRoof) {
 TEST(RooflineRowsTest, SaysWhenARowIsFasterThanThePeak) {
   const SliceId a{1}, b{2};
   const auto kind = RooflineClass::kMemory;
-  const Drawn drawn = rows_of(
+  const DrawnRows drawn = rows_of(
       {gemm(6e6)}, {call_of(0, a, 10'000, 30'000, kind), call_of(0, a, 20'000, 30'000, kind),
                     call_of(0, b, 10'000, 30'000, kind), call_of(0, b, 80'000, 30'000, kind)});
   ASSERT_EQ(drawn.rows.size(), 2u);

@@ -8,13 +8,13 @@ namespace lanescope::analysis {
 namespace {
 
 // No program nests so deep; of a damaged file, every line of a folded stack would be endless.
-constexpr std::size_t kMostFrames = 1024;
+constexpr std::size_t kMostOpenFrames = 1024;
 
 class TrackStacks {
  public:
   explicit TrackStacks(const Trace& trace) : trace_(trace) {}
   void begin(SliceId slice) {
-    if (open_.size() == kMostFrames) {
+    if (open_.size() == kMostOpenFrames) {
       ++deeper_;
       return;
     }

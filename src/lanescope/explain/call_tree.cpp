@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "lanescope/explain/loop_sizes.h"
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/user_code.h"
 #include "lanescope/names/kernel_name.h"
 
@@ -14,12 +15,6 @@ using analysis::Repeat;
 using simulate::PathPiece;
 
 constexpr std::size_t kMostCellNames = 12;
-
-bool has_python_frames(const Trace& trace) {
-  return std::any_of(
-      trace.categories().begin(), trace.categories().end(),
-      [](const Category& each) { return each.kind == CategoryKind::kPythonFunction; });
-}
 
 bool is_step(std::string_view label) {
   return label.starts_with("ProfilerStep#") || label.starts_with("Iteration ");

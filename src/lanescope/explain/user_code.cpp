@@ -44,7 +44,7 @@ std::string module_around(const Trace& trace, SliceId slice) {
 }
 
 // The slice itself; for GPU work, the operator around its launch, else the launch.
-SliceId cpu_side(const Facts& facts, SliceId slice) {
+SliceId operator_side(const Facts& facts, SliceId slice) {
   if (!is_device_work(facts.trace->kind(slice))) return slice;
   const SliceId launch = facts.links.launch_of[raw(slice)];
   if (launch == kNone<SliceId>) return launch;
@@ -134,12 +134,12 @@ Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, Pla
 
 Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
   if (slice == kNone<SliceId>) return {};
-  return code_of_slice(*facts.trace, outward_from(facts, cpu_side(facts, slice)), detail);
+  return code_of_slice(*facts.trace, outward_from(facts, operator_side(facts, slice)), detail);
 }
 
 Sentence outer_user_code(const Facts& facts, SliceId slice) {
   if (slice == kNone<SliceId>) return {};
-  slice = cpu_side(facts, slice);
+  slice = operator_side(facts, slice);
   if (slice == kNone<SliceId>) return {};
   const Trace& trace = *facts.trace;
   SliceId module = kNone<SliceId>, range = kNone<SliceId>;

@@ -15,7 +15,7 @@ namespace {
 
 using analysis::lower_median;
 
-constexpr double kLateSteps = 0.75;
+constexpr double kLeastLateShare = 0.75;
 constexpr std::uint64_t kLeastSteps = 3;
 // More is no slower CPU. The bound also keeps sums over damaged summaries in range.
 constexpr double kMostSlowness = 3;
@@ -78,7 +78,7 @@ std::vector<std::size_t> find_late_hosts(const Job& job, const HostLateness& lat
   std::int64_t least_late = INT64_MAX, most_other = INT64_MIN;
   for (std::size_t i = 0; i < lateness.mean_ns.size(); ++i) {
     if (lateness.mean_ns[i] > least_ns &&
-        static_cast<double>(lateness.steps[i]) >= kLateSteps * static_cast<double>(steps)) {
+        static_cast<double>(lateness.steps[i]) >= kLeastLateShare * static_cast<double>(steps)) {
       late.push_back(i);
       least_late = std::min(least_late, lateness.mean_ns[i]);
     } else {

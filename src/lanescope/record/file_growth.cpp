@@ -17,7 +17,7 @@ namespace lanescope::record {
 namespace {
 
 constexpr int kTries = 10;  // after a signal
-constexpr std::size_t kPageBytes = 4096, kMostPages = 32;
+constexpr std::size_t kZeroPageBytes = 4096, kMostZeroPages = 32;
 
 bool is_unknown(int error) {
   return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL;
@@ -42,11 +42,11 @@ int reserve_room(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
 }
 
 int append_zeroes(int fd, std::uint64_t end, std::size_t bytes) noexcept {
-  alignas(
-      16) static std::byte zeroes[kPageBytes];  // nobody writes to it; writev() wants it mutable
-  std::array<iovec, kMostPages> pages;
-  pages.fill({zeroes, kPageBytes});
-  const auto count = static_cast<int>(std::min(bytes / kPageBytes, kMostPages));
+  alignas(16) static std::byte
+      zeroes[kZeroPageBytes];  // nobody writes to it; writev() wants it mutable
+  std::array<iovec, kMostZeroPages> pages;
+  pages.fill({zeroes, kZeroPageBytes});
+  const auto count = static_cast<int>(std::min(bytes / kZeroPageBytes, kMostZeroPages));
   ssize_t written = -1;
   for (int tries = 0; written < 0; ++tries) {
     // The place for a file system that does not know how to append.

@@ -23,10 +23,12 @@ namespace lanescope::record {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kBytes = spool::kChunkBytes;
-constinit std::atomic<std::uint32_t> recording{1};
-constinit BusGuard guard{&recording};
-void on_bus(int signal, siginfo_t* info, void* context) { guard.handle(signal, info, context); }
+constexpr std::uint64_t kGrownBytes = spool::kChunkBytes;
+constinit std::atomic<std::uint32_t> growth_recording{1};
+constinit BusGuard growth_guard{&growth_recording};
+void on_growth_bus(int signal, siginfo_t* info, void* context) {
+  growth_guard.handle(signal, info, context);
+}
 
 class FileGrowthTest : public ::testing::Test {
  protected:
@@ -47,46 +49,46 @@ class FileGrowthTest : public ::testing::Test {
 };
 
 TEST_F(FileGrowthTest, ReservingLeavesTheLength) {
-  ASSERT_EQ(reserve_room(fd_, 0, kBytes), 0);
+  ASSERT_EQ(reserve_room(fd_, 0, kGrownBytes), 0);
   EXPECT_EQ(size(), 0u);
 }
 
 TEST_F(FileGrowthTest, AppendsZeroesAtTheEnd) {
   ASSERT_EQ(pwrite(fd_, "before", 6, 0), 6);
-  ASSERT_EQ(append_zeroes(fd_, 6, kBytes), 0);
-  EXPECT_EQ(size(), 6 + kBytes);
-  std::string read(6 + kBytes, 'x');
+  ASSERT_EQ(append_zeroes(fd_, 6, kGrownBytes), 0);
+  EXPECT_EQ(size(), 6 + kGrownBytes);
+  std::string read(6 + kGrownBytes, 'x');
   ASSERT_EQ(pread(fd_, read.data(), read.size(), 0), static_cast<ssize_t>(read.size()));
-  EXPECT_EQ(read, "before" + std::string(kBytes, 0));
+  EXPECT_EQ(read, "before" + std::string(kGrownBytes, 0));
 }
 
 TEST_F(FileGrowthTest, AFileThatEndsElsewhereKeepsItsLength) {
-  ASSERT_EQ(append_zeroes(fd_, 0, kBytes), 0);
+  ASSERT_EQ(append_zeroes(fd_, 0, kGrownBytes), 0);
   ASSERT_EQ(ftruncate(fd_, 1000), 0);
-  EXPECT_EQ(append_zeroes(fd_, kBytes, kBytes), ESTALE);
+  EXPECT_EQ(append_zeroes(fd_, kGrownBytes, kGrownBytes), ESTALE);
   EXPECT_EQ(size(), 1000u);
-  EXPECT_EQ(append_zeroes(fd_, 10, kBytes), ESTALE) << "longer than known";
+  EXPECT_EQ(append_zeroes(fd_, 10, kGrownBytes), ESTALE) << "longer than known";
   EXPECT_EQ(size(), 1000u);
 }
 
 TEST_F(FileGrowthTest, StaysBelowTheLimitOfTheProcess) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit low{kBytes, before.rlim_max};
+  const rlimit low{kGrownBytes, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &low), 0);
-  EXPECT_EQ(reserve_room(fd_, 0, kBytes), 0);
-  EXPECT_EQ(reserve_room(fd_, 1, kBytes), EFBIG);
+  EXPECT_EQ(reserve_room(fd_, 0, kGrownBytes), 0);
+  EXPECT_EQ(reserve_room(fd_, 1, kGrownBytes), EFBIG);
   EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
 // Somebody cuts the file while it grows, at any moment: between the check of its length and the
 // growth, too.
 TEST_F(FileGrowthTest, ACutDuringTheGrowthIsNoticedAndNotCovered) {
-  constexpr std::uint64_t kLeft = spool::kHeaderBytes + kBytes;
-  guard.install(on_bus);
+  constexpr std::uint64_t kLeft = spool::kHeaderBytes + kGrownBytes;
+  growth_guard.install(on_growth_bus);
   for (int round = 0; round < 100 && !HasFailure(); ++round) {
     const std::string spool = path("spool");
-    auto made = SpoolFile::create(spool, 64u << 20, &guard, 0);
+    auto made = SpoolFile::create(spool, 64u << 20, &growth_guard, 0);
     ASSERT_TRUE(made) << made.error().message;
     SpoolFile& file = **made;
     std::atomic<int> chunks{0};

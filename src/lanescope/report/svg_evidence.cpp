@@ -29,7 +29,7 @@ struct Layout {
   bool is_narrow;
   double width, left, right, title_room;
 };
-constexpr double kTop = 18, kRowHeight = 20, kRowGap = 2, kLaneGap = 8, kArrowRoom = 16;
+constexpr double kLanesTop = 18, kRowHeight = 20, kRowGap = 2, kLaneGap = 8, kArrowRoom = 16;
 constexpr std::size_t kShortestName = 9, kNameInTooltip = 200, kWideName = 44, kNarrowName = 26,
                       kNameInCaption = 60, kPathNames = 8;
 
@@ -84,7 +84,7 @@ class EvidenceSvg {
 
   std::string run() {
     band();
-    double y = kTop;
+    double y = kLanesTop;
     for (std::size_t i = 0; i < scene_.lanes.size(); ++i) {
       y += room_above(scene_, i) + layout_.title_room;
       tops_.push_back(y);
@@ -106,7 +106,7 @@ class EvidenceSvg {
     return lane.row_count * (kRowHeight + kRowGap) - kRowGap + kLaneGap;
   }
   static double height_of(const view::Scene& scene, const Layout& layout) {
-    double height = kTop + kTimeAxisHeight + 2;
+    double height = kLanesTop + kTimeAxisHeight + 2;
     for (std::size_t i = 0; i < scene.lanes.size(); ++i)
       height += lane_height(scene.lanes[i]) + room_above(scene, i) + layout.title_room;
     return height + (scene.device ? kRowHeight + kLaneGap + layout.title_room : 0);
@@ -131,7 +131,7 @@ class EvidenceSvg {
     const double from = x_of(trace_.start_ns(scene_.evidence));
     const double to = std::max(from + 2, x_of(trace_.end_ns(scene_.evidence)));
     const double bottom = height_of(scene_, layout_) - kTimeAxisHeight - 2;
-    svg_.rect(from, kTop - 4, to - from, bottom - kTop + 4, "band");
+    svg_.rect(from, kLanesTop - 4, to - from, bottom - kLanesTop + 4, "band");
     const double middle = (from + to) / 2;
     const std::string text = fmt::format(
         "evidence: {}, {}",

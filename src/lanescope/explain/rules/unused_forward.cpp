@@ -17,7 +17,7 @@ namespace lanescope::explain::rules {
 namespace {
 
 constexpr double kLeastUnusedForwardShare = 0.05;
-constexpr std::size_t kFewestCalls = 3;  // of a step
+constexpr std::size_t kFewestUnusedCalls = 3;  // of a step
 constexpr std::size_t kFewestEqual = 4;  // neighbours that a backward pass goes through elsewhere
 constexpr std::size_t kMostCompared = 2000;  // of a step
 
@@ -144,7 +144,7 @@ std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
   std::size_t such_steps = 0;
   for (const auto& [index, step] : steps) {
     // A step without its own backward pass may be one of several whose gradients come later.
-    if (step.used.empty() || step.unused.size() < kFewestCalls) continue;
+    if (step.used.empty() || step.unused.size() < kFewestUnusedCalls) continue;
     if (such_steps++ == 0) found.equal = longest_equal(trace, step);
     if (found.equal * 5 < step.used.size() * 3)
       found.equal = 0;  // a part of what is used, by chance

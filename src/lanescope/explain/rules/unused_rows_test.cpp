@@ -11,7 +11,8 @@ namespace {
 using testing::Fields;
 using testing::ProgramSketch;
 
-Fields inputs(std::string_view dims, std::string_view types, std::string_view concrete = "") {
+Fields tensor_fields(std::string_view dims, std::string_view types,
+                     std::string_view concrete = "") {
   return {.input_dims = std::string(dims),
           .input_types = std::string(types),
           .concrete_inputs = std::string(concrete)};
@@ -30,17 +31,17 @@ Trace draw_unused_rows(const DrawnUnusedRows& drawn) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     p.begin_op("aten::linear",
-               inputs("[[4, 64, 32], [1000, 32], []]", R"(["float", "float", ""])"));
+               tensor_fields("[[4, 64, 32], [1000, 32], []]", R"(["float", "float", ""])"));
     p.pass(398).end();
     if (drawn.casts)
-      p.begin_op("aten::to", inputs("[[4, 64, 1000]]", R"(["float"])")).pass(98).end();
-    p.begin_op(drawn.cut, inputs("[[4, 64, 1000], [], []]", R"(["float", "Scalar", "Scalar"])",
-                                 drawn.concrete));
+      p.begin_op("aten::to", tensor_fields("[[4, 64, 1000]]", R"(["float"])")).pass(98).end();
+    p.begin_op(drawn.cut, tensor_fields("[[4, 64, 1000], [], []]",
+                                        R"(["float", "Scalar", "Scalar"])", drawn.concrete));
     p.end();
     if (!drawn.read.empty())
-      p.begin_op("aten::softmax", inputs(drawn.read, R"(["float"])")).pass(8).end();
+      p.begin_op("aten::softmax", tensor_fields(drawn.read, R"(["float"])")).pass(8).end();
     if (drawn.reads_all)
-      p.begin_op("aten::mean", inputs("[[4, 64, 1000]]", R"(["float"])")).pass(8).end();
+      p.begin_op("aten::mean", tensor_fields("[[4, 64, 1000]]", R"(["float"])")).pass(8).end();
   });
   return program.trace();
 }

@@ -7,7 +7,7 @@ namespace lanescope::format {
 namespace {
 
 // A thread whose texts take more starts again without them: they are in the trace as well.
-constexpr std::size_t kMostTextBytes = 16u << 20;
+constexpr std::size_t kMostTextsBytes = 16u << 20;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void EventsAhead::start_threads() {
 
 void EventsAhead::read(Piece& piece, std::shared_ptr<Reader>& reader) {
   try {
-    if (!reader || reader->texts.strings().memory_bytes() > kMostTextBytes)
+    if (!reader || reader->texts.strings().memory_bytes() > kMostTextsBytes)
       reader = std::make_shared<Reader>();
     piece.reader = reader;
     reader->events.fill(piece.batch);

@@ -19,7 +19,7 @@
 namespace lanescope::format {
 namespace {
 
-Trace read_text(const std::string& text) {
+Trace read_json(const std::string& text) {
   auto trace = read_trace_bytes(text);
   EXPECT_TRUE(trace) << (trace ? "" : trace.error().message) << text;
   return trace ? *std::move(trace) : Trace();
@@ -28,7 +28,7 @@ Trace read_text(const std::string& text) {
 Trace round_trip(const Trace& trace) {
   const std::string text = kineto_json_text(trace);
   EXPECT_TRUE(codec::is_strict_json(text.substr(0, text.size() - 1))) << text;
-  Trace again = read_text(text);
+  Trace again = read_json(text);
   EXPECT_EQ(testing::trace_text(trace), testing::trace_text(again)) << text;
   EXPECT_EQ(kineto_json_text(again),
             text);  // once clean, it stays byte for byte
@@ -74,7 +74,7 @@ TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet
   const std::string head =
       R"({"traceEvents":[{"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"two"}},)"
       R"({"ph":"M","name":"thread_name","pid":9,"tid":1,"args":{"name":"one"}},)";
-  round_trip(read_text(
+  round_trip(read_json(
       head +
       R"({"ph":"X","name":"x","pid":9,"tid":2,"ts":5,"dur":1},{"ph":"X","name":"y","pid":9,"tid":1,"ts":5,"dur":2},)"
       R"({"ph":"X","name":"z","pid":9,"tid":1,"ts":1,"dur":1},)"
@@ -87,7 +87,7 @@ TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet
 // The thread's slice is met before the arrow, and the stream's after it; in the written file, which
 // is in order of time, the stream comes first.
 TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWas) {
-  const Trace again = round_trip(read_text(
+  const Trace again = round_trip(read_json(
       R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"op","pid":0,"tid":7,"ts":9,"dur":1},)"
       R"({"ph":"s","id":1,"cat":"ac2g","name":"ac2g","pid":5,"tid":5,"ts":1},)"
       R"({"ph":"f","id":1,"cat":"ac2g","name":"ac2g","pid":0,"tid":7,"ts":2,"bp":"e"},)"
@@ -115,7 +115,7 @@ TEST(WriteKinetoJsonTest, AStreamsLabelCountsWhereAThreadHasItsPidAndTid) {
 
 // One arrow goes back in time from where and when another, which takes no time, ends.
 TEST(WriteKinetoJsonTest, AnArrowThatTakesNoTimeIsNoStepOfAnother) {
-  const Trace trace = read_text(
+  const Trace trace = read_json(
       R"({"traceEvents":[{"ph":"f","cat":"ac2g","name":"n","id":3,"pid":0,"tid":0,"ts":40},)"
       R"({"ph":"f","cat":"ac2g","name":"n","id":3,"pid":0,"tid":0,"ts":7},)"
       R"({"ph":"s","cat":"ac2g","name":"n","id":3,"pid":0,"tid":0,"ts":40},)"
@@ -130,7 +130,7 @@ TEST(WriteKinetoJsonTest, AMillionTopLevelEntriesAreWrittenInOnePass) {
   testing::Sketch sketch;
   for (int i = 0; i < kEntries; ++i) sketch.metadata("key " + std::to_string(i), std::to_string(i));
   sketch.metadata("key 5", "\"the last one counts\"");
-  const Trace again = read_text(kineto_json_text(sketch.trace()));
+  const Trace again = read_json(kineto_json_text(sketch.trace()));
   EXPECT_EQ(again.metadata().size(), static_cast<std::size_t>(kEntries));
   EXPECT_EQ(again.metadata_json("key 5"), "\"the last one counts\"");
   EXPECT_EQ(again.metadata_json("key 99999"), "99999");
@@ -143,7 +143,7 @@ TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
 
 // Kineto's order, which torch's own test and other programs count on from the end.
 TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
-  const Trace trace = read_text(R"json({"traceEvents":[
+  const Trace trace = read_json(R"json({"traceEvents":[
 {"ph":"M","name":"process_sort_index","pid":"Spans","tid":0,"args":{"sort_index":5}},
 {"ph":"X","cat":"Trace","name":"PyTorch Profiler (0)","pid":"Spans","tid":"PyTorch Profiler","ts":1,"dur":9},
 {"ph":"i","s":"g","name":"Iteration Start: PyTorch Profiler","pid":"Traces","tid":"Trace PyTorch Profiler","ts":1},
@@ -211,7 +211,7 @@ TEST(WriteKinetoJsonTest, WhatJsonCannotHoldIsWrittenAsTheNearestThing) {
 }
 
 TEST(WriteKinetoJsonTest, OneStartMayHaveManyEndsAndChainsStayChains) {
-  const Trace trace = read_text(R"([
+  const Trace trace = read_json(R"([
     {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":9},
     {"ph":"s","cat":"g","name":"g","id":"x","pid":1,"tid":1,"ts":1},{"ph":"f","cat":"g","name":"g","id":"x","pid":1,"tid":2,"ts":2,"bp":"e"},
     {"ph":"f","cat":"g","name":"g","id":"x","pid":1,"tid":3,"ts":3},
@@ -233,7 +233,7 @@ TEST(WriteKinetoJsonTest, OneStartMayHaveManyEndsAndChainsStayChains) {
 }
 
 TEST(WriteKinetoJsonTest, AsyncSlicesCountersAndLabelsComeBack) {
-  round_trip(read_text(R"([
+  round_trip(read_json(R"([
     {"ph":"b","cat":"net","name":"outer","id":1,"pid":1,"ts":0},{"ph":"b","cat":"net","name":"inner","id":1,"pid":1,"ts":2},
     {"ph":"n","cat":"net","name":"hop","id":1,"pid":1,"ts":3,"args":{"x":1}},
     {"ph":"e","cat":"net","name":"inner","id":1,"pid":1,"ts":5},{"ph":"e","cat":"net","name":"outer","id":1,"pid":1,"ts":5},
@@ -247,7 +247,7 @@ TEST(WriteKinetoJsonTest, AsyncSlicesCountersAndLabelsComeBack) {
 
 // Found by the fuzzer.
 TEST(WriteKinetoJsonTest, AnEmptyCategoryOfAnAsyncSliceIsNone) {
-  const Trace trace = read_text(R"([
+  const Trace trace = read_json(R"([
     {"ph":"b","cat":"","name":"a","id":1,"pid":1,"ts":0},{"ph":"e","cat":"","name":"a","id":1,"pid":1,"ts":2},
     {"ph":"b","name":"b","id":2,"pid":1,"ts":3},{"ph":"e","name":"b","id":2,"pid":1,"ts":4}])");
   EXPECT_EQ(trace.slices().category[0], trace.slices().category[1]);
@@ -256,7 +256,7 @@ TEST(WriteKinetoJsonTest, AnEmptyCategoryOfAnAsyncSliceIsNone) {
 
 // Found by the fuzzer.
 TEST(WriteKinetoJsonTest, ArgumentsNamedLikeFieldsOfTheEventStayArguments) {
-  round_trip(read_text(
+  round_trip(read_json(
       R"([{"ph":"X","name":"a","ts":1,"dur":1,"args":{"event:al id":3,"x":1,"event:y":2}},
     {"ph":"X","name":"b","ts":5,"dur":1,"args":{"event:ts":3,"event:args":{"z":1}}}, {"ph":"X","name":"c","ts":9,"dur":1,"args":[1],"tts":4}])"));
 }
