@@ -105,6 +105,24 @@ std::vector<PathPiece> pieces_of_gpu(const Facts& facts) {
   return pieces;
 }
 
+// A delay that nothing explains, while the GPU works: a kernel may begin before the one before it ends, and other streams
+// may have the GPU. What runs meanwhile has the time; `gpu` is disjoint and in order.
+void add_unexplained(const std::vector<PathPiece>& gpu, const PathPiece& piece,
+                     std::vector<PathPiece>& pieces) {
+  std::int64_t from = piece.start_ns;
+  auto work =
+      std::upper_bound(gpu.begin(), gpu.end(), from,
+                       [](std::int64_t time, const PathPiece& each) { return time < each.end_ns; });
+  for (; work != gpu.end() && work->start_ns < piece.end_ns; ++work) {
+    const std::int64_t start = std::max(from, work->start_ns);
+    const std::int64_t end = std::min(piece.end_ns, work->end_ns);
+    if (start > from) pieces.push_back({from, start, piece.kind, piece.slice});
+    pieces.push_back({start, end, work->kind, work->slice});
+    from = end;
+  }
+  if (from < piece.end_ns) pieces.push_back({from, piece.end_ns, piece.kind, piece.slice});
+}
+
 // Recording slows the CPU and not the GPU. Where only this keeps the GPU waiting, its work decides
 // the step without the profiler.
 bool only_recording_delays(const Facts& facts, const simulate::StepGraph& graph) {
@@ -146,7 +164,14 @@ StepPath path_of_graph(const Facts& facts) {
   }
   std::reverse(pieces.begin(), pieces.end());
   leave_out_edge_gap(facts, pieces);
-  for (const PathPiece& piece : pieces) add_piece(facts, piece, path.pieces);
+  std::vector<PathPiece> explained;
+  for (const PathPiece& piece : pieces) add_piece(facts, piece, explained);
+  const std::vector<PathPiece> gpu = pieces_of_gpu(facts);
+  for (const PathPiece& piece : explained)
+    if (piece.kind == PathKind::kUnexplained)
+      add_unexplained(gpu, piece, path.pieces);
+    else
+      path.pieces.push_back(piece);
   for (PathPiece& piece : path.pieces) piece.kind = kind_of_call(facts, piece);
   return path;
 }

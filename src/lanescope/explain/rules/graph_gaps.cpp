@@ -1,5 +1,8 @@
 // CUDA graphs are in use, and the GPU waits for the CPU between their replays.
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/rules/cpu_waits.h"
@@ -19,7 +22,42 @@ struct GraphGaps {
   std::int64_t idle_ns = 0;
   std::int64_t most_ns = 0;
   SliceId launch_after_most = kNone<SliceId>;
+  std::uint64_t captures = 0;  // of new graphs, in the steady steps
+  SliceId capture = kNone<SliceId>;
 };
+
+void find_captures(const Facts& facts, GraphGaps& found) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (const SliceId id{i}; is_api_call(trace.kind(id)) &&
+                             trace.name(id).starts_with("cudaStreamBeginCapture") &&
+                             inside(windows, trace.start_ns(id))) {
+      ++found.captures;
+      found.capture = id;
+    }
+}
+
+// A capture in every second step or more.
+bool captures_again(const Facts& facts, const GraphGaps& found) {
+  return found.captures * 2 >= std::max<std::size_t>(2, facts.selection.steady.size());
+}
+
+void tell_captures(const Facts& facts, const GraphGaps& found, Finding& finding) {
+  append(finding.verdict, say(facts, " {} new graphs are captured [in {} steps].",
+                              {count(found.captures), count(facts.selection.steady.size())}));
+  Sentence line = say("the last capture");
+  add_line(facts, found.capture, line);
+  finding.evidence.insert(finding.evidence.begin(), {found.capture, std::move(line)});
+  finding.try_next = {
+      "a graph fits one set of shapes: pad inputs to a few sizes, capture a graph for each once, "
+      "and "
+      "keep them",
+      "a capture and its instantiation cost as much as many steps; they belong before the loop"};
+  finding.brief = say(facts, "A CUDA graph is captured anew, {} times [in {} steps]",
+                      {count(found.captures), count(facts.selection.steady.size())});
+  finding.action = say("Pad inputs to a few sizes; capture a graph for each once, and keep it");
+}
 
 std::optional<GraphGaps> measure_graph_gaps(const Facts& facts) {
   const auto replays = analysis::find_graph_replays(*facts.trace, facts.links);
@@ -45,10 +83,12 @@ std::optional<GraphGaps> measure_graph_gaps(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (between.size() < 2 || !after_most || share_of(idle_ns, wall_ns) < 0.05) return std::nullopt;
-  return GraphGaps{.between = std::move(between),
-                   .idle_ns = idle_ns,
-                   .most_ns = most_ns,
-                   .launch_after_most = after_most->launch};
+  GraphGaps found{.between = std::move(between),
+                  .idle_ns = idle_ns,
+                  .most_ns = most_ns,
+                  .launch_after_most = after_most->launch};
+  find_captures(facts, found);
+  return found;
 }
 
 Finding tell_graph_gaps(const Facts& facts, const GraphGaps& found) {
@@ -76,6 +116,7 @@ Finding tell_graph_gaps(const Facts& facts, const GraphGaps& found) {
   finding.sample_noun = "gap";
   finding.brief = say("The GPU waits for the CPU between CUDA graph replays");
   finding.action = say("Prepare the next replay while this one runs, or capture more in one graph");
+  if (captures_again(facts, found)) tell_captures(facts, found, finding);
   return finding;
 }
 

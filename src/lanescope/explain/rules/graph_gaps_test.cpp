@@ -14,6 +14,19 @@ TEST(GraphGapsTest, SpeaksOfTheWaitBetweenReplays) {
   EXPECT_EQ(finding->sample_count, 4u);
 }
 
+TEST(GraphGapsTest, KnowsGraphsThatAreCapturedAgain) {
+  const auto brief = [](int captures) {
+    testing::Sketch sketch = replays(1000);
+    for (int i = 0; i < captures; ++i)
+      sketch.runtime("cudaStreamBeginCapture_v10000", us(400 + i * 1000), us(100));
+    const auto finding = find_by_rule(sketch.trace(), "graph-gaps");
+    EXPECT_TRUE(finding);
+    return finding ? finding->brief.pattern : "";
+  };
+  EXPECT_TRUE(brief(4).starts_with("A CUDA graph is captured anew, {} times"));
+  EXPECT_EQ(brief(0), "The GPU waits for the CPU between CUDA graph replays");
+}
+
 TEST(GraphGapsTest, IsQuietWhenReplaysAreQueued) {
   EXPECT_FALSE(find_by_rule(replays(100).trace(), "graph-gaps"));
 }

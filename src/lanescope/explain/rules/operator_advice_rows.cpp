@@ -51,6 +51,21 @@ constexpr char kMatmul[] =
 constexpr char kRepeats[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html";
 
+constexpr char kEmbeddingBag[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.EmbeddingBag.html";
+constexpr char kFft[] = "https://docs.pytorch.org/docs/stable/generated/torch.fft.rfft.html";
+constexpr char kEinsumPage[] = "https://docs.pytorch.org/docs/stable/generated/torch.einsum.html";
+constexpr char kIndexSelect[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.index_select.html";
+constexpr char kArgmax[] = "https://docs.pytorch.org/docs/stable/generated/torch.argmax.html";
+
+constexpr char kWholeSpectrum[] =
+    "makes the whole spectrum of real numbers, half of which repeats the other";
+constexpr char kHalfSpectrum[] = "Use torch.fft.rfft, which makes one half; irfft takes it back";
+constexpr char kHalfSpectrumMore[] =
+    "rfft does half of the work and writes half of the bytes; rfft2 and rfftn do the same in more "
+    "dimensions";
+
 constexpr char kClassesApart[] = "reads classes that lie far apart in memory";
 constexpr char kClassesLast[] = "Put classes last: F.cross_entropy(x.flatten(0, 1), y.flatten())";
 constexpr char kClassesLastMore[] =
@@ -133,6 +148,13 @@ constexpr std::array kAdvice = {
                    kCufft, returns_large_prime},
     OperatorAdvice{"aten::_fft_r2c", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
                    kCufft, transforms_large_prime},
+    OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
+                   "sorts indices to add up rows, in the backward part of x[index]",
+                   "If one index takes rows: x.index_select(0, index), which needs no sort",
+                   "index_select adds rows in parallel in its backward part (index_add_), in "
+                   "another order from "
+                   "run to run; few distinct rows wait for each other there",
+                   kIndexSelect, nullptr, is_outside_index_backward},
     OperatorAdvice{
         "aten::_linalg_eigh", "", "", 1, kFactorises,
         "Factorise less often, or many equal matrices in one batched call",
@@ -204,6 +226,11 @@ constexpr std::array kAdvice = {
         "a Gaussian or box filter of k x k is a column times a row: two filters of k elements "
         "instead of k * k; for large filters that are not, torch.fft multiplies spectra",
         kConv2d, has_large_filter_per_channel},
+    OperatorAdvice{"aten::convolution_backward", "", "", 1, "computes a gradient of the images",
+                   "If nothing uses it: images that require no gradient, or images.detach()",
+                   "the first convolution then leaves its largest gradient out; saliency maps and "
+                   "attacks on a model need it, training does not",
+                   kConv2d, makes_gradient_of_images},
     OperatorAdvice{"aten::cosine_similarity", "", "", 1,
                    "writes out the products of every pair of rows",
                    "Normalize both, then one product: F.normalize(a) @ F.normalize(b).T",
@@ -212,6 +239,12 @@ constexpr std::array kAdvice = {
                    kCosine, compares_all_pairs},
     OperatorAdvice{"aten::cumsum", "", "", 1, kAcrossRows, kThatDimensionLast,
                    kThatDimensionLastMore, kIndexing, reduces_across_rows},
+    OperatorAdvice{
+        "aten::embedding", "", "", 1, "writes out rows that are only added up",
+        "Use nn.EmbeddingBag (F.embedding_bag): it adds while it reads",
+        "embedding_bag(mode=\"sum\", \"mean\" or \"max\") reads each row once and never stores "
+        "[bags, words, width]; bags of several lengths need offsets, no padding",
+        kEmbeddingBag, has_any_inputs, is_not_added_up},
     OperatorAdvice{
         "aten::embedding_dense_backward", "", "", 1,
         "fills a gradient as large as the whole table, for the rows that were looked up",
@@ -227,6 +260,12 @@ constexpr std::array kAdvice = {
         "it, "
         "torch.renorm(table, 2, 0, max_norm) on the whole table every few steps is one kernel",
         kEmbedding},
+    OperatorAdvice{"aten::fft_fft", "", "", 1, kWholeSpectrum, kHalfSpectrum, kHalfSpectrumMore,
+                   kFft, takes_real_numbers},
+    OperatorAdvice{"aten::fft_fft2", "", "", 1, kWholeSpectrum, kHalfSpectrum, kHalfSpectrumMore,
+                   kFft, takes_real_numbers},
+    OperatorAdvice{"aten::fft_fftn", "", "", 1, kWholeSpectrum, kHalfSpectrum, kHalfSpectrumMore,
+                   kFft, takes_real_numbers},
     OperatorAdvice{"aten::gru_cell", "", "aten::gru", 8, kCells, kWholeLstm, kWholeLstmMore, kLstm},
     OperatorAdvice{
         "aten::im2col", "", "", 1, "writes each window of its input out as a column",
@@ -287,6 +326,12 @@ constexpr std::array kAdvice = {
                    kLinear, has_any_inputs, follows_no_repeating_lookup},
     OperatorAdvice{"aten::lstm_cell", "", "aten::lstm", 8, kCells, kWholeLstm, kWholeLstmMore,
                    kLstm},
+    OperatorAdvice{
+        "aten::matmul", "", "", 1, "copies its matrices once for each row of another dimension",
+        "Make the shared dimension the batch: torch.einsum or torch.bmm over it",
+        "matmul of [batch, n, 1, k] and [n, k, m] expands the n matrices to batch * n and "
+        "copies them; einsum(\"bnk,nkm->bnm\") multiplies n matrices of all batches",
+        kEinsumPage, repeats_matrices, copies_nothing_inside},
     OperatorAdvice{"aten::matmul", "", "", 1, "multiplies by a diagonal matrix",
                    "Scale rows or columns instead: d[:, None] * W, or W * d",
                    "a product with diag(d) reads and multiplies n times as many elements, nearly "
@@ -339,6 +384,12 @@ constexpr std::array kAdvice = {
                    kLstm},
     OperatorAdvice{"aten::rnn_tanh_cell", "", "aten::rnn_tanh", 8, kCells, kWholeRnn, kWholeRnnMore,
                    kLstm},
+    OperatorAdvice{"aten::softmax", "", "", 1,
+                   "is only read by argmax, which gives the same without",
+                   "Take argmax of the scores themselves: softmax keeps their order",
+                   "the probabilities themselves are not used; topk and comparisons of scores need "
+                   "no softmax either",
+                   kArgmax, has_any_inputs, is_not_only_ranked},
     OperatorAdvice{"aten::sort", "", "aten::topk", 1, "sorts all elements of each row",
                    "If only the largest are used: torch.topk(x, k)",
                    "torch.topk(x, k) finds the k largest without sorting all; keep an order that "

@@ -266,5 +266,108 @@ TEST(OperatorRowsTest, KnowsTheSoftmaxOfAnInnerDimension) {
       with("[8, 21, 512]", "1", "cunn_SpatialSoftMaxForward<float>"));  // pixels of few classes
 }
 
+TEST(OperatorRowsTest, KnowsAWholeSpectrumOfRealNumbers) {
+  const auto with = [](const char* type) {
+    return action_of(step_with_inputs(
+        "aten::fft_fft",
+        inputs("[[64, 1024], [], [], []]", std::string(R"([")") + type + R"(", "", "Scalar", ""])",
+               "", R"(["", "", "-1", ""])")));
+  };
+  EXPECT_THAT(with("float"), ::testing::HasSubstr("torch.fft.rfft"));
+  EXPECT_EQ(with("c10::complex<float>"), "");
+}
+
+// 300 us of a call and 10 us of the one after it, with 100 us of other work.
+std::string action_before(const char* op, const testing::Fields& call, const char* next_op,
+                          const testing::Fields& next, const char* later_op = "aten::mm",
+                          const testing::Fields& later = {}) {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op(op, call).kernel("k", 300).end();
+    p.begin_op(next_op, next).kernel("k2", 10).end();
+    p.begin_op(later_op, later).kernel("gemm", 100).end();
+  });
+  return action_of(program.trace());
+}
+
+// Histories of 64 words, as rows of 128: [2048, 64, 128].
+TEST(OperatorRowsTest, SeesRowsThatAreOnlyAddedUp) {
+  const auto lookup = inputs("[[100000, 128], [2048, 64], [], [], []]",
+                             R"(["float", "long int", "Scalar", "Scalar", "Scalar"])", "",
+                             R"(["", "", "-1", "False", "False"])");
+  const auto over = [](const char* dim) {
+    return inputs("[[2048, 64, 128], [], [], []]", R"(["float", "ScalarList", "Scalar", ""])", "",
+                  std::string(R"(["", "[)") + dim + R"(]", "False", ""])");
+  };
+  EXPECT_THAT(action_before("aten::embedding", lookup, "aten::sum", over("1")),
+              ::testing::HasSubstr("EmbeddingBag"));
+  EXPECT_THAT(action_before("aten::embedding", lookup, "aten::mean", over("-2")),
+              ::testing::HasSubstr("EmbeddingBag"));
+  EXPECT_EQ(action_before("aten::embedding", lookup, "aten::sum", over("2")), "");
+  EXPECT_EQ(action_before("aten::embedding", lookup, "aten::mul", over("1")), "");
+}
+
+TEST(OperatorRowsTest, SeesASoftmaxThatOnlyArgmaxReads) {
+  const auto scores =
+      inputs("[[64, 1000], [], []]", R"(["float", "Scalar", ""])", "", R"(["", "1", ""])");
+  EXPECT_THAT(action_before("aten::softmax", scores, "aten::argmax", scores),
+              ::testing::HasSubstr("argmax of the scores"));
+  EXPECT_EQ(action_before("aten::softmax", scores, "aten::max", scores), "");
+  // The probabilities are read as well.
+  EXPECT_EQ(action_before("aten::softmax", scores, "aten::argmax", scores, "aten::log", scores),
+            "");
+}
+
+TEST(OperatorRowsTest, SeesASortInTheBackwardPartOfAnIndex) {
+  const auto action = [](const char* node) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(node).begin_op("aten::_index_put_impl_");
+      p.kernel("indexing_backward_kernel<float>", 300).end().end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("IndexBackward0"), ::testing::HasSubstr("index_select(0, index)"));
+  EXPECT_EQ(action("aten::index_copy_"), "");
+}
+
+// [1024, 8, 1, 128] times [8, 128, 128]: each matrix is copied 1,024 times.
+TEST(OperatorRowsTest, SeesMatricesThatAProductCopies) {
+  const auto action = [](const char* dims, const char* inside) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::matmul", inputs(dims, R"(["float", "float"])", "", R"(["", ""])"));
+      p.begin_op(inside).kernel("copy", 300).end().end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kRepeated[] = "[[1024, 8, 1, 128], [8, 128, 128]]";
+  EXPECT_THAT(action(kRepeated, "aten::clone"), ::testing::HasSubstr("torch.einsum"));
+  EXPECT_EQ(action(kRepeated, "aten::bmm"), "");
+  EXPECT_EQ(action("[[1024, 8, 1, 128], [128, 128]]", "aten::clone"), "");
+  EXPECT_EQ(action("[[1024, 8, 1, 128], [1024, 8, 128, 128]]", "aten::clone"), "");
+}
+
+TEST(OperatorRowsTest, SeesTheGradientOfImages) {
+  const auto with = [](const char* channels, const char* mask) {
+    return action_of(step_with_inputs(
+        "aten::convolution_backward",
+        inputs(
+            "[[8, 64, 28, 28], [8, " + std::string(channels) + ", 56, 56], [64, " + channels +
+                ", 3, 3], [], [], [], [], [], [], [], []]",
+            R"(["float", "float", "float", "ScalarList", "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar", "ScalarList"])",
+            "",
+            std::string(
+                R"(["", "", "", "[0]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", ")") +
+                mask + R"("])")));
+  };
+  EXPECT_THAT(with("3", "[True, True, False]"), ::testing::HasSubstr("images.detach()"));
+  EXPECT_EQ(with("3", "[False, True, False]"), "");
+  EXPECT_EQ(with("3", "[True, False, False]"), "");  // an attack on the model: images only
+  EXPECT_EQ(with("64", "[True, True, False]"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -168,6 +169,32 @@ bool has_long_filter(const TensorArguments& inputs) {
   return weight && weight->rank() == 3 && weight->dim(0) >= 256 && stride && stride->front() == 1;
 }
 
+bool takes_real_numbers(const TensorArguments& inputs) {
+  const auto input = inputs.tensor(0);
+  return input && input->type->is_floating && !input->type->torch.starts_with("c10::complex");
+}
+
+bool repeats_matrices(const TensorArguments& inputs) {
+  const auto a = inputs.tensor(0), b = inputs.tensor(1);
+  if (!a || !b || a->rank() < 3 || b->rank() < 3) return false;
+  const auto batch = [](const analysis::Tensor& tensor) {
+    return analysis::Sizes(tensor.dims.begin(), tensor.dims.end() - 2);
+  };
+  const auto all = analysis::broadcast(batch(*a), batch(*b));
+  if (!all) return false;
+  const double fewer =
+      std::min(analysis::element_count(batch(*a)), analysis::element_count(batch(*b)));
+  return fewer > 1 && analysis::element_count(*all) >= 8 * fewer;
+}
+
+bool makes_gradient_of_images(const TensorArguments& inputs) {
+  const auto images = inputs.tensor(1), weight = inputs.tensor(2);
+  const std::vector<bool> made = inputs.flags(10);
+  return images && weight && weight->rank() >= 4 && weight->dims[1] <= 4 &&
+         images->rank() == weight->rank() && images->dims[1] <= 4 && made.size() >= 2 && made[0] &&
+         made[1];
+}
+
 bool is_not_double(const TensorArguments& inputs) {
   const auto tensor = inputs.tensor(0);
   return !tensor || tensor->type->torch != "double";
@@ -264,6 +291,55 @@ bool has_other_target(const Facts& facts, SliceId op) {
     return !is_scattered;
   });
   return !is_scattered;
+}
+
+bool is_not_added_up(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const SliceId next = next_call(facts, op);
+  if (next == kNone<SliceId> ||
+      (trace.name(next) != "aten::sum" && trace.name(next) != "aten::mean"))
+    return true;
+  const auto table = operator_inputs(trace, op).tensor(0),
+             index = operator_inputs(trace, op).tensor(1);
+  const TensorArguments sum = operator_inputs(trace, next);
+  const auto rows = sum.tensor(0);
+  if (!table || !index || !rows || index->rank() < 2) return true;
+  analysis::Sizes made = index->dims;
+  made.push_back(table->dim(0));
+  const std::vector<double> over = sum.numbers(1);
+  // Over the words of a bag, which are the last dimension of the index.
+  const auto words = static_cast<double>(made.size()) - 2;
+  return rows->dims != made || over.size() != 1 || (over[0] != words && over[0] != -2);
+}
+
+bool is_not_only_ranked(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto scores = operator_inputs(trace, op).tensor(0);
+  SliceId next = next_call(facts, op);
+  if (!scores || next == kNone<SliceId> || trace.name(next) != "aten::argmax") return true;
+  for (int i = 0; i < 16; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
+    const TensorArguments inputs = operator_inputs(trace, next);
+    for (std::size_t k = 0; k < 3; ++k)
+      if (const auto taken = inputs.tensor(k); taken && taken->dims == scores->dims) return true;
+  }
+  return false;
+}
+
+bool copies_nothing_inside(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(op);
+  for (std::uint32_t i = raw(op) + 1;
+       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i)
+    if (trace.name(SliceId{i}) == "aten::clone" || trace.name(SliceId{i}) == "aten::copy_")
+      return false;
+  return true;
+}
+
+bool is_outside_index_backward(const Facts& facts, SliceId op) {
+  return !is_inside(facts, op, "IndexBackward0");
 }
 
 bool is_used_whole(const Facts& facts, SliceId op) {

@@ -36,6 +36,13 @@ bool lacks_output_size(const analysis::TensorArguments& inputs);
 bool has_large_filter_per_channel(const analysis::TensorArguments& inputs);
 // [input, weight, bias, stride, ...]: 256 taps or more, step by step.
 bool has_long_filter(const analysis::TensorArguments& inputs);
+// [input, n, dim, norm] of a floating-point type that is not complex.
+bool takes_real_numbers(const analysis::TensorArguments& inputs);
+// Batches of several matrices, of which one side is repeated eight times or more to meet the other.
+bool repeats_matrices(const analysis::TensorArguments& inputs);
+// Backward of a convolution: [gradient, input, weight, ..., mask]: makes the gradients of weight and input, and the
+// input has four channels or fewer.
+bool makes_gradient_of_images(const analysis::TensorArguments& inputs);
 bool is_not_double(const analysis::TensorArguments& inputs);
 // For a row that its operator's name alone does not prove: advice_for_call() looks at each call.
 bool has_any_inputs(const analysis::TensorArguments& inputs);
@@ -59,6 +66,15 @@ bool follows_no_diagonal(const Facts& facts, SliceId op);
 bool is_no_detour(const Facts& facts, SliceId op);
 // Its target was not filled and scattered by one index a row just before.
 bool has_other_target(const Facts& facts, SliceId op);
+
+// The next call on the thread is no sum or mean of its result over words: all dimensions of the index but the last stay.
+bool is_not_added_up(const Facts& facts, SliceId op);
+// The next call does not take argmax of its result, or a later one takes a tensor of that shape, too.
+bool is_not_only_ranked(const Facts& facts, SliceId op);
+// No clone and no copy_ in it.
+bool copies_nothing_inside(const Facts& facts, SliceId op);
+// Not called by the backward part of x[index].
+bool is_outside_index_backward(const Facts& facts, SliceId op);
 
 // The next operator on the thread that takes a tensor of the sorted shape is no cut: all of the order is used.
 bool is_used_whole(const Facts& facts, SliceId op);

@@ -204,6 +204,13 @@ Sentence words_of(const Facts& facts, const Place& place) {
   return say("between {} and {}", {label(place.before), label(place.after)});
 }
 
+// torch.tensor() makes an empty tensor, reads a list into it number by number, and moves it.
+bool is_read_from_list(const Trace& trace, const Place& place) {
+  const std::string_view after = trace.name(place.after);
+  return trace.name(place.before) == "aten::empty" && !place.inside_before &&
+         (after == "aten::to" || after == "aten::lift_fresh" || after == "aten::detach_");
+}
+
 bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
   const SliceId range = ancestor_named(facts, hole.place.before, "Optimizer.step");
   return range != kNone<SliceId> && facts.trace->start_ns(range) <= hole.longest.start_ns &&
@@ -267,7 +274,10 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   append(finding.brief, words_of(facts, main.place));
   finding.brief.pattern += ": the GPU waits for it";
   finding.action =
-      of_optimizer ? say("Give the optimizer fused=True, if it has not; join groups of parameters")
+      is_read_from_list(*facts.trace, main.place)
+          ? say("If it is torch.tensor(a list): torch.from_numpy(np.stack(list)) copies at once")
+      : of_optimizer
+          ? say("Give the optimizer fused=True, if it has not; join groups of parameters")
       : has_python_frames(*facts.trace)
           ? say("Look at what runs there; take it out of the step")
           : say("Look at what runs there; take it out of the step, or record with stacks to see "

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -66,6 +68,22 @@ TEST(PythonHoleTest, KnowsTheOptimizersOwnPython) {
   };
   EXPECT_TRUE(brief(true).starts_with("The optimizer's own Python "));
   EXPECT_TRUE(brief(false).starts_with("Code without events "));
+}
+
+TEST(PythonHoleTest, KnowsAListThatBecomesATensor) {
+  const auto action = [](std::string_view before) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().pass(50).cpu_op(before, 5).pass(800);
+      program.begin_op("aten::to").kernel("copy", 10).end().pass(50);
+      program.kernel("gemm", 100).wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action("aten::empty").find("torch.from_numpy"), std::string::npos);
+  EXPECT_EQ(action("aten::relu").find("torch.from_numpy"), std::string::npos);
 }
 
 TEST(PythonHoleTest, IsQuietAboutShortPauses) {

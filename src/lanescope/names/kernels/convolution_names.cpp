@@ -84,6 +84,7 @@ constexpr std::string_view kCudnnAlone[] = {"dgrad_engine",
                                             "flip_filter",
                                             "nchwToNhwcKernel",
                                             "nhwcToNchwKernel",
+                                            "nhwcAddPaddingKernel",
                                             "dgrad2d_",
                                             "wgrad2d_"};
 
