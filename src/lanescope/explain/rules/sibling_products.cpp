@@ -122,10 +122,10 @@ Finding tell_sibling_products(const Facts& facts, const SiblingProducts& found) 
   Finding finding;
   finding.verdict =
       say(facts,
-          "{} products stand in {} groups [in {} steps] of {} or fewer over inputs of "
-          "one shape, {}: in all but the first of each the GPU waits {} [per step].",
-          {count(found.products), count(found.groups), count(steps), count(together),
-           text(shape_text(first.left)), ns(facts.per_step(found.waiting_ns))});
+          "{} [time|times] [in {} steps], up to {} products follow each other over inputs of one "
+          "shape, {}; after the first of each group the GPU waits {} [per step].",
+          {count(found.groups), count(steps), count(together), text(shape_text(first.left)),
+           ns(facts.per_step(found.waiting_ns))});
   rate_cost(facts, found.waiting_ns, found.products, finding);
   finding.waiting_ns = facts.per_step(found.waiting_ns);
   finding.arithmetic.push_back(
