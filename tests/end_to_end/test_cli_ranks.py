@@ -140,9 +140,10 @@ def test_a_fault_that_begins_later_says_since_when(run, tmp_path):
     assert verdict["since_step"] == truth["since_step"] and not verdict["since_start"]
 
 
-# 30 us of a 5 ms step are no news, whoever has them.
-def test_a_small_lateness_is_no_verdict(run, tmp_path):
-    folder, _ = drawn(tmp_path, "--fault", "straggler-cpu", "--late-us", "30")
+# 30 us of a 5 ms step are no news, whoever has them: one rank, or each in turn.
+@pytest.mark.parametrize("fault", ["straggler-cpu", "rotating"])
+def test_a_small_lateness_is_no_verdict(run, tmp_path, fault):
+    folder, _ = drawn(tmp_path, "--fault", fault, "--late-us", "30")
     assert job_of(run, folder)["verdict"]["kind"] == "balanced"
 
 

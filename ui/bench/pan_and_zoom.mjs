@@ -1,7 +1,8 @@
 // How long a frame of the page takes while it pans and zooms by script, and how much memory the page holds.
-//   node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--profile]
+//   node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--unlimited] [--profile]
 //   URL: as `lanescope view` prints it. A trace is opened by LANESCOPE_BINARY, else by the release build. It begins when the verdict is
-//   there, or with --before-verdict while the rules still run. --profile: also which functions of the page cost most of a frame's work.
+//   there, or with --before-verdict while the rules still run. --unlimited: frames follow each other without a display's rate, so their
+//   distance is what a frame takes in all. --profile: also which functions of the page cost most of a frame's work.
 // Headless Chromium without a GPU. A frame is the work of the page's own callbacks in one animation frame, which is what can make
 // the picture stutter; and the distance of two frames, which includes the browser's own drawing.
 import { spawn } from "node:child_process";
@@ -10,14 +11,15 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 const [given, frames = "400"] = process.argv.slice(2).filter((word) => !word.startsWith("--"));
-if (given === undefined) throw new Error("usage: node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict]");
+if (given === undefined) throw new Error("usage: node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--unlimited] [--profile]");
+const unlimited = process.argv.includes("--unlimited") ? ["--disable-frame-rate-limit", "--disable-gpu-vsync"] : [];
 const home = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 const server = given.startsWith("http://") ? null : spawn(process.env.LANESCOPE_BINARY ?? path.join(home, "build/release/src/lanescope/cli/lanescope"), ["view", given, "--no-open", "--keep"], { stdio: ["ignore", "pipe", "inherit"] });
 const url = server === null ? given : await new Promise((resolve, reject) => {
   server.stdout.once("data", (data) => resolve(String(data).trim()));
   server.once("exit", (code) => reject(new Error(`lanescope view ended with ${code}`)));
 });
-const browser = await chromium.launch({ executablePath: process.env.LANESCOPE_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--enable-precise-memory-info"] });
+const browser = await chromium.launch({ executablePath: process.env.LANESCOPE_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--enable-precise-memory-info", ...unlimited] });
 const page = await browser.newPage({ viewport: { width: 1920, height: 1000 } });
 await page.addInitScript(() => {
   // Times every callback of an animation frame.
