@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 namespace lanescope::analysis {
 namespace {
@@ -203,7 +204,9 @@ bool TorchEventRows::is_unfinished(SliceId id) const {
 bool TorchEventRows::is_collected_before(SliceId a, SliceId b) const {
   const auto rank = [&](SliceId slice) {
     const auto index = trace_.slice_args(slice).integer(ArgKey::kEvIdx);
-    return std::pair(index.value_or(INT64_MAX), trace_.slices().event_index[raw(slice)]);
+    // The slice's own number decides what an index file leaves equal.
+    return std::tuple(index.value_or(INT64_MAX), trace_.slices().event_index[raw(slice)],
+                      raw(slice));
   };
   return rank(a) < rank(b);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "lanescope/ranks/job_helpers_test.h"
 #include "lanescope/ranks/job_verdict.h"
@@ -179,6 +180,15 @@ TEST(JobTest, MissingRanksAreNamed) {
   const Result<Job> job = build_job(files);
   ASSERT_TRUE(job);
   EXPECT_TRUE(has(*job, RemarkKind::kMissing, "no file of ranks 1 to 4, 6 and 7"));
+}
+
+// The number after it does not exist: a sanitizer sees that nobody counts there.
+TEST(JobTest, TheLargestNumberOfARankIsCountedNoFurther) {
+  constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  const Result<Job> job = build_job({DrawnRank(0, 8).file(), DrawnRank(kLargest, 8).file()});
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->numbers, (std::vector<std::int64_t>{0, kLargest}));
+  EXPECT_TRUE(has(*job, RemarkKind::kMissing, "no file of ranks 1 to 7"));
 }
 
 // In step 0, the second of three calls has another size on rank 2.

@@ -187,8 +187,8 @@ class Roster {
     }
     const std::set<std::int64_t> present(job_.numbers.begin(), job_.numbers.end());
     constexpr std::int64_t kMostRanks = 1 << 20;
-    const std::int64_t end =
-        std::min(job_.world_size.value_or(job_.numbers.back() + 1), kMostRanks);
+    const std::int64_t end = job_.world_size ? std::min(*job_.world_size, kMostRanks)
+                                             : std::min(job_.numbers.back(), kMostRanks - 1) + 1;
     for (std::int64_t rank = 0; rank < end; ++rank)
       if (!present.contains(rank)) missing.push_back(rank);
     if (!missing.empty())
