@@ -105,22 +105,34 @@ class Running:
             self.answers[rank] = receiver.recv()
         except EOFError:
             self.processes[rank].join()
-            self.answers[rank] = {"failed": f"ended with {self.processes[rank].exitcode}, see {self.log(rank)}"}
+            self.answers[rank] = self.ended(rank)
+
+    def ended(self, rank: int) -> Dict[str, Any]:
+        return {"failed": f"ended with {self.processes[rank].exitcode}, see {self.log(rank)}"}
 
     def problem(self) -> Dict[str, Any]:
         """The answer of a rank that could not run: the others then wait for it in vain."""
-        return next((answer for answer in self.answers.values() if "failed" in answer or "unavailable" in answer), {})
+        problems = [answer for answer in self.answers.values() if "failed" in answer or "unavailable" in answer]
+        if not problems:
+            return {}
+        # A rank that is gone makes the others fail, and their answer may come before its end: it is the one to name.
+        for rank in self.waiting.values():
+            self.processes[rank].join(0.5)
+            if self.processes[rank].exitcode:
+                return self.ended(rank)
+        return next((answer for answer in problems if str(answer.get("failed", "")).startswith("ended with")), problems[0])
 
     def is_done(self) -> bool:
         return not self.waiting or bool(self.problem())
 
     def result(self) -> Dict[str, Any]:
+        problem = self.problem()  # before the other ranks are ended
         if self.waiting:
             self.kill()
         for process in self.processes:
             process.join(20)
         self.kill()
-        return {**self.described(), **(self.problem() or self.answers[0])}
+        return {**self.described(), **(problem or self.answers[0])}
 
     def stop(self) -> Dict[str, Any]:
         self.kill()
