@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "fake_gpu.h"
@@ -200,12 +201,8 @@ TEST_F(GpuSourceTest, AFlushThatFailsIsTriedAgain) {
 TEST_F(GpuSourceTest, ItLeavesWhenTheBudgetIsUsedUpAndTheProgramGoesOn) {
   fake_gpu_set_version(130000);
   record::RecorderOptions wanted;
-  wanted.directory = folder_.string();
-  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
   wanted.budget_ratio = 0.01;
-  auto opened = record::Recorder::open(wanted);
-  ASSERT_TRUE(opened) << opened.error().message;
-  const auto recorder = *std::move(opened);
+  const auto recorder = open(std::move(wanted));
   ASSERT_TRUE(recorder->start());
   std::atomic<bool> end{false};
   std::atomic<std::uint32_t> launches{0};
@@ -241,14 +238,7 @@ TEST_F(GpuSourceTest, ItLeavesWhenTheBudgetIsUsedUpAndTheProgramGoesOn) {
 // are said to take all of the time: a part of the budget of 1 s (100 ms) is spent in about 0.15 s.
 TEST_F(GpuSourceTest, WithABudgetTheGpuComesWhenItIsPaidForAndLeavesWhenThatIsSpent) {
   fake_gpu_set_version(130000);
-  record::RecorderOptions wanted;
-  wanted.directory = folder_.string();
-  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
-  wanted.budget_ratio = 0.1;
-  wanted.gpu_in_parts = true;
-  auto opened = record::Recorder::open(wanted);
-  ASSERT_TRUE(opened) << opened.error().message;
-  const auto recorder = *std::move(opened);
+  const auto recorder = open_in_parts(0.1);
   ASSERT_TRUE(recorder->start());
   EXPECT_EQ(fake_gpu_stats().kinds_on, 0u);  // nothing before it is paid for
   EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
@@ -302,14 +292,7 @@ TEST_F(GpuSourceTest, WithABudgetTheGpuComesWhenItIsPaidForAndLeavesWhenThatIsSp
 }
 
 TEST_F(GpuSourceTest, ARecordingThatEndsBeforeTheGpuIsPaidForSaysSo) {
-  record::RecorderOptions wanted;
-  wanted.directory = folder_.string();
-  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
-  wanted.budget_ratio = 0.01;
-  wanted.gpu_in_parts = true;
-  auto opened = record::Recorder::open(wanted);
-  ASSERT_TRUE(opened) << opened.error().message;
-  const auto recorder = *std::move(opened);
+  const auto recorder = open_in_parts(0.01);
   recorder->prepare();
   ASSERT_TRUE(recorder->start());
   fake_gpu_launch("early", 1);
@@ -327,14 +310,7 @@ TEST_F(GpuSourceTest, ARecordingThatEndsBeforeTheGpuIsPaidForSaysSo) {
 // CUPTI cannot be used: the window goes on, and operators have all of the budget.
 TEST_F(GpuSourceTest, WithABudgetAGpuThatCannotBeRecordedCutsNoWindow) {
   fake_gpu_refuse_subscriber(1);
-  record::RecorderOptions wanted;
-  wanted.directory = folder_.string();
-  wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
-  wanted.budget_ratio = 0.5;
-  wanted.gpu_in_parts = true;
-  auto opened = record::Recorder::open(wanted);
-  ASSERT_TRUE(opened) << opened.error().message;
-  const auto recorder = *std::move(opened);
+  const auto recorder = open_in_parts(0.5);
   ASSERT_TRUE(recorder->start());
   EXPECT_TRUE(wait_until([&] { return !recorder->notes().empty(); }));
   EXPECT_TRUE(record::is_recording());

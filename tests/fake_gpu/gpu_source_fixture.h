@@ -96,9 +96,20 @@ class GpuSourceTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::unique_ptr<record::Recorder> open(std::uint32_t options = 0) {
     record::RecorderOptions wanted;
+    wanted.options = options;
+    return open(std::move(wanted));
+  }
+  // With that budget, in parts that it pays for before.
+  std::unique_ptr<record::Recorder> open_in_parts(double budget_ratio) {
+    record::RecorderOptions wanted;
+    wanted.budget_ratio = budget_ratio;
+    wanted.gpu_in_parts = true;
+    return open(std::move(wanted));
+  }
+  // In the test's folder, of CPU and GPU.
+  std::unique_ptr<record::Recorder> open(record::RecorderOptions wanted) {
     wanted.directory = folder_.string();
     wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
-    wanted.options = options;
     auto recorder = record::Recorder::open(wanted);
     EXPECT_TRUE(recorder) << recorder.error().message;
     return *std::move(recorder);

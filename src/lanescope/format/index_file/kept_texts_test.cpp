@@ -12,29 +12,19 @@
 #include <iterator>
 #include <string>
 
+#include "lanescope/format/index_file/trace_folder_test.h"
+
 namespace lanescope::format {
 namespace {
 namespace fs = std::filesystem;
 
-class KeptTextsTest : public ::testing::Test {
+class KeptTextsTest : public TraceFolderTest {
  protected:
   void SetUp() override {
-    std::string name = fs::temp_directory_path() / "lanescope_kept_texts_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    trace_ = folder_ / "trace.json";
+    TraceFolderTest::SetUp();
     write(trace_, "{\"traceEvents\": []}");
     index_.cache = IndexCache(folder_ / "cache");
     options_.write_from_bytes = 0;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  static void write(const fs::path& path, std::string_view text) {
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  static std::string read(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
   KeptText ask() const {
     const KeepTexts keep = keep_texts(options_, index_);
@@ -53,7 +43,6 @@ class KeptTextsTest : public ::testing::Test {
     return sum;
   }
 
-  fs::path folder_, trace_;
   KeptTextOptions options_{"ranks", "1"};
   IndexOptions index_;
 };

@@ -18,6 +18,7 @@
 
 #include "lanescope/format/index_file/index_helpers_test.h"
 #include "lanescope/format/index_file/index_source.h"
+#include "lanescope/format/index_file/trace_folder_test.h"
 #include "lanescope/testing/trace_text.h"
 
 namespace lanescope::format {
@@ -33,24 +34,12 @@ std::string trace_json(int slices, const char* name = "a") {
   return text + "]}";
 }
 
-class OpenIndexedTest : public ::testing::Test {
+class OpenIndexedTest : public TraceFolderTest {
  protected:
   void SetUp() override {
-    std::string name = fs::temp_directory_path() / "lanescope_open_indexed_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-    trace_ = folder_ / "trace.json";
+    TraceFolderTest::SetUp();
     write(trace_, trace_json(100));
     options_.cache = IndexCache(folder_ / "cache");
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  static void write(const fs::path& path, std::string_view text) {
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  static std::string read(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
   std::vector<std::string> names_in(const fs::path& folder) const {
     std::vector<std::string> names;
@@ -70,7 +59,6 @@ class OpenIndexedTest : public ::testing::Test {
     return trace ? trace->slices().size() : 0;
   }
 
-  fs::path folder_, trace_;
   IndexOptions options_;
 };
 
