@@ -8,7 +8,7 @@
 
 namespace lanescope::explain {
 
-// What can be lit for a number: the keys of kinds of time, and three more.
+// What a reader can be shown for a number: a kind of time by its key, or one of the first four.
 namespace shows {
 inline constexpr char kStep[] = "step";    // a step of usual length
 inline constexpr char kBusy[] = "busy";    // all work of the device
@@ -17,7 +17,6 @@ inline constexpr char kMoves[] = "moves";  // communication and copies
 inline constexpr char kCompute[] = "compute";
 inline constexpr char kCommunication[] = "communication";
 inline constexpr char kCopies[] = "copy";
-inline constexpr char kOperators[] = "operator";
 }  // namespace shows
 
 // A number or a text inside a sentence. The kind has the unit; `report` formats it.

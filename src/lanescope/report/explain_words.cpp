@@ -46,20 +46,31 @@ std::string value_text(const Value& value) {
   return {};
 }
 
-std::string fill_sentence(const explain::Sentence& sentence, bool markdown,
-                          std::string (*text_of)(const Value& value)) {
-  std::string out;
+void visit_sentence(const explain::Sentence& sentence,
+                    const std::function<void(std::string_view)>& on_text,
+                    const std::function<void(const Value&)>& on_value) {
   std::string_view rest = sentence.pattern;
   for (const Value& value : sentence.values) {
     const std::size_t hole = rest.find("{}");
     if (hole == std::string_view::npos) break;
-    out += rest.substr(0, hole);
-    const bool is_word = value.kind == Value::Kind::kName || value.kind == Value::Kind::kKernel ||
-                         value.kind == Value::Kind::kText;
-    out += markdown && is_word ? markdown_escaped(text_of(value)) : text_of(value);
+    on_text(rest.substr(0, hole));
+    on_value(value);
     rest.remove_prefix(hole + 2);
   }
-  return out += rest;
+  on_text(rest);
+}
+
+std::string fill_sentence(const explain::Sentence& sentence, bool markdown,
+                          std::string (*text_of)(const Value& value)) {
+  std::string out;
+  visit_sentence(
+      sentence, [&](std::string_view text) { out += text; },
+      [&](const Value& value) {
+        const bool is_word = value.kind == Value::Kind::kName ||
+                             value.kind == Value::Kind::kKernel || value.kind == Value::Kind::kText;
+        out += markdown && is_word ? markdown_escaped(text_of(value)) : text_of(value);
+      });
+  return out;
 }
 
 const char* idle_cause_text(IdleCause cause) {

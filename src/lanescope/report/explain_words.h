@@ -2,8 +2,10 @@
 // headings, places.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
@@ -18,6 +20,10 @@ namespace lanescope::report {
 // their short form, control characters are replaced.
 std::string value_text(const explain::Value& value);
 
+// The sentence in order: each text between its values, and each value.
+void visit_sentence(const explain::Sentence& sentence,
+                    const std::function<void(std::string_view)>& on_text,
+                    const std::function<void(const explain::Value&)>& on_value);
 // The sentence with its values as `text_of` writes them. `markdown`: escapes text from the trace.
 std::string fill_sentence(const explain::Sentence& sentence, bool markdown,
                           std::string (*text_of)(const explain::Value& value));

@@ -55,19 +55,13 @@ std::vector<SentencePiece> rounded_pieces(const Sentence& sentence) {
     if (pieces.empty() || pieces.back().is_link()) pieces.emplace_back();
     pieces.back().text += text;
   };
-  std::string_view rest = sentence.pattern;
-  for (const Value& value : sentence.values) {
-    const std::size_t hole = rest.find("{}");
-    if (hole == std::string_view::npos) break;
-    add(rest.substr(0, hole));
-    rest.remove_prefix(hole + 2);
+  visit_sentence(sentence, add, [&](const Value& value) {
     SentencePiece piece{rounded_value(value), value.shows, value.slice};
     if (piece.is_link())
       pieces.push_back(std::move(piece));
     else
       add(piece.text);
-  }
-  add(rest);
+  });
   return pieces;
 }
 

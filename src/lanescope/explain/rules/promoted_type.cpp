@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -107,7 +108,7 @@ std::optional<PromotedType> measure_promoted_type(const Facts& facts) {
 Finding tell_promoted_type(const Facts& facts, const PromotedType& found) {
   const std::string_view op = facts.trace->name(found.largest);
   const auto& [large, small] = *found.types;
-  const std::uint64_t steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const std::uint64_t steps = step_count(facts);
   Finding finding;
   finding.verdict =
       say(facts,

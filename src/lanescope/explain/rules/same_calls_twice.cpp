@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -144,7 +145,7 @@ std::optional<SameCallsTwice> measure_same_calls_twice(const Facts& facts) {
 }
 
 Finding tell_same_calls_twice(const Facts& facts, const SameCallsTwice& found) {
-  const std::uint64_t steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const std::uint64_t steps = step_count(facts);
   Finding finding;
   finding.verdict =
       say(facts,

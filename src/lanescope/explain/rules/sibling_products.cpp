@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -116,7 +117,7 @@ std::optional<SiblingProducts> measure_sibling_products(const Facts& facts) {
 
 Finding tell_sibling_products(const Facts& facts, const SiblingProducts& found) {
   const Trace& trace = *facts.trace;
-  const std::uint64_t steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const std::uint64_t steps = step_count(facts);
   const SiblingProduct& first = found.largest.products.front();
   const std::uint64_t together = found.largest.products.size();
   Finding finding;
