@@ -1,17 +1,20 @@
 // How long a frame of the page takes while it pans and zooms by script, and how much memory the page holds.
-//   node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--unlimited] [--profile]
+//   node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--near] [--unlimited] [--profile]
 //   URL: as `lanescope view` prints it. A trace is opened by LANESCOPE_BINARY, else by the release build. It begins when the verdict is
-//   there, or with --before-verdict while the rules still run. --unlimited: frames follow each other without a display's rate, so their
+//   there, or with --before-verdict while the rules still run. --near: at a zoom at which events have names. --unlimited: frames follow each other without a display's rate, so their
 //   distance is what a frame takes in all. --profile: also which functions of the page cost most of a frame's work.
-// Headless Chromium without a GPU. A frame is the work of the page's own callbacks in one animation frame, which is what can make
-// the picture stutter; and the distance of two frames, which includes the browser's own drawing.
+// Headless Chromium without a GPU. Printed of a frame: the work of the page's own callbacks in one animation frame; the distance to the next
+// frame, which includes the browser's own drawing and whatever else ran on the cores; and the CPU time of all of the browser's threads, which
+// is steady on a busy machine. Frames in which nothing moved, because the end of the trace was reached, have no distance: the
+// browser then waits for the display's next turn.
 import { spawn } from "node:child_process";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { cpuPerFrame, cpuTimes } from "./cpu_times.mjs";
 
 const [given, frames = "400"] = process.argv.slice(2).filter((word) => !word.startsWith("--"));
-if (given === undefined) throw new Error("usage: node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--unlimited] [--profile]");
+if (given === undefined) throw new Error("usage: node bench/pan_and_zoom.mjs URL|TRACE [frames] [--before-verdict] [--near] [--unlimited] [--profile]");
 const unlimited = process.argv.includes("--unlimited") ? ["--disable-frame-rate-limit", "--disable-gpu-vsync"] : [];
 const home = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
 const server = given.startsWith("http://") ? null : spawn(process.env.LANESCOPE_BINARY ?? path.join(home, "build/release/src/lanescope/cli/lanescope"), ["view", given, "--no-open", "--keep"], { stdio: ["ignore", "pipe", "inherit"] });
@@ -34,6 +37,13 @@ await page.addInitScript(() => {
     else window.frameWork.push(took);
     at = now;
   });
+  // A picture of the lanes begins with it.
+  const set = CanvasRenderingContext2D.prototype.setTransform;
+  window.pictures = 0;
+  CanvasRenderingContext2D.prototype.setTransform = function (...all) {
+    window.pictures += 1;
+    return set.apply(this, all);
+  };
 });
 const begin = Date.now();
 await page.goto(url);
@@ -45,6 +55,12 @@ if (!before) await page.waitForFunction(() => document.querySelector(".headline:
 const verdict = Date.now() - begin;
 await page.locator(".lanes-scroll").first().focus();
 await page.keyboard.press("0");
+if (process.argv.includes("--near")) {
+  for (let times = 0; times < 60; times += 1) {
+    await page.keyboard.press("w");
+    await page.waitForTimeout(20);
+  }
+}
 await page.waitForTimeout(1000);
 
 const profiler = process.argv.includes("--profile") ? await page.context().newCDPSession(page) : null;
@@ -53,6 +69,7 @@ if (profiler !== null) {
   await profiler.send("Profiler.setSamplingInterval", { interval: 200 });
   await profiler.send("Profiler.start");
 }
+const cpuBefore = cpuTimes();
 const distances = await page.evaluate(async (count) => {
   window.frameWork.length = 0;
   const target = document.querySelector(".lanes-scroll");
@@ -63,9 +80,11 @@ const distances = await page.evaluate(async (count) => {
   await new Promise((done) => {
     let frame = 0;
     let last = performance.now();
+    let pictures = window.pictures;
     const step = () => {
       const now = performance.now();
-      times.push(now - last);
+      if (window.pictures !== pictures) times.push(now - last);
+      pictures = window.pictures;
       last = now;
       if (frame % 4 === 0) press(path[Math.floor(frame / 40) % path.length]);
       frame += 1;
@@ -76,12 +95,14 @@ const distances = await page.evaluate(async (count) => {
   });
   return times.slice(1);
 }, Number(frames));
+const cpu = cpuPerFrame(cpuBefore, cpuTimes(), Number(frames));
 const work = await page.evaluate(() => window.frameWork);
 const heap = await page.evaluate(() => performance.memory.usedJSHeapSize);
 const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))].toFixed(1);
 console.log(`first lanes after ${firstLanes} ms${before ? "" : `, verdict after ${verdict} ms`}; JS heap ${(heap / 1048576).toFixed(0)} MiB; ${work.length} frames of 1920x1000`);
 console.log(`work of the page in a frame: median ${percentile(work, 0.5)} ms, p95 ${percentile(work, 0.95)} ms, longest ${percentile(work, 1)} ms`);
 console.log(`from frame to frame:         median ${percentile(distances, 0.5)} ms, p95 ${percentile(distances, 0.95)} ms, longest ${percentile(distances, 1)} ms`);
+console.log(`CPU time of a frame: browser ${cpu.browser.toFixed(1)} ms, server ${cpu.server.toFixed(1)} ms; ${cpu.parts.filter(([, ms]) => ms >= 0.1).slice(0, 5).map(([name, ms]) => `${name} ${ms.toFixed(1)}`).join("; ")}`);
 if (profiler !== null) await printProfile(work.length);
 await browser.close();
 server?.removeAllListeners("exit");

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "lanescope/server/give_way.h"
 #include "lanescope/server/kept_view.h"
 
 namespace lanescope::cli {
@@ -26,8 +27,10 @@ void ViewKeeper::run() {
   for (int i = 0; i < kKeeperNaps && !ends(); ++i) std::this_thread::sleep_for(kKeeperNap);
   const auto options = format::index_options_from_environment();
   if (!options) return;
-  for (const KeptTrace& each : traces_)
-    if (!ends()) server::keep_view(each.path, each.state->lanes(), each.kept, *options);
+  server::run_giving_way([&] {
+    for (const KeptTrace& each : traces_)
+      if (!ends()) server::keep_view(each.path, each.state->lanes(), each.kept, *options);
+  });
 }
 
 }  // namespace lanescope::cli

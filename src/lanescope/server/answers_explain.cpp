@@ -31,7 +31,7 @@ constexpr std::size_t kMostEvidence = 200;
 class ExplainAnswer {
  public:
   explicit ExplainAnswer(const TraceState& state)
-      : state_(state), facts_(state.facts()), explanation_(state.explanation()), json_("view") {}
+      : state_(state), explanation_(state.explanation()), facts_(state.facts()), json_("view") {}
 
   std::string run() {
     json_.text("headline", report::rounded_sentence(explanation_.headline));
@@ -180,8 +180,8 @@ class ExplainAnswer {
   }
 
   const TraceState& state_;
+  const Explanation& explanation_;  // before the facts, which it then gathers giving way
   const Facts& facts_;
-  const Explanation& explanation_;
   std::vector<explain::Suggestion> first_;
   JsonWriter json_;
 };

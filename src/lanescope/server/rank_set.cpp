@@ -11,6 +11,7 @@
 #include "lanescope/ranks/summary_text.h"
 #include "lanescope/report/ranks_words.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/server/give_way.h"
 
 namespace lanescope::server {
 namespace {
@@ -85,13 +86,16 @@ Result<const RankSet::JobVerdict*> RankSet::job() {
     options.workers = usable_cores();
     options.read_trace = read_;
     options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
-    Result<ranks::Job> job = ranks::build_job(ranks::read_rank_files(paths, options));
-    if (job) {
-      ranks::JobVerdict verdict = ranks::judge_job(*job);
-      job_.emplace(JobVerdict{std::move(*job), std::move(verdict)});
-    } else {
-      job_.emplace(job.error());
-    }
+    // The threads that read inherit the share.
+    run_giving_way([&] {
+      Result<ranks::Job> job = ranks::build_job(ranks::read_rank_files(paths, options));
+      if (job) {
+        ranks::JobVerdict verdict = ranks::judge_job(*job);
+        job_.emplace(JobVerdict{std::move(*job), std::move(verdict)});
+      } else {
+        job_.emplace(job.error());
+      }
+    });
   }
   if (!*job_) return job_->error();
   return &**job_;

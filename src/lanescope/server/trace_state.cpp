@@ -5,6 +5,7 @@
 
 #include "lanescope/base/check.h"
 #include "lanescope/explain/predicted_gains.h"
+#include "lanescope/server/give_way.h"
 #include "lanescope/server/kept_view.h"
 #include "lanescope/view/kept_lanes.h"
 
@@ -49,11 +50,14 @@ const explain::Facts& TraceState::facts() const {
 
 const explain::Explanation& TraceState::explanation() const {
   std::call_once(explained_, [this] {
-    // As the command does: its gains decide what to do first.
-    Result<explain::Explanation> found = explain::run_rules_and_gains(facts());
-    LANESCOPE_CHECK(found.has_value());  // no rules were named
-    explanation_ = std::move(*found);
-    has_explanation_.store(true, std::memory_order_release);
+    // Seconds of work for millions of events, while the reader moves the picture.
+    run_giving_way([this] {
+      // As the command does: its gains decide what to do first.
+      Result<explain::Explanation> found = explain::run_rules_and_gains(facts());
+      LANESCOPE_CHECK(found.has_value());  // no rules were named
+      explanation_ = std::move(*found);
+      has_explanation_.store(true, std::memory_order_release);
+    });
   });
   return explanation_;
 }

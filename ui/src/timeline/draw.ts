@@ -6,12 +6,14 @@ import { visibleBoxes } from "./layout.ts";
 import type { Inks } from "./palette.ts";
 import { makePatterns } from "./patterns.ts";
 import type { Pen, Scene } from "./picture.ts";
+import { PixelRows } from "./pixel_rows.ts";
+import { makeStrip } from "./strips.ts";
 
 export class Painter {
   private readonly pen: Pen;
 
   constructor(ctx: CanvasRenderingContext2D, inks: Inks, make: () => HTMLCanvasElement) {
-    this.pen = { ctx, inks, strip: make(), labels: new Labels(ctx), patterns: makePatterns(ctx, make, inks.palette.dark) };
+    this.pen = { ctx, inks, strip: makeStrip(1), pixels: new PixelRows(make), labels: new Labels(ctx), patterns: makePatterns(ctx, make, inks.palette.dark) };
   }
 
   paint(scene: Scene): void {

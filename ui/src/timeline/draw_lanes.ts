@@ -1,8 +1,9 @@
 // The lanes themselves: grid, pixels of what is narrow, rectangles of what is wide, counters.
 import type { CounterEntry, Frame, FrameEntry } from "../api/types.ts";
 import { formatTime, leastTickPixels, tickStep } from "../base/format.ts";
+import { fillColumns } from "./columns.ts";
 import type { LaneBox } from "./layout.ts";
-import { kindCommunication, kindCopy, kindWait, mix, type KindInk } from "./palette.ts";
+import { kindCommunication, kindCopy, kindWait, rgb, shadeOf, withAlpha, type KindInk } from "./palette.ts";
 import { xOf, type Pen, type Scene } from "./picture.ts";
 import { fillStrip, makeStrip, type Scale } from "./strips.ts";
 
@@ -31,57 +32,80 @@ export function drawGrid(pen: Pen, scene: Scene, boxes: LaneBox[]): void {
   }
 }
 
+interface Row { entry: FrameEntry; box: LaneBox; y: number; h: number; wide: [index: number, x: number, w: number][]; at: number } // at: in the image, -1: nowhere
+interface Curve { entry: CounterEntry; box: LaneBox }
+
 export function drawLanes(pen: Pen, scene: Scene, boxes: LaneBox[], frame: Frame): void {
   const byLane = new Map(boxes.map((box) => [box.lane.lane, box]));
   const pixels = Math.max(1, Math.round(scene.width * scene.ratio));
   const scale: Scale = { x0: scene.window.t0, perPixel: (scene.window.t1 - scene.window.t0) / pixels, width: pixels };
-  const jobs: { entry: FrameEntry; box: LaneBox; y: number; h: number; wide: [number, number, number][]; image: number }[] = [];
+  const rows: Row[] = [];
+  const curves: Curve[] = [];
   for (const entry of frame.entries) {
     const box = byLane.get(entry.lane);
     if (box === undefined) continue;
-    if (entry.kind === "counter") counter(pen, scene, box, entry, frame.t0);
+    if (entry.kind === "counter") curves.push({ entry, box });
     else if (entry.row < box.rows) {
       const h = box.rows === 1 && box.lane.kind !== "gpu" ? Math.min(box.rowHeight, box.height) : box.rowHeight;
-      jobs.push({ entry, box, y: box.y + entry.row * box.rowHeight, h: h - (h > 9 ? 2 : 1), wide: [], image: -1 });
+      rows.push({ entry, box, y: box.y + entry.row * box.rowHeight, h: h - (h > 9 ? 2 : 1), wide: [], at: -1 });
     }
   }
-  strips(pen, scene, frame, scale, jobs);
-  for (const job of jobs) {
-    for (const [index, x, w] of job.wide) rectangle(pen, scene, job.box, job.entry, index, x / scene.ratio, w / scene.ratio, job.y, job.h);
+  drawPixels(pen, scene, frame, scale, rows, curves);
+  for (const row of rows) {
+    for (const [index, x, w] of row.wide) rectangle(pen, scene, row.box, row.entry, index, x / scene.ratio, w / scene.ratio, row.y, row.h);
   }
 }
 
-// One image for all rows: a line of pixels each, stretched to the row's height.
-function strips(pen: Pen, scene: Scene, frame: Frame, scale: Scale, jobs: { entry: FrameEntry; box: LaneBox; y: number; h: number; wide: [number, number, number][]; image: number }[]): void {
-  if (jobs.length === 0) return;
-  const strip = makeStrip(scale.width);
-  const image = new ImageData(scale.width, jobs.length);
-  const out = new Uint32Array(image.data.buffer);
+// One image for all: a line of pixels for each row, stretched to the row's height, and the columns of counters.
+function drawPixels(pen: Pen, scene: Scene, frame: Frame, scale: Scale, rows: Row[], curves: Curve[]): void {
+  if (pen.strip.busy.length !== scale.width) pen.strip = makeStrip(scale.width);
+  const heightOf = (curve: Curve) => Math.max(1, Math.round(curve.box.height * scene.ratio));
+  const out = pen.pixels.begin(scale.width, curves.reduce((sum, curve) => sum + heightOf(curve), rows.length));
   let used = 0;
-  for (const job of jobs) {
-    const lit = litTest(scene, job.box, job.entry);
-    if (!fillStrip(strip, job.entry, frame.t0, scale, lit, (index, x, w) => job.wide.push([index, x, w]))) continue;
-    job.image = used;
-    const idle = job.box.lane.kind === "idle";
-    for (let pixel = 0, at = used * scale.width; pixel < scale.width; pixel += 1, at += 1) {
-      const busy = strip.busy[pixel];
-      if (busy <= 0) continue;
-      const ink = idle ? pen.inks.idle : pen.inks.kinds[strip.kind[pixel]] ?? pen.inks.kinds[8];
-      const color = scene.lit !== null && strip.lit[pixel] === 0 ? ink.dimColor : ink.color;
-      const [r, g, b] = mix(pen.inks.background, color, 0.3 + 0.7 * Math.min(1, busy));
-      out[at] = 0xff000000 | (b << 16) | (g << 8) | r;
-    }
+  for (const row of rows) {
+    if (!fillStrip(pen.strip, row.entry, frame.t0, scale, litTest(scene, row.box, row.entry), (index, x, w) => row.wide.push([index, x, w]))) continue;
+    row.at = used;
+    stripPixels(out.subarray(used * scale.width, (used + 1) * scale.width), pen, scene, row.box.lane.kind === "idle");
     used += 1;
   }
-  if (used === 0) return;
-  if (pen.strip.width < scale.width || pen.strip.height < used) {
-    pen.strip.width = scale.width;
-    pen.strip.height = Math.max(used, pen.strip.height, 64);
+  const firstCurve = used;
+  for (const curve of curves) {
+    fillColumns(pen.strip.busy, curve.entry, frame.t0, scale, scene.traceSpan);
+    columnPixels(out.subarray(used * scale.width), pen, scene, curve, heightOf(curve));
+    used += heightOf(curve);
   }
-  pen.strip.getContext("2d")?.putImageData(image, 0, 0, 0, 0, scale.width, used);
+  if (used === 0) return;
+  pen.pixels.put();
   pen.ctx.imageSmoothingEnabled = false;
-  for (const job of jobs) {
-    if (job.image >= 0) pen.ctx.drawImage(pen.strip, 0, job.image, scale.width, 1, 0, job.y, scene.width, job.h);
+  for (const row of rows) {
+    if (row.at >= 0) pen.pixels.draw(pen.ctx, row.at, 1, 0, row.y, scene.width, row.h);
+  }
+  let at = firstCurve;
+  for (const curve of curves) {
+    pen.pixels.draw(pen.ctx, at, heightOf(curve), 0, curve.box.y, scene.width, curve.box.height);
+    at += heightOf(curve);
+  }
+}
+
+function stripPixels(out: Uint32Array, pen: Pen, scene: Scene, idle: boolean): void {
+  const { busy, kind, lit } = pen.strip;
+  for (let pixel = 0; pixel < out.length; pixel += 1) {
+    if (busy[pixel] <= 0) continue;
+    const ink = idle ? pen.inks.idle : pen.inks.kinds[kind[pixel]] ?? pen.inks.kinds[8];
+    out[pixel] = shadeOf(scene.lit !== null && lit[pixel] === 0 ? ink.dimShades : ink.shades, busy[pixel]);
+  }
+}
+
+// From the columns that are in pen.strip.busy.
+function columnPixels(out: Uint32Array, pen: Pen, scene: Scene, { box }: Curve, height: number): void {
+  const { busy } = pen.strip;
+  const color = withAlpha(rgb(pen.inks.palette.counter), scene.lit === null ? 0.55 : 0.2);
+  const perUnit = (height - 4 * scene.ratio) / Math.max(box.lane.counter?.max ?? 0, 1e-9);
+  const least = Math.max(1, Math.round(scene.ratio)); // a line where it is 0, so that its lane is not taken for empty
+  const [from, to] = [Math.max(0, Math.floor(xOf(scene, 0) * scene.ratio)), Math.min(busy.length, Math.ceil(xOf(scene, scene.traceSpan) * scene.ratio))];
+  for (let pixel = from; pixel < to; pixel += 1) {
+    const top = height - Math.min(height, least + Math.round(busy[pixel] * perUnit));
+    for (let y = top; y < height; y += 1) out[y * busy.length + pixel] = color;
   }
 }
 
@@ -124,24 +148,4 @@ function rectangle(pen: Pen, scene: Scene, box: LaneBox, entry: FrameEntry, inde
   if (width < 22) return;
   const text = idle ? pen.labels.fitting([`idle: ${scene.causeTitle(kind)} · ${formatTime(entry.dur[index])}`, scene.causeTitle(kind), formatTime(entry.dur[index])], width - 9) : scene.nameOf(entry.name[index]);
   pen.labels.label(text, left, width, y, h, dim ? pen.inks.palette.faint : ink.text, x < 0, pattern !== null && !dim ? ink.fill : null);
-}
-
-function counter(pen: Pen, scene: Scene, box: LaneBox, entry: CounterEntry, frameT0: number): void {
-  const { ctx } = pen;
-  const top = Math.max(box.lane.counter?.max ?? 0, 1e-9);
-  const yOf = (value: number) => box.y + box.height - 1 - (Math.max(0, value) / top) * (box.height - 4);
-  const end = xOf(scene, scene.traceSpan);
-  ctx.fillStyle = pen.inks.palette.counter;
-  ctx.globalAlpha = scene.lit === null ? 0.55 : 0.2;
-  ctx.beginPath();
-  for (let index = 0; index < entry.count; index += 1) {
-    const x0 = Math.max(-1, xOf(scene, frameT0 + entry.start[index]));
-    const next = index + 1 < entry.count ? xOf(scene, frameT0 + entry.start[index + 1]) : end;
-    const x1 = Math.min(scene.width + 1, next);
-    if (x1 < x0 || x1 < 0 || x0 > scene.width) continue;
-    const y = yOf(Math.max(entry.max[index], entry.last[index]));
-    ctx.rect(x0, y, Math.max(1, x1 - x0), box.y + box.height - y);
-  }
-  ctx.fill();
-  ctx.globalAlpha = 1;
 }

@@ -51,5 +51,8 @@ test("the style sheet and the canvas have the same colours", () => {
     assert.equal(valueIn(text, "--idle"), palette.idle);
     assert.equal(valueIn(text, "--bg"), palette.background);
     assert.equal(valueIn(text, "--accent"), palette.accent);
+    assert.equal(valueIn(text, "--panel"), palette.band);
+    assert.equal(valueIn(text, "--line"), palette.line);
+    assert.equal(valueIn(text, "--faint"), palette.faint);
   }
 });

@@ -6,6 +6,8 @@ import type { Labels } from "./labels.ts";
 import type { Layout } from "./layout.ts";
 import type { Inks } from "./palette.ts";
 import type { Patterns } from "./patterns.ts";
+import type { PixelRows } from "./pixel_rows.ts";
+import type { Strip } from "./strips.ts";
 
 export interface Scene {
   width: number; // CSS pixels
@@ -36,7 +38,8 @@ export interface Pen {
   inks: Inks;
   patterns: Patterns;
   labels: Labels;
-  strip: HTMLCanvasElement; // one row of pixels a row of a lane
+  strip: Strip; // of the row that is being drawn
+  pixels: PixelRows;
 }
 
 export function xOf(scene: Scene, ns: number): number {

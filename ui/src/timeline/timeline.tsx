@@ -9,6 +9,7 @@ import { useStore } from "../state/context.ts";
 import type { LitSlice, TraceView } from "../state/store.ts";
 import { Axis } from "./axis.tsx";
 import { Painter } from "./draw.ts";
+import { axisHeight, drawAxis } from "./draw_axis.ts";
 import type { Hit } from "./hit.ts";
 import { visibleBoxes, type LaneBox } from "./layout.ts";
 import { EventMirror } from "./mirror.tsx";
@@ -22,6 +23,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
   const store = useStore();
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
+  const axis = useRef<HTMLCanvasElement>(null);
   const size = useSignal({ width: 800, height: 400, ratio: 1 });
   const scrollTop = useSignal(0);
   const hover = useSignal<LitSlice | null>(null);
@@ -47,17 +49,16 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
   useEffect(() => {
     const element = canvas.current;
     const ctx = element?.getContext("2d", { alpha: false });
-    if (element === null || ctx === null || ctx === undefined) return;
+    const axisCtx = axis.current?.getContext("2d", { alpha: false });
+    if (element === null || ctx === null || ctx === undefined || axisCtx === null || axisCtx === undefined) return;
     let painter: Painter | null = null;
     let paintedDark: boolean | null = null;
     let asked = 0;
     const draw = () => {
       asked = 0;
       const { width, height, ratio } = size.peek();
-      if (element.width !== Math.round(width * ratio) || element.height !== Math.round(height * ratio)) {
-        element.width = Math.round(width * ratio);
-        element.height = Math.round(height * ratio);
-      }
+      fitCanvas(element, width * ratio, height * ratio);
+      fitCanvas(axisCtx.canvas, width * ratio, axisHeight * ratio);
       if (painter === null || paintedDark !== store.dark.peek()) {
         paintedDark = store.dark.peek();
         painter = new Painter(ctx, paintedDark ? inks.dark : inks.light, () => document.createElement("canvas"));
@@ -65,6 +66,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
       // Not the scroller's scrollTop: at its end the canvas is pushed up by what follows the lanes.
       const scene = gatherScene(store, view, layout.peek(), { width, height, ratio, scrollTop: element.offsetTop }, hover.peek());
       painter.paint(scene);
+      drawAxis(axisCtx, paletteFor(paintedDark === true), { width, ratio }, store.viewport.shown.peek(), view.offset, store.viewport.traceSpan);
       const near = visibleBoxes(scene.layout, scene.scrollTop, height, height).slice(0, 400);
       view.frames.want(scene.window, width * ratio, near.map((box) => box.lane.lane));
     };
@@ -127,7 +129,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
   return (
     <section class="timeline" aria-label={title === null ? "Timeline" : `Timeline of ${title}`}>
       {title !== null && <div class="timeline-head"><div class="timeline-title" title={title}>{title}</div><LanesMore view={view} /></div>}
-      <Axis width={size.value.width} offset={view.offset} />
+      <Axis width={size.value.width} canvas={axis} />
       <div class="lanes-scroll" ref={scroller} tabIndex={0} role="group" aria-label="Lanes. Up and down choose a lane, Enter selects an event, period and comma step through events."
         onScroll={(event) => { scrollTop.value = event.currentTarget.scrollTop; }}>
         <div class="lanes" style={{ height: `${Math.max(layout.value.height, 40)}px` }}>
@@ -151,6 +153,12 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
       <EventMirror view={view} />
     </section>
   );
+}
+
+// A canvas is cleared when its size is set, even to what it is.
+function fitCanvas(canvas: HTMLCanvasElement, width: number, height: number): void {
+  if (canvas.width !== Math.round(width)) canvas.width = Math.round(width);
+  if (canvas.height !== Math.round(height)) canvas.height = Math.round(height);
 }
 
 // Nothing is hidden without a count, and the count is always in view.
