@@ -153,6 +153,12 @@ def test_sums_and_tables_agree(small: View) -> None:
 def test_the_verdict_and_the_tour_are_about_this_trace(small: View) -> None:
     explain = small.json("/api/explain?trace=0")
     assert explain["headline"] and explain["wall"]
+    meta = small.json("/api/meta")
+    known = {kind["key"] for kind in meta["kinds"]} | {"idle"}
+    assert {line["shows"] for line in explain["wall"] if "shows" in line} <= known
+    assert next(line["shows"] for line in explain["wall"] if line["label"] == "GPU compute") == "compute"
+    assert all(line["shows"] == "idle" for line in explain["wall"] if line["label"].startswith("idle: "))
+    assert {cause for line in explain["wall"] for cause in line.get("causes", [])} <= {cause["key"] for cause in meta["causes"]}
     gaps = small.json("/api/gaps?trace=0&sort=cost")
     assert gaps["total"] == sum(cause["count"] for cause in gaps["by_cause"])
     assert gaps["gaps"] == sorted(gaps["gaps"], key=lambda gap: -gap["dur_ns"])

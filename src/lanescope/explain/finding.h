@@ -17,6 +17,7 @@ inline constexpr char kMoves[] = "moves";  // communication and copies
 inline constexpr char kCompute[] = "compute";
 inline constexpr char kCommunication[] = "communication";
 inline constexpr char kCopies[] = "copy";
+inline constexpr char kOperators[] = "operator";
 }  // namespace shows
 
 // A number or a text inside a sentence. The kind has the unit; `report` formats it.

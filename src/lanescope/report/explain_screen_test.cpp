@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "lanescope/format/read_trace.h"
 #include "lanescope/report/nothing_to_do.h"
@@ -127,6 +129,22 @@ TEST(ExplainScreenTest, PartsOfTheWallAddUpAndAreFew) {
   EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end() - 1, [](const auto& a, const auto& b) {
     return a.per_step_ns > b.per_step_ns;
   }));
+}
+
+// A reader of the page clicks a part to see its events: what is shown is not read from the label.
+TEST(ExplainScreenTest, PartsOfTheWallSayWhatToShow) {
+  const Trace trace = slow_cpu();
+  const auto facts = explain::gather_facts(trace);
+  ASSERT_TRUE(facts);
+  std::map<std::string, WallLine> lines;
+  for (const WallLine& line : wall_lines(*facts)) lines[line.label] = line;
+  ASSERT_TRUE(lines.contains("GPU compute") && lines.contains("idle: waiting for the CPU"));
+  EXPECT_STREQ(lines["GPU compute"].shows, explain::shows::kCompute);
+  EXPECT_STREQ(lines["idle: waiting for the CPU"].shows, explain::shows::kIdle);
+  std::int64_t of_causes = 0;
+  for (const analysis::IdleCause cause : lines["idle: waiting for the CPU"].causes)
+    of_causes += facts->wall.idle_by(cause);
+  EXPECT_EQ(facts->per_step(of_causes), lines["idle: waiting for the CPU"].per_step_ns);
 }
 
 // One kernel of a millisecond a step, launched ahead: the GPU is the limit, and no rule has a cost.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lanescope/explain/do_first.h"
+#include "lanescope/explain/finding.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rules/copying.h"
 #include "lanescope/explain/rules/cpu_waits.h"
@@ -19,36 +20,42 @@ namespace {
 using analysis::HostPart;
 using analysis::IdleCause;
 using explain::Facts;
+namespace shows = explain::shows;
 
 constexpr std::size_t kMostWallLines = 4;
 
 // The parts of a step's time that are not empty.
 std::vector<WallLine> all_wall_parts(const Facts& facts) {
   std::vector<WallLine> parts;
-  const auto add = [&](const char* label, std::int64_t total_ns) {
+  using Causes = std::vector<IdleCause>;
+  const auto add = [&](std::string label, std::int64_t total_ns, const char* shown,
+                       Causes causes = {}) {
     if (total_ns > 0)
-      parts.push_back(
-          {label, facts.per_step(total_ns),
-           static_cast<double>(total_ns) / static_cast<double>(facts.steady_wall_ns())});
+      parts.push_back({std::move(label), facts.per_step(total_ns),
+                       static_cast<double>(total_ns) / static_cast<double>(facts.steady_wall_ns()),
+                       shown, std::move(causes)});
   };
   if (facts.vendor) {
     const analysis::VendorWall& wall = facts.vendor_wall;
     const std::string device = facts.vendor->name;
-    add((device + " computing").c_str(), wall.compute_ns);
-    add("collectives, no compute", wall.exposed_communication_ns);
-    add("copies, no compute", wall.exposed_copy_ns);
-    add((device + " idle or waiting").c_str(), wall.idle_ns());
+    add(device + " computing", wall.compute_ns, shows::kCompute);
+    add("collectives, no compute", wall.exposed_communication_ns, shows::kCommunication);
+    add("copies, no compute", wall.exposed_copy_ns, shows::kCopies);
+    add(device + " idle or waiting", wall.idle_ns(), shows::kIdle);
     return parts;
   }
   if (!facts.main_device) {
-    for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
-      add(host_part_text(static_cast<HostPart>(i)), facts.cpu_wall.part_ns[i]);
+    for (std::size_t i = 0; i < analysis::kHostPartCount; ++i) {
+      const auto part = static_cast<HostPart>(i);
+      add(host_part_text(part), facts.cpu_wall.part_ns[i],
+          part == HostPart::kOperator ? shows::kOperators : "");
+    }
     return parts;
   }
   const auto& part = facts.wall.partition;
-  add("GPU compute", part.compute_ns);
-  add("communication, no compute", part.exposed_communication_ns);
-  add("copies, no compute", part.exposed_copy_ns);
+  add("GPU compute", part.compute_ns, shows::kCompute);
+  add("communication, no compute", part.exposed_communication_ns, shows::kCommunication);
+  add("copies, no compute", part.exposed_copy_ns, shows::kCopies);
   const std::int64_t for_cpu_ns =
       facts.device().timeline.has_launches() ? facts.waiting_for_cpu_ns() : 0;
   const std::int64_t for_batch_ns =
@@ -56,18 +63,24 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
                       : std::min(for_cpu_ns, explain::rules::waiting_for_batches(facts).time_ns);
   const std::int64_t between_ns = facts.wall.idle_by(IdleCause::kBetweenQueued);
   const std::int64_t profiler_ns = facts.wall.idle_by(IdleCause::kProfiler);
-  add("idle: waiting for a batch", for_batch_ns);
+  // Those that Facts::waiting_for_cpu_ns() sums, and the others.
+  Causes for_cpu{IdleCause::kHostLate, IdleCause::kAfterSync, IdleCause::kLaunchLatency};
+  Causes unknown{IdleCause::kWaiting, IdleCause::kUnknown};
+  Causes& of_ends = facts.steps.marked ? for_cpu : unknown;
+  of_ends.insert(of_ends.end(), {IdleCause::kBeforeFirstWork, IdleCause::kAfterLastWork});
+  add("idle: waiting for a batch", for_batch_ns, shows::kIdle, for_cpu);
   const std::int64_t for_copies_ns =
       std::min(for_cpu_ns - for_batch_ns, explain::rules::waiting_in_copies_ns(facts));
-  add("idle: CPU makes a copy", for_copies_ns);
-  add("idle: waiting for the CPU", for_cpu_ns - for_batch_ns - for_copies_ns);
-  add("idle: between queued kernels", between_ns);
-  add("idle: the profiler's own work", profiler_ns);
+  add("idle: CPU makes a copy", for_copies_ns, shows::kIdle, for_cpu);
+  add("idle: waiting for the CPU", for_cpu_ns - for_batch_ns - for_copies_ns, shows::kIdle,
+      for_cpu);
+  add("idle: between queued kernels", between_ns, shows::kIdle, {IdleCause::kBetweenQueued});
+  add("idle: the profiler's own work", profiler_ns, shows::kIdle, {IdleCause::kProfiler});
   const analysis::Gap* edge = explain::rules::find_edge_gap(facts);
   const std::int64_t unknown_ns = part.idle_ns - for_cpu_ns - between_ns - profiler_ns;
   const std::int64_t edge_ns = edge ? std::min(unknown_ns, edge->end_ns - edge->start_ns) : 0;
-  add("not recorded (edge of trace)", edge_ns);
-  add("idle: cause unknown", unknown_ns - edge_ns);
+  add("not recorded (edge of trace)", edge_ns, "");
+  add("idle: cause unknown", unknown_ns - edge_ns, shows::kIdle, unknown);
   return parts;
 }
 
@@ -91,7 +104,7 @@ std::vector<WallLine> wall_lines(const Facts& facts) {
   std::stable_sort(parts.begin(), parts.end(),
                    [](const WallLine& a, const WallLine& b) { return a.ratio > b.ratio; });
   if (parts.size() <= kMostWallLines) return parts;
-  WallLine rest{"everything else", 0, 0};
+  WallLine rest{"everything else", 0, 0, "", {}};
   for (std::size_t i = kMostWallLines - 1; i < parts.size(); ++i) {
     rest.per_step_ns += parts[i].per_step_ns;
     rest.ratio += parts[i].ratio;

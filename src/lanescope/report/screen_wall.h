@@ -16,6 +16,9 @@ struct WallLine {
   std::string label;
   std::int64_t per_step_ns = 0;
   double ratio = 0;  // of the wall
+  // What a reader can be shown for it: one of explain::shows; empty: it is of several kinds, or has no events.
+  const char* shows = "";
+  std::vector<analysis::IdleCause> causes = {};  // of idle time: the gaps of these hold it
 };
 std::vector<WallLine> wall_lines(const explain::Facts& facts);
 

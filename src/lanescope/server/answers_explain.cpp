@@ -40,12 +40,20 @@ class ExplainAnswer {
         .text("basis", report::steady_steps_text(facts_));
     json_.integer("wall_ns", facts_.per_step(facts_.steady_wall_ns()));
     json_.begin_array("wall");
-    for (const report::WallLine& line : report::wall_lines(facts_))
+    for (const report::WallLine& line : report::wall_lines(facts_)) {
       json_.begin_object()
           .text("label", line.label)
           .integer("ns", line.per_step_ns)
-          .real("share", line.ratio)
-          .end_object();
+          .real("share", line.ratio);
+      if (*line.shows) json_.text("shows", line.shows);
+      if (!line.causes.empty()) {
+        json_.begin_array("causes");
+        for (const analysis::IdleCause cause : line.causes)
+          json_.text({}, report::idle_cause_key(cause));
+        json_.end_array();
+      }
+      json_.end_object();
+    }
     json_.end_array();
     first_ = explain::do_first(facts_, explanation_);
     const std::vector<explain::Suggestion>& first = first_;

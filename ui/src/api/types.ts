@@ -246,8 +246,8 @@ export interface Evidence {
 }
 
 export interface WallPart {
-  part?: string; // compute, communication, copy, idle, other
-  cause?: number; // of idle time: number in Meta.causes
+  shows?: string; // "idle", or the key of a kind; none: it is of several kinds, or has no events
+  causes?: string[]; // of idle time: keys in Meta.causes; the gaps of these hold it
   label: string;
   ns: number;
   share: number;

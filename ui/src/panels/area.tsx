@@ -49,7 +49,7 @@ export function AreaPanel() {
           {answer.gaps.length > 0 && <h2>Idle GPU</h2>}
           <ul class="plain">
             {answer.gaps.map((gap) => (
-              <li key={`${gap.device ?? 0}-${gap.cause}`}><Link label={`show these gaps: ${formatTime(gap.ns)}`} onClick={() => showGaps(store, causeOf(gap)?.key ?? null, area.trace)}><span class="number">{formatTime(gap.ns)}</span></Link> {cleanText(causeOf(gap)?.title ?? String(gap.cause))} <span class="faint">{formatCount(gap.count)}×</span></li>
+              <li key={`${gap.device ?? 0}-${gap.cause}`}><Link label={`show these gaps: ${formatTime(gap.ns)}`} onClick={() => { const key = causeOf(gap)?.key; showGaps(store, key === undefined ? null : [key], area.trace); }}><span class="number">{formatTime(gap.ns)}</span></Link> {cleanText(causeOf(gap)?.title ?? String(gap.cause))} <span class="faint">{formatCount(gap.count)}×</span></li>
             ))}
           </ul>
           {answer.launch_delay !== undefined && (

@@ -30,8 +30,8 @@ export function GapsPanel() {
   const answer = store.view(trace).gaps.value;
   if (all === null || answer === null) return <p class="faint pad" role="status">Looking for the times when the GPU was idle…</p>;
   if (answer.total === 0) return <p class="pad"><TracePicker /> No GPU of this trace has a gap.</p>;
-  const chosen = store.gapCause.value;
-  const shown = chosen === null ? all : all.filter((gap) => causeOf(gap)?.key === chosen);
+  const chosen = store.gapCauses.value;
+  const shown = chosen === null ? all : all.filter((gap) => chosen.includes(causeOf(gap)?.key ?? ""));
   return (
     <div class="panel">
       <div class="panel-tools" role="group" aria-label="cause">
@@ -40,7 +40,7 @@ export function GapsPanel() {
         {answer.by_cause.filter((each) => each.count > 0).map((each) => {
           const cause = causeOf(each);
           return (
-            <button key={String(each.cause)} type="button" class="chip" aria-pressed={chosen === cause?.key} title={cause?.text} onClick={() => showGaps(store, cause?.key ?? null, trace)}>
+            <button key={String(each.cause)} type="button" class="chip" aria-pressed={chosen?.includes(cause?.key ?? "") === true} title={cause?.text} onClick={() => showGaps(store, cause === undefined ? null : [cause.key], trace)}>
               {cleanText(cause?.title ?? String(each.cause))} {formatTime(each.ns)} <span class="faint">{formatCount(each.count)}×</span>
             </button>
           );

@@ -2,7 +2,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { formatChange, formatCount, formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { canShowPart, canShowPiece, kindOfPart, type PartKind, showAllFindings, showFinding, showPiece, showWallPart } from "../state/actions/answering.ts";
+import { canShowPart, canShowPiece, showAllFindings, showFinding, showPiece, showWallPart } from "../state/actions/answering.ts";
 import { openDrawer } from "../state/actions/panels.ts";
 import { allRanks } from "../state/actions/ranks.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
@@ -76,10 +76,9 @@ function Headline({ of, explanation }: { of: string; explanation: Explanation })
   );
 }
 
-const classOf: Record<PartKind, string> = {
-  compute: "kind-4", communication: "kind-5", copy: "kind-6", idle: "kind-idle", operator: "kind-0", other: "kind-8",
-};
-const wallClass = (part: WallPart) => classOf[kindOfPart(part)];
+// A part has the colour of its kind in the lanes.
+const classOf: Record<string, string> = { compute: "kind-4", communication: "kind-5", copy: "kind-6", idle: "kind-idle", operator: "kind-0" };
+const wallClass = (part: WallPart) => classOf[part.shows ?? ""] ?? "kind-8";
 
 function Wall({ explanation, trace }: { explanation: Explanation; trace: number }) {
   const store = useStore();

@@ -117,7 +117,7 @@ export class Store {
   readonly sideOpen = signal(true);
   readonly overlay = signal<Overlay>("none");
   readonly tour = signal<{ stops: TourStop[]; at: number } | null>(null);
-  readonly gapCause = signal<string | null>(null);
+  readonly gapCauses = signal<readonly string[] | null>(null); // keys; null: all
   readonly said = signal(""); // read out by screen readers
   readonly problem = signal<string | null>(null);
   readonly busy = signal<string | null>(null);

@@ -112,7 +112,7 @@ export function savedFromEvents(events: ChromeEvent[], title: string): SavedData
         headline: `The GPU worked ${formatTime(busy)} of ${formatTime(span)}.`,
         headline_pieces: [{ text: "The GPU worked " }, { text: formatTime(busy), shows: "busy" }, { text: " of " }, { text: formatTime(span), shows: "step" }, { text: "." }],
         wall_ns: span, subject: "trace",
-        wall: [{ part: "compute", label: "compute", ns: busy, share: busy / span }, { part: "idle", label: "idle", ns: idle, share: idle / span }],
+        wall: [{ shows: "compute", label: "compute", ns: busy, share: busy / span }, { shows: "idle", label: "idle", ns: idle, share: idle / span }],
         do_first: [{ rule: "longest", verdict: "One event takes the longest", action: "Look at it first", gain_ns: longest.dur, gain_text: `up to ${formatTime(longest.dur)}`, gain_ratio: longest.dur / span }],
         findings: [{ rule: "longest", text: "The longest event of the trace.", at_stake_ns: longest.dur, evidence: [{ slice: longest.row, label: "the longest event" }] }],
         full_command: `lanescope explain ${title}`,

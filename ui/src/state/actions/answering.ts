@@ -70,37 +70,19 @@ export function canShowPiece(store: Store, piece: HeadlinePiece): boolean {
 const kindsOfWord: Record<string, string[]> = { busy: ["compute", "communication", "copy"], moves: ["communication", "copy"] };
 const kindsOf = (store: Store, word: string) => store.meta.kinds.filter((each) => (kindsOfWord[word] ?? [word]).includes(each.key)).map((each) => each.kind);
 
-export type PartKind = "compute" | "communication" | "copy" | "idle" | "operator" | "other";
-
-// What a part of the wall is made of: from its key, else from its label.
-export function kindOfPart(part: WallPart): PartKind {
-  const text = (part.part ?? part.label).toLowerCase();
-  if (/idle|wait|late|gap/.test(text)) return "idle";
-  if (/communication|collective/.test(text)) return "communication"; // "collectives, no compute"
-  if (text.includes("cop") || text.includes("memset")) return "copy"; // "copies, no compute"
-  if (text.includes("comput")) return "compute";
-  return text.includes("operator") && !text.startsWith("outside") ? "operator" : "other";
-}
-
 // Has the part of a wall events that can be lit?
-export function canShowPart(view: TraceView, part: WallPart): boolean {
-  const kind = kindOfPart(part);
-  if (kind === "idle") return view.meta.lanes.some((lane) => lane.kind === "idle");
-  const needsGpu = kind === "compute" || kind === "communication" || kind === "copy";
-  return kind !== "other" && (!needsGpu || view.meta.lanes.some((lane) => lane.kind === "gpu" || lane.kind === "device"));
+export function canShowPart(view: TraceView, { shows }: WallPart): boolean {
+  if (shows === undefined) return false;
+  if (shows === "idle") return view.meta.lanes.some((lane) => lane.kind === "idle");
+  return shows === "operator" || view.meta.lanes.some((lane) => lane.kind === "gpu" || lane.kind === "device");
 }
 
-// A part of the wall's bar is a link: kinds of time are lit, idle time opens the gaps of that cause.
-export function showWallPart(store: Store, part: WallPart, trace = 0): void {
-  const kind = kindOfPart(part);
-  if (kind === "idle") {
-    const words = part.label.toLowerCase();
-    const cause = store.meta.causes.find((each) => each.cause === part.cause) ??
-      store.meta.causes.find((each) => words.includes(each.title.toLowerCase()) || words.includes(each.key.replaceAll("_", " ")));
-    showGaps(store, cause?.key ?? null, trace);
-    return;
-  }
-  lightKinds(store, kindsOf(store, kind), cleanText(part.label), trace);
+// A part of the wall's bar is a link: kinds of time are lit, idle time opens the gaps of its cause. A part may be less than all events of its
+// kind, such as communication while nothing computes: what is lit is named, not the part.
+export function showWallPart(store: Store, { shows = "", causes }: WallPart, trace = 0): void {
+  if (shows === "idle") return showGaps(store, causes ?? null, trace);
+  const kinds = kindsOf(store, shows);
+  if (kinds.length > 0) lightKinds(store, kinds, store.meta.kinds.find((each) => each.kind === kinds[0])?.title ?? shows, trace);
 }
 
 export function lightKinds(store: Store, kinds: number[], label: string, trace = 0): void {
@@ -108,10 +90,12 @@ export function lightKinds(store: Store, kinds: number[], label: string, trace =
   say(store, `${label} is highlighted, the rest is dimmed`);
 }
 
-export function showGaps(store: Store, cause: string | null, trace = 0): void {
-  store.gapCause.value = cause;
+// `keys` of causes; null: all.
+export function showGaps(store: Store, keys: readonly string[] | null, trace = 0): void {
+  store.gapCauses.value = keys;
   store.panelTrace.value = trace;
   openDrawer(store, "gaps");
-  const causes = new Set(store.meta.causes.filter((each) => cause === null || each.key === cause).map((each) => each.cause));
-  store.lit.value = { label: cause === null ? "idle GPU" : store.meta.causes.find((each) => each.key === cause)?.title ?? cause, trace, causes };
+  const causes = store.meta.causes.filter((each) => keys === null || keys.includes(each.key));
+  const label = keys === null ? "idle GPU" : `idle GPU: ${causes.map((each) => each.title).join(", ")}`;
+  store.lit.value = { label, trace, causes: new Set(causes.map((each) => each.cause)) };
 }
