@@ -1,11 +1,12 @@
 // One listener for all keys: state/keys.ts says what a key means, this does it.
+import { cleanText } from "../base/text.ts";
 import { areaOfSelection, mark, startMeasure } from "../state/actions/areas.ts";
 import { clear } from "../state/actions/clearing.ts";
 import { family, follow, moveFocusLane, neighbour, openInMiddle } from "../state/actions/following.ts";
 import { toggleFold, togglePin } from "../state/actions/lane_choice.ts";
 import { fitSelection, goWhole, nextStep, pan, zoom } from "../state/actions/moving.ts";
 import { openDrawer, showSide } from "../state/actions/panels.ts";
-import { attempt } from "../state/actions/say.ts";
+import { attempt, say } from "../state/actions/say.ts";
 import { startTour } from "../state/actions/touring.ts";
 import { actionOf, type Action } from "../state/keys.ts";
 import type { Drawer, Store } from "../state/store.ts";
@@ -15,6 +16,7 @@ const firstZoom = 0.8;
 const heldZoom = 0.68;
 const firstPan = 0.08;
 const heldPan = 0.16;
+const longestName = 20_000;
 
 export function runAction(store: Store, action: Action, held = false): void {
   void attempt(store, () => act(store, action, held));
@@ -90,7 +92,19 @@ export function listenToKeys(store: Store): () => void {
     event.preventDefault();
     runAction(store, action, event.repeat);
   };
+  // With no text selected, the name of the selected event: on a canvas there is nothing else to copy.
+  const onCopy = (event: ClipboardEvent) => {
+    const name = store.selection.peek()?.type === "slice" ? store.details.peek()?.name : undefined;
+    if (name === undefined || usesKey(event.target, "c") || document.getSelection()?.toString() !== "") return;
+    event.clipboardData?.setData("text/plain", cleanText(name, longestName));
+    event.preventDefault();
+    say(store, "The name of the selected event is copied");
+  };
   document.addEventListener("keydown", onKey);
-  return () => document.removeEventListener("keydown", onKey);
+  document.addEventListener("copy", onCopy);
+  return () => {
+    document.removeEventListener("keydown", onKey);
+    document.removeEventListener("copy", onCopy);
+  };
 }
 

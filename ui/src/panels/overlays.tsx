@@ -55,7 +55,7 @@ function HelpOverlay() {
         </table>
         <div>
           <h3>Mouse</h3>
-          <p>Click selects. Drag makes an area. Ctrl and wheel zooms, Shift and wheel or Shift and drag moves. Double click fills the window with an event.</p>
+          <p>Click selects. Drag makes an area. Ctrl and wheel zooms, Shift and wheel or Shift and drag moves. Double click fills the window with an event. On the axis, the wheel zooms, drag moves, and double click shows the whole trace.</p>
           <h3>Colours</h3>
           <ul class="plain">{store.meta.kinds.map((kind) => <li key={kind.kind}><span class={`dot kind-${kind.kind}`} aria-hidden="true" /> {cleanText(kind.title)}</li>)}<li><span class="dot kind-idle" aria-hidden="true" /> idle GPU</li></ul>
           <p>Striped: waiting or idle. Dotted: copies. Lined: communication. Paler: only a part of that time is busy.</p>

@@ -84,7 +84,7 @@ export function RanksPanel() {
   if (job === null) return <p class="faint pad" role="status">Reading the traces of all ranks …</p>;
   return (
     <div class="panel">
-      <div class="panel-tools"><span class="faint">Means of the steady steps. Step = own time + transfer + waits; own time = compute + idle + copies; hidden: communication while the GPU computes. A click opens the rank.</span></div>
+      <div class="panel-tools"><span class="faint">Means of the steady steps. Step = own time + transfer + waits; own time = compute + idle + copies; hidden: communication while the device computes. A click opens the rank.</span></div>
       <VirtualTable label="Ranks" total={job.rows.length} row={(index) => job.rows[index]}
         onOpen={(row) => openRank(store, String(row.rank))} isCurrent={(row) => String(row.rank) === ranks.shown}
         columns={[

@@ -19,6 +19,11 @@ test("symbols go by what is typed", () => {
   assert.equal(actionOf(press({ key: ".", code: "Period" })), "next");
 });
 
+test("Ctrl F searches the trace, because a browser finds nothing in a canvas; pressed again it is the browser's", () => {
+  assert.equal(actionOf(press({ key: "f", code: "KeyF", ctrl: true })), "search");
+  assert.equal(actionOf(press({ key: "f", code: "KeyF", ctrl: true, inText: true })), null);
+});
+
 test("text fields keep their keys, Escape leaves them", () => {
   assert.equal(actionOf(press({ key: "w", code: "KeyW", inText: true })), null);
   assert.equal(actionOf(press({ key: "Backspace", inText: true })), null);
@@ -28,6 +33,7 @@ test("text fields keep their keys, Escape leaves them", () => {
 test("the browser keeps its combinations", () => {
   assert.equal(actionOf(press({ key: "s", code: "KeyS", ctrl: true })), null);
   assert.equal(actionOf(press({ key: "w", code: "KeyW", ctrl: true })), null);
+  assert.equal(actionOf(press({ key: "c", code: "KeyC", ctrl: true })), null);
   assert.equal(actionOf(press({ key: "d", code: "KeyD", alt: true })), null);
   assert.equal(actionOf(press({ key: "p", code: "KeyP", ctrl: true })), "lanes");
   assert.equal(actionOf(press({ key: "P", code: "KeyP", ctrl: true, shift: true })), "commands");
@@ -48,6 +54,7 @@ test("every key that does something is in the help", () => {
   // Those with Shift or Ctrl.
   const letter = (label: string) => Object.keys(signs).find((key) => signs[key] === label) ?? label;
   for (const label of known) {
+    if (label === "Ctrl C") continue; // the browser's; the page only says what is copied
     const [key, ...modifiers] = label.split(" ").reverse();
     const event = press({ key: letter(key), code: /^[A-Z]$/.test(key) ? `Key${key}` : "", ctrl: modifiers.includes("Ctrl"), shift: modifiers.includes("Shift") });
     assert.notEqual(actionOf(event), null, label);

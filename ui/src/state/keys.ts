@@ -29,7 +29,8 @@ export function actionOf(press: KeyPress): Action | null {
   if (press.alt) return null;
   if (press.ctrl) {
     if (press.code === "KeyP") return press.shift ? "commands" : "lanes";
-    return null;
+    // The browser finds no text in a canvas. In the search field it is the browser's own again.
+    return press.code === "KeyF" && !press.shift && !press.inText ? "search" : null;
   }
   if (press.inText) return press.key === "Escape" ? "clear" : null;
   if (press.shift && press.key === "ArrowLeft") return "previous-step";
@@ -64,7 +65,8 @@ export const keyHelp: readonly { keys: string[]; text: string }[] = [
   { keys: ["R"], text: "make an area of the selection: sums of all lanes in that time" },
   { keys: ["X"], text: "measure from the selection: then choose the other end with . and ," },
   { keys: ["M", "Shift M"], text: "mark the selection until the next mark; keep the mark" },
-  { keys: ["/"], text: "search the whole trace; Enter, Shift Enter: next, previous hit" },
+  { keys: ["/", "Ctrl F"], text: "search the whole trace; Enter, Shift Enter: next, previous hit" },
+  { keys: ["Ctrl C"], text: "copy the name of the selected event" },
   { keys: ["Ctrl P"], text: "find a lane" },
   { keys: ["Shift T", "Shift F"], text: "pin, fold the lane" },
   { keys: ["E"], text: "answers: what costs time, and why" },

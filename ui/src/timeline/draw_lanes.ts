@@ -129,7 +129,9 @@ function rectangle(pen: Pen, scene: Scene, box: LaneBox, entry: FrameEntry, inde
     ctx.fillStyle = pen.inks.palette.step[entry.slice[index] % 2];
     ctx.fillRect(left, y, width, h);
     const title = scene.stepTitle(entry.slice[index]);
-    pen.labels.label(pen.labels.fitting([title, title.replace(/ \(.*/, ""), title.replace(/,.*/, "")], width - 9), left, width, y, h, pen.inks.palette.text, x < 0);
+    // A bar is as long as the CPU's part: without the words that say so, the step's own length would be taken for that of the bar.
+    const shorter = title.includes(" (") ? title.replace(/,.*/, "") : title.replace(/, not steady$/, "");
+    pen.labels.label(pen.labels.fitting([title, shorter, title.replace(/,.*/, "")], width - 9), left, width, y, h, pen.inks.palette.text, x < 0);
     return;
   }
   const idle = box.lane.kind === "idle";

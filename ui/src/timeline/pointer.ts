@@ -9,6 +9,7 @@ import type { LitSlice, Store, TraceView } from "../state/store.ts";
 import { panBy, spanOf, zoomAt } from "../state/window.ts";
 import { hitTest, snap, type Hit } from "./hit.ts";
 import type { Layout } from "./layout.ts";
+import { moveByWheel } from "./wheel.ts";
 
 export interface Surface {
   canvas: HTMLCanvasElement;
@@ -94,19 +95,7 @@ export function listen(store: Store, view: TraceView, surface: Surface): () => v
     const hit = hitOf(x, y);
     if (hit !== null) goTo(store, view.index, hit.start, hit.start + hit.dur);
   };
-  const wheel = (event: WheelEvent) => {
-    const { x } = place(event);
-    const lines = event.deltaMode === 1 ? 16 : 1;
-    if (event.ctrlKey || event.metaKey) {
-      event.preventDefault();
-      const factor = Math.exp(Math.max(-120, Math.min(120, event.deltaY * lines)) * 0.003);
-      store.viewport.go(zoomAt(store.viewport.target, timeAt(x) - view.offset, factor, store.viewport.traceSpan), false);
-    } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      event.preventDefault();
-      const pixels = (event.shiftKey && event.deltaX === 0 ? event.deltaY : event.deltaX) * lines;
-      store.viewport.go(panBy(store.viewport.target, pixels * perPixel(), store.viewport.traceSpan), false);
-    }
-  };
+  const wheel = (event: WheelEvent) => moveByWheel(store, event, canvas, false);
   const leave = () => surface.hover(null, 0, 0);
 
   canvas.addEventListener("pointerdown", down);

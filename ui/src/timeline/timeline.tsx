@@ -8,6 +8,7 @@ import { stepText } from "../state/actions/moving.ts";
 import { useStore } from "../state/context.ts";
 import type { LitSlice, TraceView } from "../state/store.ts";
 import { Axis } from "./axis.tsx";
+import { listenOnAxis } from "./axis_pointer.ts";
 import { Painter } from "./draw.ts";
 import { axisHeight, drawAxis } from "./draw_axis.ts";
 import type { Hit } from "./hit.ts";
@@ -16,6 +17,8 @@ import { EventMirror } from "./mirror.tsx";
 import { inksOf, paletteFor } from "./palette.ts";
 import { listen, litOfHit } from "./pointer.ts";
 import { gatherScene, layoutOf } from "./scene.ts";
+
+const roomForButton = 58; // pixels that a label needs for its two lines and a button below them
 
 interface Tip { x: number; y: number; title: string; lines: string[] }
 
@@ -96,6 +99,8 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
       },
     });
   }, [view]);
+
+  useEffect(() => (axis.current === null ? undefined : listenOnAxis(store, axis.current)), [view]);
 
   // What was selected comes into view.
   useEffect(() => effect(() => {
@@ -200,9 +205,13 @@ function LaneLabel({ view, box }: { view: TraceView; box: LaneBox }) {
     <div class={`lane-label ${view.focusLane.value === lane.lane ? "lane-focus" : ""}`} style={{ top: `${box.y}px`, height: `${box.height}px` }}>
       <div class="lane-text" title={`${title}: ${amount}`}>
         <span class="lane-title">{pinned ? "📌 " : ""}{title}</span>
-        {box.height >= 30 && <span class="lane-subtitle">{details}</span>}
-        {(box.squeezed || view.choice.value.expanded.has(lane.lane)) && (
-          <button type="button" class="small lane-rows" onClick={() => toggleExpanded(view, lane.lane)}>{box.squeezed ? `Enlarge its ${lane.rows} rows` : "Make it thin again"}</button>
+        {box.height >= 30 && (
+          <span class={box.height < roomForButton ? "lane-cramped" : "lane-second"}>
+            <span class="lane-subtitle">{details}</span>
+            {(box.squeezed || view.choice.value.expanded.has(lane.lane)) && (
+              <button type="button" class="small lane-rows" title={`all ${lane.rows} rows`} onClick={() => toggleExpanded(view, lane.lane)}>{!box.squeezed ? "Make it thin again" : box.height < roomForButton ? "Enlarge" : `Enlarge its ${lane.rows} rows`}</button>
+            )}
+          </span>
         )}
       </div>
       <div class="lane-buttons">

@@ -33,7 +33,7 @@ async function selectHit(page: Page, text: string): Promise<void> {
 // Some of the canvas has colours other than the background: something is drawn.
 async function drawnColours(page: Page): Promise<number> {
   return page.evaluate(() => {
-    const canvas = document.querySelector("canvas");
+    const canvas = document.querySelector<HTMLCanvasElement>(".lane-canvas canvas");
     const data = canvas?.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
     const colours = new Set<number>();
     for (let at = 0; at < data.length; at += 16) colours.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
@@ -199,6 +199,63 @@ test("gaps are objects: sorted by cost, selected, drawn", async () => {
   await settle(page);
   assert.doesNotMatch(await page.textContent(".details h2") ?? "", /GPU idle for/);
   await page.context().close();
+});
+
+// The label of a part is for people: "idle: waiting for the CPU" holds gaps of several causes, none of which is called so.
+test("idle time in the wall leads to its gaps", { skip: withoutBinary }, async () => {
+  const { page, problems } = await open(browser, server.url);
+  const parts = page.locator("button.wall-part.kind-idle");
+  assert.ok((await parts.count()) > 0);
+  for (let at = 0; at < await parts.count(); ++at) {
+    await parts.nth(at).click();
+    await page.waitForSelector(".drawer .trow");
+    assert.match(await page.textContent(".lit-now") ?? "", /idle GPU/);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    if (await parts.count() === 0) await page.getByRole("button", { name: "More", exact: true }).click();
+  }
+  assert.deepEqual(problems, []);
+  await page.close();
+});
+
+test("the wheel and drag on the axis move the window", async () => {
+  const { page } = await open(browser, server.url);
+  await press(page, "0");
+  const box = (await page.locator(".axis-ticks").boundingBox())!;
+  const view = () => page.textContent(".axis-corner");
+  const whole = await view();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  await page.mouse.wheel(0, -300);
+  await settle(page);
+  const near = await view();
+  assert.notEqual(near, whole);
+  const link = () => page.evaluate(() => location.hash);
+  await page.waitForTimeout(500); // the link follows
+  const before = await link();
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 4, box.y + box.height / 2, { steps: 4 });
+  await page.mouse.up();
+  await settle(page);
+  await page.waitForTimeout(500);
+  assert.equal(await view(), near);
+  assert.notEqual(await link(), before);
+  await page.close();
+});
+
+test("Ctrl F searches, and Ctrl C copies the name of what is selected", async () => {
+  const { page } = await open(browser, server.url);
+  await page.locator(".lanes-scroll").first().focus();
+  await page.keyboard.press("Control+f");
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "search");
+  await selectHit(page, "aten::linear");
+  await page.keyboard.press("Escape"); // leaves the field
+  await page.locator(".lanes-scroll").first().focus();
+  const copied = page.evaluate(() => new Promise<string>((resolve) => {
+    window.addEventListener("copy", (event) => resolve(event.clipboardData?.getData("text/plain") ?? ""), { once: true });
+  }));
+  await page.keyboard.press("Control+c");
+  assert.equal(await copied, "aten::linear");
+  await page.close();
 });
 
 test("every panel below the timeline opens, without errors", async () => {
