@@ -545,6 +545,23 @@ def test_recordings_of_killed_ranks_show_who_stopped(run, tmp_path):
     assert "which calls belong together is unknown" in " ".join(run("ranks", "hang", str(tmp_path)).out.split())
 
 
+def test_waits_are_unknown_where_collectives_do_not_name_their_group(run):
+    """Real: Gloo, with a group of all ranks and two pairs for each rank."""
+    folder = DATA / "gloo_hosts"
+    job = job_of(run, folder)
+    assert job["verdict"]["kind"] == "unknown" and job["verdict"]["notes"] == []
+    assert [remark["kind"] for remark in job["remarks"]] == ["unmatched"]
+    assert "ranks 0 to 3 are in several process groups" in job["remarks"][0]["text"]
+    assert {rank["host"] for rank in job["ranks"]} == {"host-0", "host-1"}
+    for rank in job["ranks"]:
+        assert rank["collectives"] == 0 and rank["unlinked_collectives"] == 25  # five calls in each of five steps
+        assert not rank["waits_known"] and rank["per_step"]["exposed_wait_ns"] == 0
+    text = run("ranks", str(folder)).out
+    assert "0 of 100 collective calls matched" in text and "Where waits are unknown, transfer includes them." in text
+    table = list(csv.DictReader(run("ranks", str(folder), "--csv").out.splitlines()))
+    assert [(row["exposed_wait_ns"], row["wait_ns"]) for row in table] == [("", "")] * 4
+
+
 @pytest.mark.parametrize("fault,note,text", [("unequal-steps", "unequal-steps", "Rank 1 ends with step 14, most ranks end with step 17"),
                                              ("slow-link", "slow-link", "The network between ranks 0 and 1 is slow")])
 def test_unequal_steps_and_a_slow_link_are_noted(run, tmp_path, fault, note, text):

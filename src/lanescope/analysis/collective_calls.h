@@ -11,6 +11,12 @@
 
 namespace lanescope::analysis {
 
+// A message of less is small: it pays the latency of the links more than their bandwidth. A step with so many small
+// ones has too many. DistributedDataParallel closes a bucket with the gradient that reaches its limit, so the buckets
+// of a limit of 1 MiB (its own first one) carry between 1 and 2 MiB. docs/rules/small-collectives.md.
+inline constexpr std::int64_t kSmallMessageBytes = 2 << 20;
+inline constexpr std::uint64_t kManySmallMessages = 20;
+
 // From the kernel's arguments, or from the record_param_comms event around its launch.
 struct CollectiveCall {
   DeviceWork work;

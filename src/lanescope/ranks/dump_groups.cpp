@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lanescope/ranks/call_table.h"
+#include "lanescope/ranks/roster.h"
 
 namespace lanescope::ranks {
 
@@ -14,7 +15,8 @@ std::vector<FlightDump> choose_dumps(std::vector<DumpFile> files,
   std::map<std::int64_t, FlightDump> by_rank;
   for (DumpFile& file : files) {
     if (!file.dump) {
-      remarks.push_back(fmt::format("{} is left out: {}", file.file, file.dump.error().message));
+      remarks.push_back(fmt::format("{} is left out: {}", file.file,
+                                    message_without(file.file, file.dump.error().message)));
       continue;
     }
     FlightDump dump = *std::move(file.dump);

@@ -219,7 +219,21 @@ class JobMaker {
     if (named > kMostUnmatchedRemarks)
       remark(RemarkKind::kUnmatched, fmt::format("{} more ranks have collectives without partners",
                                                  named - kMostUnmatchedRemarks));
+    remark_unknown_groups();
     remark_clocks(calls, is_other);
+  }
+
+  void remark_unknown_groups() {
+    std::vector<std::int64_t> ranks;
+    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank)
+      if (job_.ranks[rank].groups_unknown) ranks.push_back(job_.numbers[rank]);
+    if (ranks.empty() || job_.ranks.size() < 2) return;
+    remark(
+        RemarkKind::kUnmatched,
+        fmt::format("{} {} {} in several process groups, and Gloo's collectives do not say which "
+                    "one they are of: they are not compared, and waits are unknown",
+                    ranks.size() == 1 ? "rank" : "ranks", ranks_text(ranks),
+                    ranks.size() == 1 ? "is" : "are"));
   }
 
   // A line for the first one of each rank. Returns how many are known, one a rank.
@@ -309,6 +323,16 @@ std::int64_t RankTimes::cpu_idle_ns() const {
         analysis::IdleCause::kAfterLastWork})
     sum += idle[static_cast<std::size_t>(cause)];
   return sum;
+}
+
+std::int64_t RankTimes::most_exposed_wait_ns() const {
+  return std::max(exposed_wait_ns, std::min(wait_ns, exposed_ns));
+}
+
+bool Job::knows_waits(std::size_t rank) const {
+  const auto is_known = [](const RankClock& clock) { return clock.known && !clock.contradicts; };
+  if (ranks[rank].groups_unknown || !is_known(clocks[rank])) return false;
+  return std::count_if(clocks.begin(), clocks.end(), is_known) > 1;
 }
 
 std::uint64_t Job::steady_count() const {

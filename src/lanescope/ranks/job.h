@@ -66,6 +66,9 @@ struct RankTimes {
   std::int64_t cpu_idle_ns() const;  // the part of it in which the device waited for its CPU
   // What communication cost without waiting for others.
   std::int64_t exposed_transfer_ns() const { return exposed_ns - exposed_wait_ns; }
+  // Exposed waits are at least exposed_wait_ns, and at most this, because computation may hide transfers as well.
+  std::int64_t most_exposed_wait_ns() const;
+  std::int64_t certain_transfer_ns() const { return exposed_ns - most_exposed_wait_ns(); }
 };
 
 struct JobStep {
@@ -92,6 +95,8 @@ struct Job {
   std::vector<GroupTimes> groups;       // by purpose, most exposed transfer first
   std::vector<JobCollective> critical;  // that ranks waited in longest
   std::uint64_t steady_count() const;
+  // Whether the waits of ranks[rank] are known: its clock and another rank's are. If not, they count as transfer.
+  bool knows_waits(std::size_t rank) const;
 };
 
 // The finish step. The order of `files` does not matter: the result is the same for every order.

@@ -54,7 +54,7 @@ std::optional<RankValue> part_of_times(std::string_view key) {
   if (key == "exposed_copy") return [](const RankTimes& t) { return t.copy_ns; };
   if (key == "exposed_communication") return [](const RankTimes& t) { return t.exposed_ns; };
   if (key == "hidden_communication") return [](const RankTimes& t) { return t.hidden_ns; };
-  if (key == "transfer") return [](const RankTimes& t) { return t.exposed_transfer_ns(); };
+  if (key == "transfer") return [](const RankTimes& t) { return t.certain_transfer_ns(); };
   if (key == "waits") return [](const RankTimes& t) { return t.exposed_wait_ns; };
   return std::nullopt;
 }
@@ -151,8 +151,11 @@ class Checker {
     if (key == "ranks") value = job_.compared.size();
     if (key == "steps") value = job_.steady_count();
     if (key == "mismatches") value = job_.matching.mismatch_count;
-    if (key == "unmatched_calls")
+    if (key == "unmatched_calls") {
       for (const MatchedGroup& group : job_.matching.groups) value += group.unmatched;
+      for (const RankSummary& rank : job_.ranks)
+        if (rank.groups_unknown) value += rank.unlinked_collectives;
+    }
     if (key == "missing_ranks") {
       if (!job_.world_size)
         return missing_line(std::string(key), "the number of the job's ranks (distributedInfo)");

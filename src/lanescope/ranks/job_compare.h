@@ -43,6 +43,8 @@ struct CollectiveChange {
 struct JobComparison {
   std::int64_t a_step_ns = 0, b_step_ns = 0;  // sums of the parts
   JobParts a{}, b{};
+  // Waits are at least what the parts say and at most this; transfer is the rest of exposed communication.
+  std::int64_t a_most_waits_ns = 0, b_most_waits_ns = 0;
   std::int64_t limit_ns = 0;  // parts that need no clock: a smaller change does not count
   std::int64_t clock_limit_ns =
       0;                          // the same for transfers and waits: at least both clocks' errors
@@ -52,6 +54,7 @@ struct JobComparison {
   std::vector<CollectiveChange> collectives;
   std::uint64_t collective_changes = 0, collective_kinds = 0;  // all that changed; all there are
 
+  // By more than the limits; waits and transfers beyond what is not known of them, too.
   bool changed(JobPart part) const;
 };
 inline constexpr std::size_t kMostCollectiveChanges = 64;

@@ -4,15 +4,12 @@
 #include <map>
 #include <utility>
 
+#include "lanescope/analysis/collective_calls.h"
 #include "lanescope/ranks/message.h"
 #include "lanescope/ranks/roster.h"
 
 namespace lanescope::ranks {
 namespace {
-
-// DDP closes a bucket with the gradient that reaches its limit, so those of a limit of 1 MiB (its own first one)
-// carry between 1 and 2 MiB.
-constexpr std::int64_t kSmallBytes = 2 << 20;
 
 // The calls of a rank stay where its file was read; the rest of the summary goes to worker 0.
 struct Calls {
@@ -35,7 +32,7 @@ RankCallTotals totals_of(const RankSummary& summary) {
   for (const CollectiveRecord& call : summary.collectives) {
     if (call.step < 0 || !summary.steps[static_cast<std::size_t>(call.step)].steady) continue;
     const std::int64_t bytes = summary.kinds[call.kind].bytes;
-    if (bytes < 0 || bytes >= kSmallBytes) continue;
+    if (bytes < 0 || bytes >= analysis::kSmallMessageBytes) continue;
     ++totals.small_calls;
     totals.small_exposed_ns += call.exposed_ns;
   }
@@ -68,6 +65,7 @@ void write_file(MessageWriter& out, const PlacedFile& placed) {
   out.put(summary.device_count).put(summary.origin_ns).put(summary.window_ns);
   out.put(summary.truncated).put(summary.lost_events).put(summary.steps_marked);
   out.put(summary.unlinked_collectives).put(summary.dropped_collectives);
+  out.put(summary.groups_unknown);
   out.put(summary.totals).put_rows(summary.steps);
   out.put(static_cast<std::uint64_t>(summary.host_parts.size()));
   for (const HostPart& part : summary.host_parts) out.put_text(part.name).put(part.time_ns);
@@ -102,6 +100,7 @@ PlacedFile read_file(MessageReader& in) {
   summary.steps_marked = in.get<bool>();
   summary.unlinked_collectives = in.get<std::uint64_t>();
   summary.dropped_collectives = in.get<std::uint64_t>();
+  summary.groups_unknown = in.get<bool>();
   summary.totals = in.get<RankCallTotals>();
   summary.steps = in.get_rows<RankStep>();
   for (auto count = in.get<std::uint64_t>(); count > 0; --count) {

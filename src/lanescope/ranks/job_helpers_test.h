@@ -37,10 +37,11 @@ class DrawnRank {
     return *this;
   }
   // The group of the calls that follow.
-  DrawnRank& in_group(const std::string& name, std::int64_t size) {
+  DrawnRank& in_group(const std::string& name, std::int64_t size,
+                      const std::string& description = "") {
     for (group_ = 0; group_ < summary_.groups.size(); ++group_)
       if (summary_.groups[group_].name == name) return *this;
-    summary_.groups.push_back({name, "", "cuda:nccl", size, {}});
+    summary_.groups.push_back({name, description, "cuda:nccl", size, {}});
     return *this;
   }
   DrawnRank& call(std::int64_t start, std::int64_t end, std::int64_t exposed,

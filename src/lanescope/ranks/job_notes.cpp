@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/collective_calls.h"
 #include "lanescope/ranks/cpu_bound.h"
 #include "lanescope/ranks/host_lateness.h"
+#include "lanescope/ranks/late_host.h"
 #include "lanescope/ranks/roster.h"
 #include "lanescope/ranks/slow_links.h"
 
@@ -20,7 +22,7 @@ namespace {
 constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kNoOverlapShare = 0.03,
                  kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02;
 constexpr double kMostOfGroups = 0.6;
-constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
+constexpr std::uint64_t kFewSteps = 3;
 constexpr std::int64_t kUnequalEnds = 2;  // steps
 constexpr double kHiddenCpuShare = 0.05;
 constexpr std::int64_t kLeastHiddenCpuNs = 200'000;
@@ -37,7 +39,7 @@ Means means_of(const Job& job) {
   const auto count = static_cast<double>(job.times.size());
   for (const RankTimes& times : job.times) {
     means.wall += static_cast<double>(times.wall_ns) / count;
-    means.transfer += static_cast<double>(times.exposed_transfer_ns()) / count;
+    means.transfer += static_cast<double>(times.certain_transfer_ns()) / count;
     means.hidden += static_cast<double>(times.hidden_ns) / count;
     means.wait += static_cast<double>(times.exposed_wait_ns) / count;
     means.exposed += static_cast<double>(times.exposed_ns) / count;
@@ -55,7 +57,7 @@ void note_waits(const Means& means, JobVerdict& verdict) {
   add(verdict, NoteKind::kWaitIsNotNetwork,
       fmt::format(
           "Of the {:.2f} ms of communication in a step that no computation hides, {:.2f} ms "
-          "are waiting for late ranks. The network is not the cause of that part.",
+          "or more are waiting for late ranks. The network is not the cause of that part.",
           ms(means.exposed), ms(means.wait)));
 }
 
@@ -64,14 +66,14 @@ void note_overlap(const Means& means, JobVerdict& verdict) {
   const double least = means.hidden < kHiddenShare * all ? kNoOverlapShare : kExposedShare;
   if (means.wall <= 0 || means.transfer < least * means.wall) return;
   add(verdict, NoteKind::kNotHidden,
-      fmt::format(
-          "Communication itself, without waits, takes {:.2f} ms of a step ({:.0f} %) while nothing "
-          "computes{}",
-          ms(means.transfer), 100 * means.transfer / means.wall,
-          means.hidden < kHiddenShare * all
-              ? "; hardly any of it overlaps. Start collectives while the backward pass "
-                "still runs: smaller buckets, prefetch, another stream."
-              : ". Larger messages, fewer bytes or more overlap would shorten it."));
+      fmt::format("Communication itself, without waits, takes {:.2f} ms or more of a step ({:.0f} "
+                  "%) while nothing "
+                  "computes{}",
+                  ms(means.transfer), 100 * means.transfer / means.wall,
+                  means.hidden < kHiddenShare * all
+                      ? "; hardly any of it overlaps. Start collectives while the backward pass "
+                        "still runs: smaller buckets, prefetch, another stream."
+                      : ". Larger messages, fewer bytes or more overlap would shorten it."));
 }
 
 void note_small(const Job& job, const Means& means, JobVerdict& verdict) {
@@ -82,7 +84,7 @@ void note_small(const Job& job, const Means& means, JobVerdict& verdict) {
   const auto time = static_cast<double>(rank.totals.small_exposed_ns);
   std::uint64_t own_steps = 0;
   for (const RankStep& step : rank.steps) own_steps += step.steady ? 1 : 0;
-  if (own_steps == 0 || small < kManyCollectives * own_steps) return;
+  if (own_steps == 0 || small < analysis::kManySmallMessages * own_steps) return;
   const double exposed = std::min(time / static_cast<double>(own_steps), means.transfer);
   if (exposed < kSmallShare * means.wall) return;
   add(verdict, NoteKind::kSmallCollectives,
@@ -98,7 +100,9 @@ void note_groups(const Job& job, const Means& means, JobVerdict& verdict) {
   double all = 0;
   for (const GroupTimes& each : job.groups) all += static_cast<double>(each.transfer_ns());
   const auto of_most = static_cast<double>(most.transfer_ns());
-  if (of_most < kExposedShare * means.wall || of_most < kMostOfGroups * all) return;
+  if (means.transfer < kExposedShare * means.wall || of_most < kExposedShare * means.wall ||
+      of_most < kMostOfGroups * all)
+    return;
   add(verdict, NoteKind::kGroupNotHidden,
       fmt::format(
           "Of the {:.2f} ms of communication in a step that no computation hides, {:.2f} ms "
@@ -122,12 +126,12 @@ void note_slowed(JobVerdict& verdict) {
 }
 
 void note_trust(const Job& job, JobVerdict& verdict) {
-  if (job.world_size && *job.world_size > static_cast<std::int64_t>(job.ranks.size()))
+  const auto compared = static_cast<std::int64_t>(job.compared.size());
+  if (job.world_size && *job.world_size > compared && compared > 0)
     add(verdict, NoteKind::kSample,
-        fmt::format("{} {} of the job's {} ranks: a late rank among the others looks like a slow "
-                    "network here.",
-                    job.ranks.size() == 1 ? "This is" : "These are", job.ranks.size(),
-                    *job.world_size));
+        fmt::format("{} of the job's {} ranks {} compared: a late one among the others looks like "
+                    "a slow network here.",
+                    compared, *job.world_size, compared == 1 ? "is" : "are"));
   if (!job.world_size && job.ranks.size() > 1)
     add(verdict, NoteKind::kSample,
         "The files do not say how many ranks the job has. If some are missing, a late one among "
@@ -276,6 +280,8 @@ const char* note_name(NoteKind kind) {
       return "slow-link";
     case NoteKind::kCpuBound:
       return "cpu-bound";
+    case NoteKind::kLateHost:
+      return "late-host";
     case NoteKind::kHiddenCpu:
       return "hidden-cpu";
   }
@@ -296,6 +302,8 @@ void add_job_notes(const Job& job, JobVerdict& verdict) {
         add(verdict, NoteKind::kSlowLink, std::move(text));
     }
   }
+  if (std::string text = late_host_text(job, verdict); !text.empty())
+    add(verdict, NoteKind::kLateHost, std::move(text));
   note_slowed(verdict);
   note_hidden_cpus(job, verdict);
   if (std::string text = cpu_bound_text(job, verdict); !text.empty())

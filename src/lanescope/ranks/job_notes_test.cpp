@@ -61,6 +61,43 @@ TEST(JobNotesTest, TheHostOfSlowGroupsIsNamedIfItIsTheirsAlone) {
         has(job_of_groups(200, hosts), NoteKind::kSlowLink, "the placement of these ranks"));
 }
 
+// Eight ranks; pairs of neighbours sum in 100 us. Other pairs, such as those across hosts, need `other_us`, and one of
+// them, of ranks 3 and 4, `slow_us`.
+JobVerdict job_of_two_kinds_of_pairs(std::int64_t other_us, std::int64_t slow_us, bool is_named) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 8; ++number) {
+    DrawnRank rank(number, 8);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t at = i * 1000, pair = number / 2, other = (number + 7) % 8 / 2;
+      rank.step(i, at, 500, 0, 500).in_group("1" + std::to_string(pair), 2, is_named ? "host" : "");
+      rank.call(at + 100, at + 200, 50);
+      rank.in_group("2" + std::to_string(other), 2, is_named ? "across" : "");
+      rank.call(at + 300, at + 300 + (other == 1 ? slow_us : other_us), 50);
+      rank.in_group("0", 8).call(at + 800, at + 900, 100, 2000);
+    }
+    files.push_back(rank.file());
+  }
+  return judge_job(*build_job(std::move(files)));
+}
+
+// The near miss: all pairs across hosts are equally slow, and no link is.
+TEST(JobNotesTest, PairsAreComparedWithPairsOfTheSamePurpose) {
+  for (const bool is_named : {false, true}) {
+    EXPECT_FALSE(has(job_of_two_kinds_of_pairs(300, 300, is_named), NoteKind::kSlowLink, ""));
+    EXPECT_TRUE(has(job_of_two_kinds_of_pairs(150, 300, is_named), NoteKind::kSlowLink,
+                    "between ranks 3 and 4 is slow"));
+  }
+}
+
+// 21 us of 1 ms are more than 2 %, and 19 us are less.
+TEST(JobNotesTest, ASlowLinkThatCostsLittleIsNotNamed) {
+  const auto job_of = [](std::int64_t usual_us, std::int64_t slow_us) {
+    return has(job_of_two_kinds_of_pairs(usual_us, slow_us, true), NoteKind::kSlowLink, "");
+  };
+  EXPECT_TRUE(job_of(30, 51));   // 21 us
+  EXPECT_FALSE(job_of(30, 49));  // 19 us
+}
+
 // Two ranks with steps of 1 ms, in which both devices wait for their CPUs; recording cost the CPUs so much.
 JobVerdict job_that_waits_for_cpus(std::int64_t idle_us, std::int64_t recording_us = 0) {
   std::vector<RankFile> files;

@@ -64,6 +64,9 @@ class Judge {
   std::string unknown_because() const {
     if (job_.ranks.size() < 2) return "there is the trace of one rank only";
     if (job_.compared.size() < 2) return "no two ranks hold the same whole steps";
+    if (std::all_of(job_.ranks.begin(), job_.ranks.end(),
+                    [](const RankSummary& rank) { return rank.groups_unknown; }))
+      return "which ranks each collective belongs to is not in these traces";
     if (job_.matching.waited_count == 0)
       return "no collective in which ranks wait for each other was found on more than one rank";
     for (const std::uint32_t rank : job_.compared)

@@ -41,6 +41,7 @@ enum class NoteKind : std::uint8_t {
   kGroupNotHidden,  // most communication that nothing hides is of the groups of one purpose
   kSlowLink,        // one group is much slower than others of its size and kind
   kHiddenCpu,       // ranks whose CPUs need longer for a step, while their GPUs have work queued
+  kLateHost,        // the late ranks are all ranks of one host, and no others
   kCpuBound,        // ranks whose devices wait for their CPUs, whoever holds the others up
 };
 const char* note_name(NoteKind kind);

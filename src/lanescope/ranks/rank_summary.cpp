@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -260,6 +261,18 @@ void add_collectives(const Facts& facts, const RankCalls& calls,
   summary.unlinked_collectives = calls.unlinked;
 }
 
+// Gloo's ranges do not name their group. That is no question if all groups of this rank have the same ranks.
+bool names_no_group(const Facts& facts, const std::vector<ProcessGroup>& known,
+                    std::optional<std::int64_t> rank) {
+  if (facts.main_device || facts.vendor) return false;
+  std::set<std::vector<std::int64_t>> different;
+  for (const ProcessGroup& group : known)
+    if (group.ranks.size() > 1 &&
+        (!rank || std::find(group.ranks.begin(), group.ranks.end(), *rank) != group.ranks.end()))
+      different.insert(group.ranks);
+  return different.size() > 1;
+}
+
 // All times count from the first one, and the origin keeps where that is on the file's clock.
 void move_to_origin(const Trace& trace, RankSummary& summary) {
   const std::int64_t begin = trace.window_start_ns();
@@ -286,7 +299,12 @@ Result<RankSummary> summarize_rank(const Trace& trace, std::string file) {
   summary.file = std::move(file);
   const std::vector<ProcessGroup> known = read_job(trace, summary);
   read_devices(facts, summary);
-  const RankCalls calls = find_rank_calls(facts);
+  RankCalls calls = find_rank_calls(facts);
+  if (!calls.calls.empty() && names_no_group(facts, known, summary.rank)) {
+    summary.groups_unknown = true;
+    calls.unlinked += calls.calls.size();
+    calls.calls.clear();
+  }
   add_steps(facts, calls, summary);
   add_collectives(facts, calls, known, summary);
   summary.host_parts = find_host_parts(facts, calls.compute_or_communication);

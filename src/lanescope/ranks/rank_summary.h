@@ -74,7 +74,7 @@ struct HostPart {
 // Sums over a rank's calls, which stay when the calls themselves are given to other workers.
 struct RankCallTotals {
   std::uint64_t calls = 0;
-  std::uint64_t small_calls = 0;      // of less than 2 MiB, in steady steps
+  std::uint64_t small_calls = 0;      // of less than analysis::kSmallMessageBytes, in steady steps
   std::int64_t small_exposed_ns = 0;  // of these
   bool operator==(const RankCallTotals&) const = default;
 };
@@ -91,6 +91,8 @@ struct RankSummary {
   bool steps_marked = false;
   std::uint64_t unlinked_collectives = 0;  // launched before the recording, or without metadata
   std::uint64_t dropped_collectives = 0;   // over the limits below
+  bool groups_unknown =
+      false;  // the calls do not say which of several groups they are of: all are unlinked
   std::vector<ProcessGroup> groups;
   std::vector<CollectiveKind> kinds;
   std::vector<RankStep> steps;

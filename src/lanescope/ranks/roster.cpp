@@ -67,8 +67,8 @@ class Roster {
       RankFile& file = *each;
       if (const Error* error = std::get_if<Error>(&file.content)) {
         if (!first_error) first_error = error;
-        remark(RemarkKind::kUnreadable,
-               fmt::format("{} is left out: {}", file_name(file.file), error->message));
+        remark(RemarkKind::kUnreadable, fmt::format("{} is left out: {}", file_name(file.file),
+                                                    message_without(file.file, error->message)));
       } else {
         add(std::move(std::get<RankSummary>(file.content)));
       }
@@ -249,6 +249,10 @@ std::optional<std::int64_t> rank_in_name(std::string_view path) {
   for (int part = 0; part < 3 && at.has_filename(); ++part, at = at.parent_path())
     if (const auto rank = rank_in_part(at.filename().string())) return rank;
   return std::nullopt;
+}
+
+std::string message_without(const std::string& path, const std::string& message) {
+  return message.starts_with(path + ": ") ? message.substr(path.size() + 2) : message;
 }
 
 std::string ranks_text(const std::vector<std::int64_t>& ranks) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,8 @@
 namespace lanescope::ranks {
 namespace {
 
-constexpr double kSlowLink = 0.7;  // of the usual bandwidth
+constexpr double kSlowLink = 0.7;    // of the usual bandwidth
+constexpr double kLeastCost = 0.02;  // of a step: what the usual bandwidth would save
 constexpr std::size_t kLeastGroups = 3;
 
 struct SlowLinks {
@@ -23,13 +25,31 @@ struct SlowLinks {
   double slowest = 0, usual_of_slowest = 0;  // bytes a second
 };
 
-// Groups of one size that run the same collective should be equally fast.
+double mean_step_ns(const Job& job) {
+  double sum = 0;
+  for (const RankTimes& times : job.times) sum += static_cast<double>(times.wall_ns);
+  return sum / static_cast<double>(std::max<std::size_t>(1, job.times.size()));
+}
+
+// What the calls of this kind take longer in a step than with the usual bandwidth.
+double lost_ns(const Job& job, const CollectiveRate& rate, double usual) {
+  const auto steps = static_cast<double>(std::max<std::size_t>(1, job.steps.size()));
+  return static_cast<double>(rate.together_ns) * static_cast<double>(rate.count) / steps *
+         (1 - rate.bus_bandwidth / usual);
+}
+
+// Groups of one purpose and size that run the same collective should be equally fast. Pairs within a host and pairs
+// across hosts serve different purposes.
 SlowLinks find_slow_links(const Job& job) {
-  std::map<std::pair<std::string, std::int64_t>, std::vector<const CollectiveRate*>> alike;
+  const std::vector<std::uint32_t> purposes = find_purposes(job.matching);
+  std::map<std::tuple<std::uint32_t, std::string, std::int64_t>, std::vector<const CollectiveRate*>>
+      alike;
   for (const CollectiveRate& rate : job.rates)
     if (rate.bus_bandwidth > 0)
-      alike[{rate.kind, job.matching.groups[rate.group].size}].push_back(&rate);
+      alike[{purposes[rate.group], rate.kind, job.matching.groups[rate.group].size}].push_back(
+          &rate);
   SlowLinks found;
+  const double step_ns = mean_step_ns(job);
   for (auto& [key, rates] : alike) {
     if (rates.size() < kLeastGroups) continue;
     std::vector<double> speeds;
@@ -37,7 +57,8 @@ SlowLinks find_slow_links(const Job& job) {
     std::sort(speeds.begin(), speeds.end());
     const double usual = speeds[speeds.size() / 2];
     for (const CollectiveRate* rate : rates) {
-      if (rate->bus_bandwidth >= kSlowLink * usual) {
+      if (rate->bus_bandwidth >= kSlowLink * usual ||
+          lost_ns(job, *rate, usual) < kLeastCost * step_ns) {
         found.others.insert(rate->group);
         continue;
       }

@@ -85,7 +85,8 @@ std::string text_with(const RankSummary& summary, std::size_t collectives) {
   return fmt::format(
       "{},\"file\":{},\"rank\":{},\"world_size\":{},\"backend\":{},\"host\":{},\"device\":{},"
       "\"device_count\":{},\"origin_ns\":{},\"window_ns\":{},\"truncated\":{},\"lost_events\":{},"
-      "\"steps_marked\":{},\"unlinked\":{},\"dropped\":{},\"groups\":[{}],\"kinds\":[{}],"
+      "\"steps_marked\":{},\"unlinked\":{},\"dropped\":{},\"groups_unknown\":{},\"groups\":[{}],"
+      "\"kinds\":[{}],"
       "\"steps\":[{}],\"collectives\":[{}],\"host_parts\":[{}]}}",
       kSummaryMark, json_text(summary.file), optional_text(summary.rank),
       optional_text(summary.world_size), json_text(summary.backend), json_text(summary.host_name),
@@ -93,8 +94,8 @@ std::string text_with(const RankSummary& summary, std::size_t collectives) {
       summary.truncated ? 1 : 0, summary.lost_events, summary.steps_marked ? 1 : 0,
       summary.unlinked_collectives,
       summary.dropped_collectives + (summary.collectives.size() - collectives),
-      groups_text(summary), kinds_text(summary), steps_text(summary),
-      collectives_text(summary, collectives), host_text(summary));
+      summary.groups_unknown ? 1 : 0, groups_text(summary), kinds_text(summary),
+      steps_text(summary), collectives_text(summary, collectives), host_text(summary));
 }
 
 Error corrupt(std::string_view what) {
@@ -125,6 +126,7 @@ class SummaryReader {
     out.steps_marked = count(root_.find("steps_marked")) != 0;
     out.unlinked_collectives = count(root_.find("unlinked"));
     out.dropped_collectives = count(root_.find("dropped"));
+    out.groups_unknown = count(root_.find("groups_unknown")) != 0;
     read_groups(out);
     read_kinds(out);
     read_steps(out);

@@ -30,8 +30,8 @@ std::string found_text(const JobBudgetLine& line) {
   if (!line.has_value) return line.text;
   std::string text = number_text(line.value, line.unit);
   if (line.rank >= 0) text += fmt::format(" on rank {}", line.rank);
-  text += fmt::format(", {} {} allowed", line.at_most ? "at most" : "at least",
-                      number_text(line.limit, line.unit));
+  text += line.at_most ? fmt::format(", at most {} allowed", number_text(line.limit, line.unit))
+                       : fmt::format(", at least {} required", number_text(line.limit, line.unit));
   if (line.error_ns > 0)
     text += fmt::format(" (the clocks' error is {})", rounded_time(line.error_ns));
   return text;

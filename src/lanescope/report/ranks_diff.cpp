@@ -82,6 +82,15 @@ std::string side_text(const char* name, const JobSide& side) {
   return out;
 }
 
+// Why a difference of a part does not count.
+const char* no_change_text(const JobComparison& change, JobPart part) {
+  const auto i = static_cast<std::size_t>(part);
+  const bool is_small = std::llabs(change.b[i] - change.a[i]) <= change.clock_limit_ns;
+  if (part == JobPart::kTransfer && !is_small) return "may be waits";
+  if (part == JobPart::kWaits && !is_small) return "may be transfer";
+  return "too small to count";
+}
+
 std::string parts_text(const JobComparison& change) {
   std::string text = fmt::format("{}{}{}{}\n", pad_right("a step, mean of ranks", kPartWidth),
                                  pad_left("A", kNumberWidth), pad_left("B", kNumberWidth),
@@ -89,8 +98,8 @@ std::string parts_text(const JobComparison& change) {
   for (std::size_t i = 0; i < kJobPartCount; ++i) {
     const auto part = static_cast<JobPart>(i);
     const bool is_noise = change.a[i] != change.b[i] && !change.changed(part);
-    text +=
-        line_of(part_label(part), change.a[i], change.b[i], is_noise ? "too small to count" : "");
+    text += line_of(part_label(part), change.a[i], change.b[i],
+                    is_noise ? no_change_text(change, part) : "");
   }
   return text + line_of("step", change.a_step_ns, change.b_step_ns);
 }
@@ -220,6 +229,8 @@ std::string ranks_diff_json(const JobComparison& change, const JobSide& a, const
   write_side(json, "a", a);
   write_side(json, "b", b);
   json.integer("a_step_ns", change.a_step_ns).integer("b_step_ns", change.b_step_ns);
+  json.integer("a_most_waits_ns", change.a_most_waits_ns)
+      .integer("b_most_waits_ns", change.b_most_waits_ns);
   json.integer("limit_ns", change.limit_ns).integer("clock_limit_ns", change.clock_limit_ns);
   json.begin_array("parts");
   for (std::size_t i = 0; i < kJobPartCount; ++i) {

@@ -104,7 +104,7 @@ std::string ranks_table_html(const Job& job, const JobVerdict& verdict) {
   if (rows.empty()) return {};
   std::string html =
       "<section id=\"ranks\">\n<h2>Rank by rank</h2>\n<p>Means of a step. own = compute + idle + "
-      "copies; step = own + transfer + waits.";
+      "copies; step = own + transfer + waits. Where waits are unknown, transfer includes them.";
   if (rows.size() < job.compared.size())
     html += fmt::format(" {} of {} ranks; <code>lanescope ranks --csv</code> has all.", rows.size(),
                         job.compared.size());
@@ -124,10 +124,13 @@ std::string ranks_table_html(const Job& job, const JobVerdict& verdict) {
     html += fmt::format("<tr{}><th scope=\"row\">{}<small>{}</small></th>",
                         is_late ? " class=\"sum\"" : "", job.numbers[rank],
                         html_shortened(job.ranks[rank].file, 100));
-    for (const std::int64_t ns :
-         {times.wall_ns, times.own_ns, times.compute_ns, times.idle_ns(), times.copy_ns,
-          times.exposed_transfer_ns(), times.exposed_wait_ns, times.hidden_ns})
+    for (const std::int64_t ns : {times.wall_ns, times.own_ns, times.compute_ns, times.idle_ns(),
+                                  times.copy_ns, times.exposed_transfer_ns()})
       html += fmt::format("<td class=\"n\">{}</td>", rounded_time(ns));
+    const bool is_known = times.exposed_ns == 0 || job.knows_waits(rank);
+    html += fmt::format("<td class=\"n\">{}</td><td class=\"n\">{}</td>",
+                        is_known ? rounded_time(times.exposed_wait_ns) : "unknown",
+                        rounded_time(times.hidden_ns));
     html += fmt::format("<td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
                         format_count(job.last_arrivals[rank]), clock_html(job, rank));
   }

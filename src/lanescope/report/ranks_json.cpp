@@ -68,7 +68,7 @@ void write_ranks(JsonWriter& json, const Job& job) {
         .integer("last_arrivals", job.last_arrivals[i]);
     write_clock(json, job.clocks[i]);
     if (is_compared) {
-      json.begin_object("per_step");
+      json.boolean("waits_known", job.knows_waits(i)).begin_object("per_step");
       write_times(json, job.times[compared++]);
       json.end_object();
     }
@@ -217,9 +217,11 @@ std::string ranks_csv(const Job& job) {
                        csv_field(rank.host_name), csv_field(rank.device));
     if (compared < job.compared.size() && job.compared[compared] == i) {
       const RankTimes& times = job.times[compared++];
-      out += fmt::format(",{},{},{},{},{},{},{},{},{}", times.wall_ns, times.own_ns,
-                         times.compute_ns, times.exposed_ns, times.hidden_ns, times.copy_ns,
-                         times.exposed_wait_ns, times.wait_ns, times.idle_ns());
+      out += fmt::format(",{},{},{},{},{},{}", times.wall_ns, times.own_ns, times.compute_ns,
+                         times.exposed_ns, times.hidden_ns, times.copy_ns);
+      out += job.knows_waits(i) ? fmt::format(",{},{}", times.exposed_wait_ns, times.wait_ns)
+                                : std::string(",,");
+      out += fmt::format(",{}", times.idle_ns());
       for (const std::int64_t idle : times.idle) out += fmt::format(",{}", idle);
     } else {
       out += std::string(9 + kIdleNames.size(), ',');

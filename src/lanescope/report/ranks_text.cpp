@@ -51,7 +51,12 @@ std::string hosts_text(const Job& job) {
 
 std::string groups_text(const Job& job) {
   const auto& groups = job.matching.groups;
-  if (groups.empty()) return "no collectives";
+  if (groups.empty()) {
+    std::uint64_t unlinked = 0;
+    for (const auto& rank : job.ranks) unlinked += rank.unlinked_collectives;
+    return unlinked == 0 ? "no collectives"
+                         : fmt::format("0 of {} collective calls matched", format_count(unlinked));
+  }
   std::string names;
   std::uint64_t matched = 0, all = 0;
   for (const auto& group : groups) {
@@ -95,7 +100,11 @@ std::string clock_text(const ranks::RankClock& clock, bool is_reference) {
                      rounded_time(clock.error_ns));
 }
 
-std::vector<std::string> cells_of(const std::string& name, const RankTimes& times,
+constexpr char kColumnsNote[] =
+    "step = own + transfer + waits; own = compute + idle + copies. Means of the steady steps.\n";
+constexpr char kUnknownWaitsNote[] = "Where waits are unknown, transfer includes them.\n";
+
+std::vector<std::string> cells_of(const std::string& name, const RankTimes& times, bool knows_waits,
                                   const std::string& clock) {
   return {name,
           rounded_time(times.wall_ns),
@@ -104,7 +113,7 @@ std::vector<std::string> cells_of(const std::string& name, const RankTimes& time
           rounded_time(times.idle_ns()),
           rounded_time(times.copy_ns),
           rounded_time(times.exposed_transfer_ns()),
-          rounded_time(times.exposed_wait_ns),
+          knows_waits || times.exposed_ns == 0 ? rounded_time(times.exposed_wait_ns) : "unknown",
           rounded_time(times.hidden_ns),
           clock};
 }
@@ -138,8 +147,32 @@ std::string titles_text() {
 
 std::string rank_row(const Job& job, std::size_t row) {
   const std::uint32_t rank = job.compared[row];
-  return row_text(cells_of(std::to_string(job.numbers[rank]), job.times[row],
+  return row_text(cells_of(std::to_string(job.numbers[rank]), job.times[row], job.knows_waits(rank),
                            clock_text(job.clocks[rank], rank == 0)));
+}
+
+// Or there is nothing to wait in.
+bool knows_all_waits(const Job& job) {
+  for (std::size_t row = 0; row < job.compared.size(); ++row)
+    if (job.times[row].exposed_ns > 0 && !job.knows_waits(job.compared[row])) return false;
+  return true;
+}
+
+// Waits are never overstated. Where they may be much longer, transfer is much shorter.
+std::string hidden_waits_note(const Job& job) {
+  std::int64_t more = 0;
+  for (const RankTimes& times : job.times)
+    if (const std::int64_t ns = times.most_exposed_wait_ns() - times.exposed_wait_ns;
+        ns > ranks::least_difference_ns(times.wall_ns))
+      more = std::max(more, ns);
+  if (more == 0) return {};
+  return fmt::format("Waits are at least these: up to {} of a rank's transfer may be waits.\n",
+                     rounded_time(more));
+}
+
+std::string columns_note(const Job& job) {
+  return std::string(kColumnsNote) + (knows_all_waits(job) ? "" : kUnknownWaitsNote) +
+         hidden_waits_note(job);
 }
 
 std::string table_text(const Job& job) {
@@ -150,7 +183,7 @@ std::string table_text(const Job& job) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!all && i == kExtremes)
       text += row_text(
-          cells_of("median", median_times(job),
+          cells_of("median", median_times(job), knows_all_waits(job),
                    fmt::format(" ({} ranks left out)", job.compared.size() - rows.size())));
     text += rank_row(job, rows[i]);
   }
@@ -159,9 +192,7 @@ std::string table_text(const Job& job) {
         "The {} ranks with the longest and the {} with the shortest own time; --csv "
         "has all.\n",
         kExtremes, kExtremes);
-  return text +
-         "step = own + transfer + waits; own = compute + idle + copies. Means of the steady "
-         "steps.\n";
+  return text + columns_note(job);
 }
 
 std::string rates_text(const Job& job) {
@@ -251,9 +282,7 @@ std::string ranks_table(const Job& job, const RanksTableOptions& options) {
   if (job.ranks.size() > job.compared.size())
     text += fmt::format("(not compared: {}; lanescope ranks says why)\n",
                         job.ranks.size() - job.compared.size());
-  return text +
-         "step = own + transfer + waits; own = compute + idle + copies. Means of the steady "
-         "steps.\n";
+  return text + columns_note(job);
 }
 
 std::string job_sentence(const Job& job) {

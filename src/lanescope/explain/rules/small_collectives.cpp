@@ -15,8 +15,6 @@ using analysis::WorkClass;
 
 namespace {
 
-constexpr std::int64_t kSmallBytes = 1 << 20;
-
 struct CollectiveGroup {
   std::uint64_t calls = 0;
   std::int64_t bytes = 0, total_ns = 0, exposed_ns = 0, longest_ns = -1;
@@ -51,7 +49,7 @@ Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
     ++all;
     if (!call.message_bytes) continue;
     ++sized;
-    if (*call.message_bytes >= kSmallBytes) continue;
+    if (*call.message_bytes >= analysis::kSmallMessageBytes) continue;
     ++small;
     CollectiveGroup& group = groups[facts.trace->text(call.name)];
     const std::int64_t length = call.work.end_ns - call.work.start_ns;
@@ -85,7 +83,9 @@ Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
   for (const auto& [key, messages] : equal)
     for (const std::int64_t each : messages.exposed_ns)
       waited_ns += std::max<std::int64_t>(0, each - messages.shortest_ns);
-  if (small <= 20 * steps || share_of(exposed_ns - waited_ns, wall_ns) < 0.02) return Quiet{};
+  if (small < analysis::kManySmallMessages * steps ||
+      share_of(exposed_ns - waited_ns, wall_ns) < 0.02)
+    return Quiet{};
   return SmallCollectives{std::move(groups), all, small, exposed_ns, waited_ns};
 }
 
@@ -98,7 +98,7 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
   Finding finding;
   finding.verdict =
       say(facts,
-          "{} of {} collectives [in {} steps] carry less than 1 MiB each: they pay the latency of "
+          "{} of {} collectives [in {} steps] carry less than 2 MiB each: they pay the latency of "
           "{} calls, and for {} [per step] nothing computes meanwhile.",
           {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
   finding.at_stake_ns = facts.per_step(latency_ns);
@@ -132,7 +132,7 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
   finding.confidence = facts.confidence();
   finding.sample_count = small;
   finding.sample_noun = "collective";
-  finding.brief = say("{} of {} collectives carry less than 1 MiB", {count(small), count(all)});
+  finding.brief = say("{} of {} collectives carry less than 2 MiB", {count(small), count(all)});
   finding.action = say("Use larger buckets (DDP bucket_cap_mb, larger FSDP units)");
   return finding;
 }

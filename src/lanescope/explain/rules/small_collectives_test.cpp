@@ -28,6 +28,12 @@ TEST(SmallCollectivesTest, SpeaksOfManySmallMessages) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(2).integer, 4000);
 }
 
+// 512 x 512 weights and their 512 biases, 4 bytes each: 1,050,624 bytes, a bucket of DDP with a limit of 1 MiB.
+TEST(SmallCollectivesTest, SpeaksOfTwentyBucketsOfOneMebibyte) {
+  EXPECT_TRUE(find_by_rule(with_messages(20, 512 * 513).trace(), "small-collectives"));
+  EXPECT_TRUE(find_by_rule(with_messages(20, (2 << 20) / 4 - 1).trace(), "small-collectives"));
+}
+
 // Thirty all-reduces a step of 10 us, of which every third waits 90 us for another rank: 10 x 90 us
 // of a step are no latency.
 TEST(SmallCollectivesTest, DoesNotCountWaitsForAnotherRank) {
@@ -45,8 +51,8 @@ TEST(SmallCollectivesTest, DoesNotCountWaitsForAnotherRank) {
 }
 
 TEST(SmallCollectivesTest, IsQuietWhenTheyAreLargeOrFewAndNotCheckedWithoutSizes) {
-  EXPECT_FALSE(find_by_rule(with_messages(30, 1 << 18).trace(), "small-collectives"));
-  EXPECT_FALSE(find_by_rule(with_messages(20, 1000).trace(), "small-collectives"));
+  EXPECT_FALSE(find_by_rule(with_messages(30, (2 << 20) / 4).trace(), "small-collectives"));
+  EXPECT_FALSE(find_by_rule(with_messages(19, 1000).trace(), "small-collectives"));
   EXPECT_EQ(state_of_rule(with_messages(30, -1).trace(), "small-collectives"),
             RuleRun::State::kNotChecked);
   EXPECT_FALSE(find_by_rule(with_messages(0, 1).trace(), "small-collectives"));
