@@ -206,17 +206,6 @@ EXPECTED: Dict[str, Expected] = {
         forbidden=r"kron",
         told="aten::kron forms a large matrix; multiply by the factors instead",
         partly="aten::kron, or the large product behind it, holds the step with its cost"),
-    "einsum_of_three": Expected(
-        "an einsum of three operands goes from left to right and so makes all products of two coordinates for each row",
-        cause=r"einsum|outer|order|bmm|mul",
-        place='torch.einsum("nki,nkj,kij->nk", apart, apart, precision)',
-        owner=r"einsum|bmm|mul|mm",
-        remedy="one product at a time, the matrix first: ((d @ P) * d).sum(-1); or install opt_einsum",
-        fix=r"order|opt_einsum|\bP\b|matrix first|two steps|path|intermediate|smaller",
-        gain="half or more",
-        forbidden=r"outer product|opt_einsum",
-        told="the einsum makes a large intermediate tensor; another order of its products avoids it",
-        partly="aten::einsum (or mul, bmm below it) holds the step at its line with its bytes"),
     "least_squares_by_pinv": Expected(
         "a ridge or least-squares fit takes the pseudo-inverse (an SVD) of tall matrices",
         cause=r"pinv|svd|SVD|linalg|eigh",

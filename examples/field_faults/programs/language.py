@@ -99,7 +99,7 @@ class Experts(nn.Module):
             mixed = torch.zeros_like(x)
             for number, expert in enumerate(self.experts):
                 rows = chosen[:, number]
-                mixed = mixed.index_add(0, rows, weight[:, number, None] * expert(x[rows]))
+                mixed = mixed.index_add(0, rows, weight[:, number, None] * expert(x.index_select(0, rows)))
         else:
             mixed, gate = torch.zeros_like(x), torch.zeros_like(share).scatter(0, chosen, weight)
             for number, expert in enumerate(self.experts):
@@ -112,7 +112,7 @@ class Experts(nn.Module):
 def every_expert_for_every_token(s, good):
     """Training of a mixture of experts."""
     width, tokens = s.pick(512, 32), s.pick(32_768, 64)
-    model = nn.Sequential(*[Experts(width, 8, good) for _ in range(s.pick(3, 1))]).to(s.device, half(s.device))
+    model = nn.Sequential(*[Experts(width, 8, good) for _ in range(s.pick(2, 1))]).to(s.device, half(s.device))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=s.device == "cuda")
     x = torch.randn(tokens, width, device=s.device, dtype=half(s.device))
 
@@ -141,11 +141,11 @@ class Turning(nn.Module):
 @recorded(stacks=True)
 @pair
 def orthogonal_weight_made_each_time(s, good):
-    """Training of a recurrent network on a series of 32 measurements."""
+    """Training of a recurrent network on a series of 12 measurements."""
     width = s.pick(256, 16)
     model = Turning(width, good).to(s.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-    series = torch.randn(s.pick(32, 6), s.pick(512, 4), width, device=s.device)
+    series = torch.randn(s.pick(12, 6), s.pick(512, 4), width, device=s.device)
 
     def step():
         return update(optimizer, model(series).square().mean())

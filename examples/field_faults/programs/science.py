@@ -77,28 +77,6 @@ def kronecker_formed(s, good):
 
 @recorded(stacks=True)
 @pair
-def einsum_of_three(s, good):
-    """Outliers among features: the distance of each row from each class's mean, measured by the precision matrix."""
-    rows, kinds, width = s.pick(1024, 16), s.pick(20, 3), s.pick(256, 16)
-    encoder = tower(s.pick(1024, 16), s.pick(2048, 16), 4, width).to(s.device).eval()
-    x, means = torch.randn(rows, s.pick(1024, 16), device=s.device), torch.randn(kinds, width, device=s.device)
-    half_of_it = torch.randn(width, width, device=s.device) / width
-    precision = half_of_it @ half_of_it.t() + torch.eye(width, device=s.device)
-
-    @torch.inference_mode()
-    def step():
-        apart = encoder(x).unsqueeze(1) - means
-        if good:
-            far = ((apart @ precision) * apart).sum(dim=-1)
-        else:
-            far = torch.einsum("nki,nkj,ij->nk", apart, apart, precision)
-        return far.min(dim=1).values
-
-    return step
-
-
-@recorded(stacks=True)
-@pair
 def least_squares_by_pinv(s, good):
     """Few-shot learning: a linear head is fitted to each task's features in closed form, and the encoder learns through it."""
     tasks, shots, width, ways = s.pick(16, 2), s.pick(256, 24), s.pick(64, 8), 5

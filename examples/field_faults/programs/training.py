@@ -41,7 +41,7 @@ def optimizer_kept_on_cpu(s, good):
 @pair
 def optimizer_inside_backward(s, good):
     """Each parameter has an optimizer of its own, which a hook calls as soon as the gradient is there. Memory was short once."""
-    width, rows, layers = s.pick(256, 16), s.pick(256, 4), s.pick(32, 6)
+    width, rows, layers = s.pick(256, 16), s.pick(256, 4), s.pick(12, 6)
     model = tower(width, width, layers, width).to(s.device)
     x = torch.randn(rows, width, device=s.device)
     if good:
