@@ -8,123 +8,47 @@
 #include <utility>
 #include <vector>
 
-#include "lanescope/base/json_value.h"
-#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/names/collective_calls.h"
 
 namespace lanescope::explain::rules {
 namespace {
 
 constexpr double kLeastUnusedGradientsShare = 0.05;
 constexpr std::uint64_t kFewestUnused = 2;
-constexpr char kOptimizer[] = "Optimizer.step#";
-
-using GradientShape = std::vector<std::int64_t>;
-using Shapes = std::map<GradientShape, std::uint64_t>;  // how often
-
-std::optional<GradientShape> shape_of(const JsonValue& value) {
-  if (!value.is_array()) return std::nullopt;
-  GradientShape shape;
-  for (const JsonValue& size : value.items) {
-    if (!size.integer) return std::nullopt;
-    shape.push_back(*size.integer);
-  }
-  return shape;
-}
-
-// Of the first input: one, or each of a list.
-std::vector<GradientShape> first_input(const Trace& trace, SliceId op) {
-  const auto dims = trace.slice_args(op).text(ArgKey::kInputDims);
-  const auto inputs = dims ? parse_json(trace.text(*dims)) : std::nullopt;
-  if (!inputs || !inputs->is_array() || inputs->items.empty()) return {};
-  const JsonValue& first = inputs->items.front();
-  if (const auto one = shape_of(first)) return {*one};
-  std::vector<GradientShape> shapes;
-  if (first.is_array())
-    for (const JsonValue& each : first.items)
-      if (auto shape = shape_of(each)) shapes.push_back(*std::move(shape));
-  return shapes;
-}
-
-bool is_distributed(const Trace& trace) {
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const std::string_view label = trace.name(SliceId{i});
-    if (names::is_collective_call(label) || label.starts_with("nccl")) return true;  // or a kernel
-  }
-  return false;
-}
-
-// One backward pass: its nodes in order, and the shape of each gradient that it made.
-struct BackwardPass {
-  std::vector<SliceId> nodes;
-  std::vector<std::pair<std::size_t, GradientShape>> gradients;  // index of the node
-};
+using analysis::Sizes;
+using Shapes = std::map<Sizes, std::uint64_t>;  // how often
 
 struct StepUse {
-  std::map<std::uint32_t, std::vector<BackwardPass>> passes;  // by thread
-  std::map<std::string, Shapes> updates;                      // by operator of the optimizer
+  const BackwardPass* largest = nullptr;  // the one with most gradients
+  std::map<std::string, Shapes> updates;  // by operator of the optimizer
 };
 
-class Reader {
- public:
-  explicit Reader(const Facts& facts) : facts_(facts), trace_(*facts.trace) {}
+bool is_update(const Facts& facts, SliceId op) {
+  const std::string_view label = facts.trace->name(op);
+  return label.starts_with("aten::") && label.ends_with("_") && is_in_optimizer_step(facts, op);
+}
 
-  std::map<std::size_t, StepUse> run() {
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {  // in order of start
-      const SliceId id{i};
-      if (trace_.kind(id) != CategoryKind::kCpuOp) continue;
-      const std::size_t step = steady_step_at(facts_, trace_.start_ns(id));
-      if (step == ~std::size_t{0}) continue;
-      if (trace_.name(id).starts_with(kEvaluateNode))
-        add_node(steps_[step], id);
-      else if (is_update(id))
-        for (GradientShape& shape : first_input(trace_, id))
-          ++steps_[step].updates[std::string(trace_.name(id))][std::move(shape)];
-      else if (trace_.name(id) == "torch::autograd::AccumulateGrad")
-        add_gradient(steps_[step], id);
-    }
-    return std::move(steps_);
+std::map<std::size_t, StepUse> uses_by_step(const Facts& facts,
+                                            const std::vector<BackwardPass>& passes) {
+  const Trace& trace = *facts.trace;
+  std::map<std::size_t, StepUse> steps;
+  for (const BackwardPass& pass : passes) {
+    const BackwardPass*& largest = steps[pass.step].largest;
+    if (!largest || pass.gradients.size() > largest->gradients.size()) largest = &pass;
   }
-
- private:
-  bool is_update(SliceId op) const {
-    const std::string_view label = trace_.name(op);
-    if (!label.starts_with("aten::") || !label.ends_with("_")) return false;
-    for (SliceId up = facts_.nesting.parent[raw(op)]; up != kNone<SliceId>;
-         up = facts_.nesting.parent[raw(up)])
-      if (trace_.name(up).starts_with(kOptimizer)) return true;
-    return false;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !is_update(facts, id)) continue;
+    const std::size_t step = steady_step_at(facts, trace.start_ns(id));
+    if (step == ~std::size_t{0}) continue;
+    for (Sizes& shape : first_input_shapes(trace, id))
+      ++steps[step].updates[std::string(trace.name(id))][std::move(shape)];
   }
-
-  // The engine runs the newest node that is ready, so numbers fall within a pass.
-  void add_node(StepUse& step, SliceId node) {
-    const std::uint32_t thread = raw(trace_.slices().track[raw(node)]);
-    auto& passes = step.passes[thread];
-    const std::int64_t number =
-        trace_.slice_args(node).integer(ArgKey::kSequenceNumber).value_or(-1);
-    const bool has_number =
-        number >= 0 && trace_.name(node).find("AccumulateGrad") == std::string_view::npos;
-    if (passes.empty() || (has_number && number > last_[thread])) passes.emplace_back();
-    if (has_number) last_[thread] = number;
-    passes.back().nodes.push_back(node);
-  }
-
-  void add_gradient(StepUse& step, SliceId op) {
-    const auto found = step.passes.find(raw(trace_.slices().track[raw(op)]));
-    const std::vector<GradientShape> shapes = first_input(trace_, op);
-    if (found == step.passes.end() || found->second.empty() || shapes.size() != 1) return;
-    BackwardPass& pass = found->second.back();
-    pass.gradients.emplace_back(pass.nodes.size() - 1, shapes.front());
-  }
-
-  const Facts& facts_;
-  const Trace& trace_;
-  std::map<std::size_t, StepUse> steps_;
-  std::map<std::uint32_t, std::int64_t> last_;  // by thread
-};
+  return steps;
+}
 
 struct UnusedGradients {
   std::uint64_t gradients = 0, updated = 0;  // of one step
@@ -145,15 +69,13 @@ std::vector<bool> used_gradients(const BackwardPass& pass, Shapes updates) {
 }
 
 std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
-  if (is_distributed(*facts.trace)) return std::nullopt;  // each rank may update a part
+  if (has_collectives(*facts.trace)) return std::nullopt;  // each rank may update a part
   UnusedGradients found;
   std::unordered_set<std::uint32_t> nodes;
-  const std::map<std::size_t, StepUse> steps = Reader(facts).run();
+  const std::vector<BackwardPass> passes = backward_passes(facts);
+  const std::map<std::size_t, StepUse> steps = uses_by_step(facts, passes);
   for (const auto& [index, step] : steps) {
-    const BackwardPass* largest = nullptr;
-    for (const auto& [thread, passes] : step.passes)
-      for (const BackwardPass& pass : passes)
-        if (!largest || pass.gradients.size() > largest->gradients.size()) largest = &pass;
+    const BackwardPass* largest = step.largest;
     if (!largest || step.updates.empty()) continue;
     std::vector<bool> used;  // by the operator that updates most
     for (const auto& [op, shapes] : step.updates)

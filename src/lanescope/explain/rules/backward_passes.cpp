@@ -1,0 +1,119 @@
+#include "lanescope/explain/rules/backward_passes.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "lanescope/base/json_value.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/names/collective_calls.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+constexpr char kOptimizerStep[] = "Optimizer.step#";
+
+class PassReader {
+ public:
+  explicit PassReader(const Trace& trace) : trace_(trace) {}
+
+  void add_node(std::size_t step, SliceId node) {
+    const std::uint32_t thread = raw(trace_.slices().track[raw(node)]);
+    const std::int64_t number =
+        trace_.slice_args(node).integer(ArgKey::kSequenceNumber).value_or(-1);
+    const bool has_number =
+        number >= 0 && trace_.name(node).find("AccumulateGrad") == std::string_view::npos;
+    const auto [open, is_new] = open_.try_emplace(thread, 0);
+    auto& last = last_[thread];
+    if (is_new || passes_[open->second].step != step || (has_number && number > last)) {
+      open->second = passes_.size();
+      passes_.push_back({.step = step, .thread = thread, .nodes = {}, .gradients = {}});
+    }
+    if (has_number) last = number;
+    passes_[open->second].nodes.push_back(node);
+  }
+
+  void add_gradient(std::size_t step, SliceId op) {
+    const auto open = open_.find(raw(trace_.slices().track[raw(op)]));
+    if (open == open_.end() || passes_[open->second].step != step) return;
+    std::vector<analysis::Sizes> shapes = first_input_shapes(trace_, op);
+    BackwardPass& pass = passes_[open->second];
+    if (shapes.size() == 1)
+      pass.gradients.emplace_back(pass.nodes.size() - 1, std::move(shapes.front()));
+  }
+
+  std::vector<BackwardPass> take() { return std::move(passes_); }
+
+ private:
+  const Trace& trace_;
+  std::vector<BackwardPass> passes_;
+  std::map<std::uint32_t, std::size_t> open_;   // by thread: the index of its last pass
+  std::map<std::uint32_t, std::int64_t> last_;  // by thread: the last number
+};
+
+}  // namespace
+
+std::vector<BackwardPass> backward_passes(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  PassReader reader(trace);
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {  // of a thread in order of start
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
+    const bool is_node = trace.name(id).starts_with(kEvaluateNode);
+    if (!is_node && trace.name(id) != "torch::autograd::AccumulateGrad") continue;
+    const std::size_t step = steady_step_at(facts, trace.start_ns(id));
+    if (step == ~std::size_t{0}) continue;
+    if (is_node)
+      reader.add_node(step, id);
+    else
+      reader.add_gradient(step, id);
+  }
+  std::vector<BackwardPass> passes = reader.take();  // thread by thread
+  std::stable_sort(passes.begin(), passes.end(), [&](const BackwardPass& a, const BackwardPass& b) {
+    return trace.start_ns(a.nodes.front()) < trace.start_ns(b.nodes.front());
+  });
+  return passes;
+}
+
+std::vector<analysis::Sizes> first_input_shapes(const Trace& trace, SliceId op) {
+  const auto dims = trace.slice_args(op).text(ArgKey::kInputDims);
+  const auto inputs = dims ? parse_json(trace.text(*dims)) : std::nullopt;
+  if (!inputs || !inputs->is_array() || inputs->items.empty()) return {};
+  const JsonValue& first = inputs->items.front();
+  if (auto one = analysis::sizes_of(first)) return {*std::move(one)};
+  std::vector<analysis::Sizes> shapes;
+  if (first.is_array())
+    for (const JsonValue& each : first.items)
+      if (auto shape = analysis::sizes_of(each)) shapes.push_back(*std::move(shape));
+  return shapes;
+}
+
+std::vector<analysis::Sizes> input_shapes(const Trace& trace, SliceId op) {
+  const auto dims = trace.slice_args(op).text(ArgKey::kInputDims);
+  const auto inputs = dims ? parse_json(trace.text(*dims)) : std::nullopt;
+  std::vector<analysis::Sizes> shapes;
+  if (!inputs || !inputs->is_array()) return shapes;
+  for (const JsonValue& each : inputs->items)
+    if (auto shape = analysis::sizes_of(each); shape && !shape->empty())
+      shapes.push_back(*std::move(shape));
+  return shapes;
+}
+
+bool is_in_optimizer_step(const Facts& facts, SliceId op) {
+  for (SliceId up = facts.nesting.parent[raw(op)]; up != kNone<SliceId>;
+       up = facts.nesting.parent[raw(up)])
+    if (facts.trace->name(up).starts_with(kOptimizerStep)) return true;
+  return false;
+}
+
+bool has_collectives(const Trace& trace) {
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const std::string_view label = trace.name(SliceId{i});
+    if (names::is_collective_call(label) || label.starts_with("nccl")) return true;  // or a kernel
+  }
+  return false;
+}
+
+}  // namespace lanescope::explain::rules

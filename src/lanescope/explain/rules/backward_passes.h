@@ -1,0 +1,37 @@
+// The backward passes of the steady steps: their nodes, and the gradients that they add to parameters.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "lanescope/analysis/tensor_arguments.h"
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+struct BackwardPass {
+  std::size_t step = 0;
+  std::uint32_t thread = 0;
+  std::vector<SliceId> nodes;  // in order
+  // Of parameters, in order: the index of the node that made it, and its shape. Empty without shapes.
+  std::vector<std::pair<std::size_t, analysis::Sizes>> gradients;
+};
+
+// In order of their first nodes. The engine runs the newest node that is ready, so sequence numbers
+// fall within a pass; a larger one begins the next. O(n).
+std::vector<BackwardPass> backward_passes(const Facts& facts);
+
+// The recorded shape of a call's first input: one, or one for each tensor of a list.
+std::vector<analysis::Sizes> first_input_shapes(const Trace& trace, SliceId op);
+
+// The recorded shapes of all inputs that are tensors, not those in lists.
+std::vector<analysis::Sizes> input_shapes(const Trace& trace, SliceId op);
+
+// Inside a range Optimizer.step.
+bool is_in_optimizer_step(const Facts& facts, SliceId op);
+
+// Has the trace collectives? Then each rank may update a part of the parameters.
+bool has_collectives(const Trace& trace);
+
+}  // namespace lanescope::explain::rules
