@@ -11,6 +11,7 @@ from conftest import DATA, SOURCE
 
 SMALL = str(SOURCE / "tests/data/h200_64_bf16_warm_eager/trace.json")
 TRAIN = str(SOURCE / "tests/data/h200_mlp_train/trace.json.gz")
+EAGER = str(SOURCE / "tests/data/h200/mlp_eager.json.gz")
 
 
 def test_the_first_line_is_the_verdict(run):
@@ -28,8 +29,9 @@ def readable(folder):
 def test_the_default_is_one_screen_and_says_how_to_see_the_rest(run):
     out = run("explain", TRAIN).out
     assert len(out.splitlines()) <= 24 and "\x1b" not in out
-    assert "No finding would save 1 % of the step or more." in out
-    assert out.endswith(f"4 findings, 1 note on the recording:\n  lanescope explain --full {TRAIN}\n")
+    assert "\nDo first\n1. The optimizer runs 7 operations over all parameters" in out
+    assert out.endswith(f"4 more findings, 1 note on the recording:\n  lanescope explain --full {TRAIN}\n")
+    assert "No finding would save 1 % of the step or more." in run("explain", EAGER).out
     full = run("explain", "--full", TRAIN).out
     assert "Looks alarming, but is normal" in full and len(full.splitlines()) > 24
     small = run("explain", SMALL).out
