@@ -165,7 +165,7 @@ const RealTrace kShipped[] = {
     {"h200/mlp_compile.json.gz", {"compile-layers"}},
     {"h200/mlp_cudagraph.json.gz", {"collapsed-graph", "compile-layers"}},
     {"h200/mlp_eager.json.gz", {}},
-    {"ddp4/healthy/rank0.json.gz", {"unfused-chain"}},
+    {"ddp4/healthy/rank0.json.gz", {}},
 };
 
 TEST(RealCompileTracesTest, ShippedTracesShowWhatIsInThem) {

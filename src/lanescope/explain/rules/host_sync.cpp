@@ -115,14 +115,18 @@ bool asks_for_size(const Facts& facts, SliceId call) {
 
 struct SyncGroup {
   std::uint64_t calls = 0, asks_for_size = 0;
+  std::uint64_t at_end = 0;  // of `calls`: after the last launch of its step
   std::int64_t waited_ns = 0, idle_ns = 0, longest_ns = -1;
+  std::int64_t after_uploads_ns = 0;  // of idle_ns: after copies to the GPU
   SliceId longest = kNone<SliceId>;
+  bool is_of_uploads() const { return after_uploads_ns * 4 > idle_ns * 3; }
 };
 
 // Calls that wait, and the operators and calls that copied to the GPU (sorted).
 struct BlockingCalls {
   std::vector<SliceId> calls, uploads;
-  std::int64_t last_launch_ns = 0;
+  std::vector<std::int64_t> launches_ns;  // when launches began, sorted
+  std::int64_t last_launch_ns() const { return launches_ns.empty() ? 0 : launches_ns.back(); }
 };
 
 BlockingCalls find_blocking_calls(const Facts& facts) {
@@ -132,13 +136,23 @@ BlockingCalls find_blocking_calls(const Facts& facts) {
     const SliceId id{i};
     if (!is_api_call(trace.kind(id))) continue;
     if (analysis::launches_work(trace, facts.links, id))
-      found.last_launch_ns = std::max(found.last_launch_ns, trace.start_ns(id));
+      found.launches_ns.push_back(trace.start_ns(id));
     if (copies_to_device(facts, id)) found.uploads.push_back(outermost_operator(facts, id));
     if (analysis::is_blocking_call(trace, facts.links, id) && !inside_convolution(facts, id))
       found.calls.push_back(id);
   }
   std::sort(found.uploads.begin(), found.uploads.end());
+  std::sort(found.launches_ns.begin(), found.launches_ns.end());
   return found;
+}
+
+// Is nothing launched after this call until its step ends?
+bool is_at_end_of_step(const Facts& facts, const BlockingCalls& blocking, SliceId call) {
+  const std::size_t step = steady_step_at(facts, facts.trace->start_ns(call));
+  if (!facts.steps.marked || step == ~std::size_t{0}) return false;
+  const auto next = std::upper_bound(blocking.launches_ns.begin(), blocking.launches_ns.end(),
+                                     facts.trace->start_ns(call));
+  return next == blocking.launches_ns.end() || *next >= facts.steps.steps[step].cpu_end_ns;
 }
 
 struct HostSyncs {
@@ -176,7 +190,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
   for (const SliceId call : blocking.calls) {
     // A wait after the last launch ends the recording, or is the only thing in the last step.
     if (!inside(cpu_windows, trace.start_ns(call)) ||
-        trace.start_ns(call) > blocking.last_launch_ns)
+        trace.start_ns(call) > blocking.last_launch_ns())
       continue;
     if (trace.slices().track[raw(call)] == launching)
       found.windows.push_back({trace.start_ns(call), trace.end_ns(call)});
@@ -189,6 +203,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
     copy_op = copies ? op : kNone<SliceId>;
     group.calls += is_another ? 1 : 0;
     found.waits += is_another ? 1 : 0;
+    if (is_another && is_at_end_of_step(facts, blocking, call)) ++group.at_end;
     if (is_another && asks_for_size(facts, call)) {
       ++group.asks_for_size;
       found.sizers.push_back(found.askers.back());
@@ -219,8 +234,10 @@ void add_idle_after_waits(const Facts& facts, const std::vector<SliceId>& upload
     const std::int64_t elsewhere_ns = explained_elsewhere(facts, part);
     const std::int64_t lost_ns = part.end_ns - part.start_ns - elsewhere_ns;
     found.elsewhere_ns += elsewhere_ns;
-    if (std::binary_search(uploads.begin(), uploads.end(), asker))
+    if (std::binary_search(uploads.begin(), uploads.end(), asker)) {
       found.after_uploads_ns += lost_ns;
+      group->second.after_uploads_ns += lost_ns;
+    }
     found.idle_ns += lost_ns;
     group->second.idle_ns += lost_ns;
   }
@@ -361,10 +378,13 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   finding.action =
       found.ranked.front().first == "aten::coalesce"
           ? say("Coalesce a matrix that does not change once; of a small table: sparse=False")
-      : found.after_uploads_ns * 4 > found.idle_ns * 3
+      : found.ranked.front().second.is_of_uploads()
           ? say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait")
       : asker.does(api_effect::kBlocks) && !asker.does(api_effect::kCopies)
           ? say("Remove torch.cuda.synchronize() from the loop")
+      : found.ranked.front().second.at_end == found.ranked.front().second.calls
+          ? say("Read it every n steps, or a step later: copy it to pinned memory, "
+                "non_blocking=True")
           : say("Keep the value on the GPU; read it after the last launch or every n steps");
   return finding;
 }

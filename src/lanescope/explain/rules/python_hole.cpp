@@ -211,6 +211,12 @@ bool is_read_from_list(const Trace& trace, const Place& place) {
          (after == "aten::to" || after == "aten::lift_fresh" || after == "aten::detach_");
 }
 
+// backward() makes the first gradient and wakes autograd's thread.
+bool is_hand_over(const Trace& trace, const Place& place) {
+  return trace.name(place.before) == "aten::ones_like" && !place.inside_before &&
+         trace.name(place.after).starts_with(kEvaluateNode);
+}
+
 bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
   const SliceId range = ancestor_named(facts, hole.place.before, "Optimizer.step");
   return range != kNone<SliceId> && facts.trace->start_ns(range) <= hole.longest.start_ns &&
@@ -270,14 +276,22 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.sample_noun = "hole";
   finding.explains = {{"graph-opportunity", facts.per_step(found.waiting_ns)}};
   const bool of_optimizer = is_in_optimizer_step(facts, main);
-  finding.brief = say(of_optimizer ? "The optimizer's own Python " : "Code without events ");
-  append(finding.brief, words_of(facts, main.place));
-  finding.brief.pattern += ": the GPU waits for it";
+  const bool is_of_backward = is_hand_over(*facts.trace, main.place);
+  // The calls around these are the optimizer's or autograd's, too, and tell the user nothing.
+  finding.brief = of_optimizer     ? say("The GPU waits for the optimizer's own Python code")
+                  : is_of_backward ? say("The GPU waits while backward() wakes autograd's thread")
+                                   : say("Code without events ");
+  if (!of_optimizer && !is_of_backward) {
+    append(finding.brief, words_of(facts, main.place));
+    finding.brief.pattern += ": the GPU waits for it";
+  }
   finding.action =
       is_read_from_list(*facts.trace, main.place)
           ? say("If it is torch.tensor(a list): torch.from_numpy(np.stack(list)) copies at once")
       : of_optimizer
           ? say("Give the optimizer fused=True, if it has not; join groups of parameters")
+      : is_of_backward ? say("Look for other work on these cores: this takes less than 0.1 ms on a "
+                             "quiet machine")
       : has_python_frames(*facts.trace)
           ? say("Look at what runs there; take it out of the step")
           : say("Look at what runs there; take it out of the step, or record with stacks to see "

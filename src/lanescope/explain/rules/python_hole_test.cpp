@@ -66,7 +66,7 @@ TEST(PythonHoleTest, KnowsTheOptimizersOwnPython) {
     EXPECT_TRUE(finding);
     return finding ? finding->brief.pattern : "";
   };
-  EXPECT_TRUE(brief(true).starts_with("The optimizer's own Python "));
+  EXPECT_TRUE(brief(true).starts_with("The GPU waits for the optimizer"));
   EXPECT_TRUE(brief(false).starts_with("Code without events "));
 }
 
@@ -148,6 +148,23 @@ TEST(PythonHoleTest, IsQuietAboutTheDataLoader) {
     program.kernel("gemm", 100).wait().end();
   }
   EXPECT_FALSE(find_by_rule(program.trace(), "python-hole"));
+}
+
+// No code of the program runs there.
+TEST(PythonHoleTest, KnowsTheWayToAutogradsThread) {
+  const auto brief = [](const char* before) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().kernel("loss", 50).wait().pass(60).cpu_op(before, 10).pass(500);
+      program.begin_op("autograd::engine::evaluate_function: MeanBackward0");
+      program.kernel("mean_backward", 50).pass(100).end().wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding ? finding->brief.pattern : "";
+  };
+  EXPECT_EQ(brief("aten::ones_like"), "The GPU waits while backward() wakes autograd's thread");
+  EXPECT_TRUE(brief("aten::mean").starts_with("Code without events "));
 }
 
 }  // namespace

@@ -181,13 +181,29 @@ struct UnevenSteps {
   bool is_same_work = false;  // StepContents::is_same_work
 };
 
-// Slow steps at equal distances, three or more; none: they are not.
+// Slow steps at equal distances, three or more, with others between them; none: they are not.
 std::optional<std::size_t> period_of(const Facts& facts, const std::vector<std::size_t>& slow) {
   if (slow.size() < 3) return std::nullopt;
   const auto place = [&](std::size_t i) { return facts.selection.steady[slow[i]]; };
   for (std::size_t i = 2; i < slow.size(); ++i)
     if (place(i) - place(i - 1) != place(1) - place(0)) return std::nullopt;
-  return place(1) - place(0);
+  return place(1) - place(0) > 1 ? std::optional(place(1) - place(0)) : std::nullopt;
+}
+
+// Are the slow steps the first ones, two or more? Then they may still be start-up.
+bool are_first(const UnevenSteps& found) {
+  return found.slow.size() >= 2 && found.slow.back() + 1 == found.slow.size();
+}
+
+void tell_first_steps(const UnevenSteps& found, Finding& finding) {
+  append(finding.verdict, say(" The first {} are the slow ones.", {count(found.slow.size())}));
+  finding.kind = FindingKind::kTrust;
+  finding.try_next = {
+      "warm up for more steps before you record (schedule(warmup=...)): memory, clocks and the "
+      "choice of kernels settle in the first ones",
+      "if they are no start-up: look at what they do that the others do not"};
+  finding.action = say("Warm up for more steps before you record");
+  finding.confidence = Confidence::kMedium;
 }
 
 std::optional<UnevenSteps> measure_uneven_steps(const Facts& facts) {
@@ -278,6 +294,8 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
         "changes",
         "record more steps, or on a quiet machine, before you believe small differences"};
     finding.action = say("Look at what else ran on this machine");
+  } else if (are_first(found)) {
+    tell_first_steps(found, finding);
   }
   return finding;
 }

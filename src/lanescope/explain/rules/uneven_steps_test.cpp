@@ -42,6 +42,27 @@ TEST(UnevenStepsTest, IsQuietAboutOneSlowStepASmallDifferenceAndARamp) {
   EXPECT_FALSE(find_by_rule(ramp.trace(), "uneven-steps"));
 }
 
+// Neither logging nor evaluation ends by itself.
+TEST(UnevenStepsTest, TakesSlowFirstStepsForStartUp) {
+  const auto steps = [](int first_slow) {
+    ProgramSketch program;
+    for (int i = 0; i < 12; ++i) {
+      const bool is_slow = i >= first_slow && i < first_slow + 4;
+      program.step().launch({.us = is_slow ? 300 : 200}).wait().end();
+    }
+    return find_by_rule(program.trace(), "uneven-steps");
+  };
+  const auto at_start = steps(0);
+  ASSERT_TRUE(at_start);
+  EXPECT_EQ(at_start->kind, FindingKind::kTrust);
+  EXPECT_NE(at_start->action.pattern.find("Warm up"), std::string::npos);
+  EXPECT_EQ(at_start->verdict.pattern.find("One step in"), std::string::npos);
+  const auto later = steps(6);
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->kind, FindingKind::kCost);
+  EXPECT_EQ(later->verdict.pattern.find("One step in"), std::string::npos);
+}
+
 TEST(UnevenStepsTest, IsNotCheckedWithFewSteps) {
   EXPECT_EQ(state_of_rule(with_checkpoints(5, 2, 300).trace(), "uneven-steps"),
             RuleRun::State::kNotChecked);

@@ -243,6 +243,13 @@ struct UnfusedChains {
   bool bandwidth_is_known = false;
 };
 
+// Gradients that are added up, or, by a hook of DistributedDataParallel, scaled and copied into buckets.
+bool is_accumulating(const Facts& facts, SliceId op) {
+  return ancestor_where(facts, op, [](std::string_view name) {
+           return name.ends_with("torch::autograd::AccumulateGrad");
+         }) != kNone<SliceId>;
+}
+
 Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
@@ -264,13 +271,12 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
     const std::uint32_t track = raw(trace.slices().track[raw(work->slice)]);
     auto stream = streams.try_emplace(track, facts, memory).first;
     const SliceId op = facts.links.op_of[raw(work->slice)];
-    const bool is_link =
-        trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
-        names.of(work->slice).library == "ATen" && names.of(work->slice).variant == "elementwise" &&
-        (phases[raw(work->slice)] == Phase::kOther ||
-         phases[raw(work->slice)] == Phase::kBackward) &&
-        ancestor_named(facts, op, "torch::autograd::AccumulateGrad") == kNone<SliceId> &&
-        !is_in_sparse(facts, op);
+    const bool is_link = trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
+                         names.of(work->slice).library == "ATen" &&
+                         names.of(work->slice).variant == "elementwise" &&
+                         (phases[raw(work->slice)] == Phase::kOther ||
+                          phases[raw(work->slice)] == Phase::kBackward) &&
+                         !is_accumulating(facts, op) && !is_in_sparse(facts, op);
     if (!is_link) {
       stream->second.close();
       continue;

@@ -65,6 +65,22 @@ TEST(UnfusedChainTest, KnowsCompiledCodeWithoutGeneratedKernels) {
   EXPECT_THAT(action("my part", "gemm"), ::testing::Not(::testing::HasSubstr("inductor")));
 }
 
+// DistributedDataParallel scales a gradient and copies it into its bucket in a hook after AccumulateGrad; that is no code to
+// compile.
+TEST(UnfusedChainTest, IsQuietAboutHooksOfAccumulateGrad) {
+  const auto chain_in = [](const char* node) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 300}).begin_op(node);
+      program.launch(elementwise("aten::mul", 30)).launch(elementwise("aten::add", 30));
+      program.end().end();
+    }
+    return find_by_rule(program.trace(), "unfused-chain").has_value();
+  };
+  EXPECT_FALSE(chain_in("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"));
+  EXPECT_TRUE(chain_in("autograd::engine::evaluate_function: MulBackward0"));
+}
+
 TEST(UnfusedChainTest, SaysNothingOfWaitsWhereThereAreNone) {
   const auto finding = find_by_rule(
       after_matmul({elementwise("aten::mul", 30), elementwise("aten::add", 20)}).trace(),

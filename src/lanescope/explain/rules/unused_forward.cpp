@@ -25,6 +25,7 @@ struct Call {
   SliceId op{};
   std::int64_t number = 0;  // of the next node when it began
   bool makes_nodes = false, is_used = false;
+  bool is_detached = false;  // its result is used without its gradients
 };
 
 // Numbers of the nodes that ran, if one thread made them all.
@@ -88,6 +89,17 @@ std::size_t find_uses(std::vector<Call>& calls, const std::unordered_set<std::in
   return used;
 }
 
+// A result that is detached is used: of the calls before it, in a row, nothing could be left out.
+void mark_detached(const Trace& trace, std::vector<Call>& calls) {
+  bool is_detached = false;
+  for (std::size_t i = calls.size(); i-- > 0;) {
+    if (!calls[i].makes_nodes || calls[i].is_used)
+      is_detached = trace.name(calls[i].op) == "aten::detach";
+    else
+      calls[i].is_detached = is_detached;
+  }
+}
+
 struct StepCalls {
   std::vector<SliceId> used, unused;
 };
@@ -133,10 +145,11 @@ std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
       calls = &each;
     }
   if (!calls) return std::nullopt;
+  mark_detached(trace, *calls);
   std::map<std::size_t, StepCalls> steps;
   for (const Call& call : *calls) {
     const std::size_t step = steady_step_at(facts, trace.start_ns(call.op));
-    if (step != ~std::size_t{0} && call.makes_nodes)
+    if (step != ~std::size_t{0} && call.makes_nodes && !call.is_detached)
       (call.is_used ? steps[step].used : steps[step].unused).push_back(call.op);
   }
   UnusedForward found;

@@ -20,7 +20,8 @@ struct DrawnUnusedForward {
   int second = 4;             // operators of the second forward pass
   bool has_gradients = true;  // of them
   bool is_used = false;
-  std::int64_t size = 16;  // of its batch; that of the first is 8
+  bool is_detached = false;  // its result, after the last operator
+  std::int64_t size = 16;    // of its batch; that of the first is 8
 };
 
 // A step on the CPU: four operators of 100 us, their backward pass, and a second forward pass. Each
@@ -48,6 +49,7 @@ Trace draw_unused_forward(const DrawnUnusedForward& drawn) {
     const std::int64_t second = number;
     forward(drawn.second, drawn.has_gradients, drawn.size);
     if (drawn.is_used) backward(second, number);
+    if (drawn.is_detached) p.begin_op("aten::detach", numbered(number)).pass(2).end();
   });
   return program.trace();
 }
@@ -73,6 +75,11 @@ TEST(UnusedForwardTest, IsQuietWithoutGradientsAndWithABackwardPass) {
   EXPECT_FALSE(find_by_rule(draw_unused_forward({.has_gradients = false}), "unused-forward"));
   EXPECT_FALSE(find_by_rule(draw_unused_forward({.is_used = true}), "unused-forward"));
   EXPECT_FALSE(find_by_rule(draw_unused_forward({.second = 2}), "unused-forward"));  // a metric
+}
+
+// As a GAN does: the generator's images, without its gradients, are the discriminator's input.
+TEST(UnusedForwardTest, IsQuietAboutResultsThatAreDetached) {
+  EXPECT_FALSE(find_by_rule(draw_unused_forward({.is_detached = true}), "unused-forward"));
 }
 
 }  // namespace
