@@ -1,6 +1,6 @@
 // CUPTI's PM sampling and NVML of a made-up GPU, for the fake libcupti. Its clock is 5 ms behind
 // CLOCK_REALTIME; each sample is 50 % SM active, 25 % tensor active, 2 bytes read a nanosecond and
-// 1 written. One pass holds five counters. Environment variables of the process ask for trouble:
+// 1 written, at 1500 MHz. One pass holds five counters. Environment variables of the process ask for trouble:
 // FAKE_PM_REFUSE (a CUptiResult of the first call that touches the counters), FAKE_PM_OVERFLOW_AT
 // (the number of the decoding call that finds the buffer full).
 #include <time.h>
@@ -62,6 +62,7 @@ double value_of(std::string_view metric, const Sample& sample) {
   if (metric == "dram__bytes_read.sum") return 2 * length;
   if (metric == "dram__bytes_write.sum") return length;
   if (metric.starts_with("lts__t_sectors")) return length / 8;
+  if (metric == "sm__cycles_elapsed.avg") return 1.5 * length;
   return 0;
 }
 

@@ -148,18 +148,23 @@ TEST_F(HardwareSamplerTest, SamplesAreWholeInOrderAndDescribed) {
   EXPECT_EQ(device.losses.gaps, 0u);
 }
 
-// An eighth of a sector a nanosecond: 4 bytes.
-TEST_F(HardwareSamplerTest, SectorsOfL2AreBytes) {
-  setenv("FAKE_PM_METRICS", "7", 1);
+// An eighth of a sector a nanosecond: 4 bytes. 1500 MHz for 1 ms.
+TEST_F(HardwareSamplerTest, SectorsOfL2AreBytesAndTheClockIsCounted) {
+  setenv("FAKE_PM_METRICS", "8", 1);
   Sampler sampler;
   sampler.wait_for(5);
   sampler.end();
   const counters::CounterFile file = sampler.file();
   ASSERT_EQ(file.devices.size(), 1u);
-  ASSERT_EQ(file.devices[0].samples.width, 7u);
+  ASSERT_EQ(file.devices[0].samples.width, 8u);
   EXPECT_THAT(file.devices[0].description,
               HasSubstr(R"("name": "L2", "unit": "bytes", "metric": "lts__t_sectors_srcunit_tex)"));
   EXPECT_EQ(file.devices[0].samples.values[6], 4'000'000);
+  EXPECT_THAT(
+      file.devices[0].description,
+      HasSubstr(
+          R"("name": "SM clock counted", "unit": "cycles", "metric": "sm__cycles_elapsed.avg")"));
+  EXPECT_EQ(file.devices[0].samples.values[7], 1'500'000);
 }
 
 TEST_F(HardwareSamplerTest, AnOverflowIsCountedAndSamplingGoesOn) {

@@ -19,7 +19,8 @@ struct SeriesPlace {
 constexpr SeriesPlace kPlaces[] = {{"SM active", "%", &HardwareSamples::sm_active},
                                    {"Tensor active", "%", &HardwareSamples::tensor_active},
                                    {"DRAM read", "GB/s", &HardwareSamples::dram_read},
-                                   {"DRAM write", "GB/s", &HardwareSamples::dram_write}};
+                                   {"DRAM write", "GB/s", &HardwareSamples::dram_write},
+                                   {"SM clock counted", "MHz", &HardwareSamples::sm_clock}};
 
 void take_lengths(HardwareSamples* samples) {
   for (std::size_t i = 0; i < samples->start_ns.size(); ++i) {
@@ -32,7 +33,7 @@ void take_lengths(HardwareSamples* samples) {
 
 struct Sums {
   std::uint64_t samples = 0;
-  double covered_ns = 0, active = 0, tensor = 0, read = 0, write = 0;
+  double covered_ns = 0, length_ns = 0, active = 0, tensor = 0, read = 0, write = 0, clock = 0;
   std::uint64_t calls = 0;
   double call_ns = 0;
 };
@@ -85,6 +86,7 @@ HardwareUse use_of(const Sums& sums, const HardwareSamples& samples) {
     use.dram_read_bytes_per_second = sums.read / sums.covered_ns * 1e9;
   if (!samples.dram_write.empty())
     use.dram_write_bytes_per_second = sums.write / sums.covered_ns * 1e9;
+  if (!samples.sm_clock.empty()) use.sm_clock_mhz = sums.clock / sums.length_ns;
   if (!use.dram_read_bytes_per_second || !use.dram_write_bytes_per_second) return use;
   const double rate = *use.dram_read_bytes_per_second + *use.dram_write_bytes_per_second;
   if (samples.dram_peak_bytes_per_second > 0)
@@ -152,6 +154,7 @@ std::vector<HardwareUse> measure_use(const HardwareSamples& samples,
     Sums& sum = sums[alone.group];
     ++sum.samples;
     sum.covered_ns += static_cast<double>(alone.covered_ns);
+    sum.length_ns += length;
     const auto value = [&](const std::vector<double>& column) {
       return column.empty() ? 0 : column[i] * length;
     };
@@ -159,6 +162,7 @@ std::vector<HardwareUse> measure_use(const HardwareSamples& samples,
     sum.tensor += value(samples.tensor_active);
     sum.read += value(samples.dram_read);
     sum.write += value(samples.dram_write);
+    sum.clock += value(samples.sm_clock);
   }
   std::vector<HardwareUse> uses;
   uses.reserve(group_count);

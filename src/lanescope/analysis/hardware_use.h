@@ -28,6 +28,7 @@ struct HardwareSamples {
   std::vector<std::int64_t> length_ns;           // 0: unknown, the next sample is missing
   std::vector<double> sm_active, tensor_active;  // percent
   std::vector<double> dram_read, dram_write;     // bytes per nanosecond
+  std::vector<double> sm_clock;                  // MHz
 };
 // Nothing: the trace has no samples of that device (lanescope_hardware in its metadata).
 std::optional<HardwareSamples> find_hardware_samples(const Trace& trace, std::int64_t device);
@@ -46,6 +47,7 @@ struct HardwareUse {
   std::optional<double> dram_read_bytes_per_second, dram_write_bytes_per_second;
   std::optional<double> dram_peak_ratio;      // both together, of the peak
   std::optional<double> dram_bytes_per_call;  // the rate times the mean duration
+  std::optional<double> sm_clock_mhz;         // mean in the samples, counted by the SMs
 };
 
 // One entry a group, 0 to group_count - 1. `pieces` by start.

@@ -24,6 +24,7 @@ HardwareSamples samples_of(std::size_t count) {
     samples.tensor_active.push_back(40);
     samples.dram_read.push_back(1.5);
     samples.dram_write.push_back(0.5);
+    samples.sm_clock.push_back(i % 2 == 0 ? 1400 : 1500);
   }
   return samples;
 }
@@ -39,6 +40,7 @@ TEST(HardwareUseTest, ALongKernelHasTheRatesOfTheSamplesInsideIt) {
   EXPECT_DOUBLE_EQ(*uses[0].dram_write_bytes_per_second, 0.5e9);
   EXPECT_DOUBLE_EQ(*uses[0].dram_peak_ratio, 2e9 / 4e12);
   EXPECT_DOUBLE_EQ(*uses[0].dram_bytes_per_call, 2000);  // 2 bytes a ns, 1000 ns
+  EXPECT_DOUBLE_EQ(*uses[0].sm_clock_mhz, 1450);
 }
 
 // Ten calls of 30 ns, two in each sample: it covers 60 of 100 ns, so the rates are 1 / 0.6 higher.
@@ -51,6 +53,7 @@ TEST(HardwareUseTest, ShortKernelsArePooled) {
   EXPECT_DOUBLE_EQ(*uses[0].dram_read_bytes_per_second, 1.5e9 / 0.6);
   EXPECT_DOUBLE_EQ(*uses[0].sm_active_ratio, 1);  // 80 % of the time in 60 % of it
   EXPECT_DOUBLE_EQ(*uses[0].dram_bytes_per_call, 2 / 0.6 * 30);
+  EXPECT_DOUBLE_EQ(*uses[0].sm_clock_mhz, (3 * 1400 + 2 * 1500) / 5.0);  // runs in pauses, too
 }
 
 TEST(HardwareUseTest, ASampleWithTwoGroupsCountsForNone) {
@@ -67,6 +70,7 @@ TEST(HardwareUseTest, NothingIsSaidOnFewSamplesOrLittleCoverage) {
   EXPECT_EQ(uses[0].sample_count, 4u);
   EXPECT_FALSE(uses[0].sm_active_ratio);
   EXPECT_FALSE(uses[0].dram_bytes_per_call);
+  EXPECT_FALSE(uses[0].sm_clock_mhz);
   EXPECT_EQ(uses[1].sample_count, 0u);  // 49 of 100 ns
 }
 

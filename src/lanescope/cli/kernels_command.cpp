@@ -40,9 +40,9 @@ void add_kernels_command(CommandLine& line) {
 
 Equal: the same name, grid and block, launched by operators with equal input shapes. MAD is the median distance from the
 median: small when calls take the same time. For a trace with hardware lanes (record --hardware), more columns say how
-active the SMs and tensor cores were, how fast memory was read and written while the kernels ran, and how many samples
-show that; with fewer than 5 samples they show -. Definitions: docs/definitions/hardware.md. All other numbers:
-docs/definitions/kernels.md#kernel-groups.
+active the SMs and tensor cores were, at which clock the SMs ran, how fast memory was read and written while the kernels
+ran, and how many samples show that; with fewer than 5 samples they show -. Definitions: docs/definitions/hardware.md.
+All other numbers: docs/definitions/kernels.md#kernel-groups.
 )",
              kernels_text, kernels_json});
 }

@@ -45,7 +45,9 @@ const Wanted kWanted[] = {
     {"PCIe write", "bytes", {"pcie__write_bytes.sum", "PCI.TriageCompute.pcie__write_bytes.sum"}},
     {"NVLink receive", "bytes", {"nvlrx__bytes.sum", "NVLRX.TriageCompute.nvlrx__bytes.sum"}},
     {"NVLink send", "bytes", {"nvltx__bytes.sum", "NVLTX.TriageCompute.nvltx__bytes.sum"}},
-    {"L2", "bytes", {"lts__t_sectors_srcunit_tex.sum"}, kSectorBytes}};
+    {"L2", "bytes", {"lts__t_sectors_srcunit_tex.sum"}, kSectorBytes},
+    // The percentages above need this counter anyway, so it costs no room in the pass.
+    {"SM clock counted", "cycles", {"sm__cycles_elapsed.avg"}}};
 
 #define LANESCOPE_PARAMS(type, name) \
   type name = {};                    \

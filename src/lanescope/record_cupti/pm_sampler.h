@@ -15,7 +15,7 @@ namespace lanescope::record_cupti {
 // A counter that is sampled, under the first of its metric's names that the GPU knows.
 struct PmSeries {
   const char* name;
-  const char* unit;    // "%", or "bytes" of the sample
+  const char* unit;    // "%", or "bytes" or "cycles" of the sample
   std::string metric;  // CUPTI's
   double scale = 1;    // from the metric to the unit
 };

@@ -11,8 +11,8 @@ namespace lanescope::report {
 using analysis::HardwareUse;
 
 std::string hardware_use_header() {
-  return fmt::format("{:>8}{:>8}{:>11}{:>11}{:>9}{:>9}", "SMs", "tensor", "read GB/s", "write GB/s",
-                     "of peak", "samples");
+  return fmt::format("{:>8}{:>8}{:>6}{:>11}{:>11}{:>9}{:>9}", "SMs", "tensor", "MHz", "read GB/s",
+                     "write GB/s", "of peak", "samples");
 }
 
 std::string hardware_use_cells(const HardwareUse& use) {
@@ -22,10 +22,11 @@ std::string hardware_use_cells(const HardwareUse& use) {
   const auto rate = [](const std::optional<double>& bytes_per_second) {
     return bytes_per_second ? fmt::format("{:.1f}", *bytes_per_second / 1e9) : std::string("-");
   };
-  return fmt::format("{:>8}{:>8}{:>11}{:>11}{:>9}{:>9}", percent(use.sm_active_ratio),
-                     percent(use.tensor_active_ratio), rate(use.dram_read_bytes_per_second),
-                     rate(use.dram_write_bytes_per_second), percent(use.dram_peak_ratio),
-                     format_count(use.sample_count));
+  return fmt::format("{:>8}{:>8}{:>6}{:>11}{:>11}{:>9}{:>9}", percent(use.sm_active_ratio),
+                     percent(use.tensor_active_ratio),
+                     use.sm_clock_mhz ? fmt::format("{:.0f}", *use.sm_clock_mhz) : "-",
+                     rate(use.dram_read_bytes_per_second), rate(use.dram_write_bytes_per_second),
+                     percent(use.dram_peak_ratio), format_count(use.sample_count));
 }
 
 void write_hardware_use(JsonWriter& json, const HardwareUse& use) {
@@ -40,6 +41,7 @@ void write_hardware_use(JsonWriter& json, const HardwareUse& use) {
   };
   real("sm_active_ratio", use.sm_active_ratio);
   real("tensor_active_ratio", use.tensor_active_ratio);
+  real("sm_clock_mhz", use.sm_clock_mhz);
   real("dram_read_bytes_per_second", use.dram_read_bytes_per_second);
   real("dram_write_bytes_per_second", use.dram_write_bytes_per_second);
   real("dram_peak_ratio", use.dram_peak_ratio);

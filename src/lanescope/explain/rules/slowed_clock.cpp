@@ -1,6 +1,7 @@
 // The GPU lowered its clock while it worked: its power limit or its temperature.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,7 @@ constexpr std::int64_t kUsualIntervalNs = 100'000'000;
 struct SlowedClock {
   std::uint64_t samples = 0, by_power = 0, by_heat = 0;
   std::uint64_t clock_mhz = 0, highest_mhz = 0;  // mean in these samples; 0: unknown
+  std::uint64_t named_mhz = 0;                   // what NVML says where the SMs counted; else 0
   bool highest_is_known = false;                 // by the driver; else the highest that was seen
   std::uint64_t most_degrees = 0, watts = 0, limit_watts = 0;
   double lost = 0;  // of the clock
@@ -28,6 +30,19 @@ struct SlowedClock {
 double value_at(const analysis::HardwareSeries* series, std::size_t i, std::int64_t time_ns) {
   const bool is_same = series && i < series->value.size() && series->start_ns[i] == time_ns;
   return is_same ? series->value[i] : 0;
+}
+
+// The mean of the samples that begin in that time; nothing: there is none.
+std::optional<double> mean_between(const analysis::HardwareSeries& series, std::int64_t from_ns,
+                                   std::int64_t to_ns) {
+  const auto place = [&](std::int64_t time_ns) {
+    return std::lower_bound(series.start_ns.begin(), series.start_ns.end(), time_ns) -
+           series.start_ns.begin();
+  };
+  const auto first = series.value.begin() + place(from_ns),
+             last = series.value.begin() + place(to_ns);
+  if (first == last) return std::nullopt;
+  return std::accumulate(first, last, 0.0) / static_cast<double>(last - first);
 }
 
 // Kernels ran in at least half of the time since the sample before, inside steady steps.
@@ -49,12 +64,13 @@ Measurement<SlowedClock> measure_slowed_clock(const Facts& facts) {
       lanes->slow_interval_ns > 0 ? lanes->slow_interval_ns : kUsualIntervalNs;
   const auto *by_power = lanes->find("slowed by power limit"),
              *by_heat = lanes->find("slowed by heat"), *degrees = lanes->find("temperature"),
-             *watts = lanes->find("power");
+             *watts = lanes->find("power"), *counted = lanes->find("SM clock counted");
   SlowedClock found;
-  double clocks = 0, power = 0, highest = lanes->highest_sm_clock_mhz;
+  double clocks = 0, named = 0, power = 0, highest = lanes->highest_sm_clock_mhz;
   found.highest_is_known = highest > 0;
   if (!found.highest_is_known && !clock->value.empty())
     highest = *std::max_element(clock->value.begin(), clock->value.end());
+  bool has_own = true;
   for (std::size_t i = 0; i < clock->start_ns.size(); ++i) {
     const std::int64_t time_ns = clock->start_ns[i];
     if (clock->value[i] <= 0 || !was_busy(facts, time_ns, interval_ns)) continue;
@@ -64,7 +80,12 @@ Measurement<SlowedClock> measure_slowed_clock(const Facts& facts) {
     found.most_degrees =
         std::max(found.most_degrees,
                  static_cast<std::uint64_t>(std::max(0.0, value_at(degrees, i, time_ns))));
-    clocks += clock->value[i];
+    // Under a power limit NVML's clock is higher than the one at which the SMs count.
+    const auto own =
+        counted ? mean_between(*counted, time_ns - interval_ns, time_ns) : std::nullopt;
+    has_own = has_own && own;
+    clocks += own.value_or(clock->value[i]);
+    named += clock->value[i];
     power += std::max(0.0, value_at(watts, i, time_ns));
   }
   if (found.samples < kFewestSlowSamples)
@@ -80,6 +101,7 @@ Measurement<SlowedClock> measure_slowed_clock(const Facts& facts) {
       (!is_often(found.by_power) && !is_often(found.by_heat) && mean >= kLowClock * highest))
     return Quiet{};
   found.clock_mhz = static_cast<std::uint64_t>(std::llround(mean));
+  if (has_own) found.named_mhz = static_cast<std::uint64_t>(std::llround(named / number));
   found.highest_mhz = static_cast<std::uint64_t>(std::llround(highest));
   found.watts = static_cast<std::uint64_t>(std::llround(power / number));
   found.limit_watts = static_cast<std::uint64_t>(std::llround(lanes->power_limit_watts));
@@ -116,6 +138,10 @@ Finding tell_slowed_clock(const Facts& facts, const SlowedClock& found) {
           "by memory do not follow the SMs' clock",
           {ns(facts.per_step(compute_ns)), count(found.clock_mhz), count(found.highest_mhz),
            ns(facts.per_step(lost_ns))}));
+  if (found.named_mhz > 0)
+    finding.arithmetic.push_back(
+        say("the SMs counted their own cycles; the driver (NVML) says {} MHz in the mean",
+            {count(found.named_mhz)}));
   if (found.watts > 0 && found.limit_watts > 0)
     finding.arithmetic.push_back(say("power: {} W in the mean, the limit is {} W",
                                      {count(found.watts), count(found.limit_watts)}));

@@ -31,6 +31,21 @@ TEST(SlowedClockTest, ThePowerLimitHoldsTheClockDown) {
   EXPECT_GE(finding->sample_count, 5u);
 }
 
+// NVML says 1700 MHz. The SMs counted 1386 of 1980 MHz: 30 % of 50 ms.
+TEST(SlowedClockTest, TheClockThatTheSmsCountedDecides) {
+  testing::ProgramSketch program = busy_program(50'000);
+  const Trace trace = with_hardware(
+      program,
+      {constant("SM clock", "MHz", 1700, kSlow), constant("slowed by power limit", "0/1", 1, kSlow),
+       constant("SM clock counted", "MHz", 1386, 100)},
+      R"("highest_sm_clock_mhz": 1980)");
+  const auto finding = find_by_rule(trace, "slowed-clock");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(2).integer, 1386);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), us(15'000), us(10));
+  EXPECT_EQ(finding->arithmetic.at(1).values.at(0).integer, 1700);
+}
+
 TEST(SlowedClockTest, HeatIsNamed) {
   const auto finding = find_by_rule(draw_slowed_clock(1485, 0, 1), "slowed-clock");
   ASSERT_TRUE(finding);

@@ -37,6 +37,17 @@ std::vector<Series> series_of(const JsonValue& description, std::string_view key
   return all;
 }
 
+// How a lane shows what the file counts in each sample.
+struct Rate {
+  std::string_view unit;  // "": the value itself
+  double scale = 1;       // of a count in each nanosecond
+};
+Rate rate_of(std::string_view unit) {
+  if (unit == "bytes") return {"GB/s", 1};
+  if (unit == "cycles") return {"MHz", 1000};
+  return {};
+}
+
 std::int64_t interval_of(const JsonValue& description) {
   const JsonValue* interval = description.find("interval_ns");
   return interval && interval->integer && *interval->integer > 0 ? *interval->integer : 1;
@@ -146,8 +157,9 @@ class CounterRows {
     for (std::uint32_t i = 0; i < width; ++i) {
       const Series one = i < series.size() ? series[i] : Series{fmt::format("series {}", i), ""};
       const std::string name = codec::valid_utf8(one.name);
+      const Rate rate = rate_of(one.unit);
       tracks.push_back(builder_.counter_track(
-          pid, name, one.unit == "bytes" ? "GB/s" : codec::valid_utf8(one.unit)));
+          pid, name, rate.unit.empty() ? codec::valid_utf8(one.unit) : std::string(rate.unit)));
     }
     return tracks;
   }
@@ -171,9 +183,9 @@ class CounterRows {
       if (tracks.empty()) tracks = tracks_of(device, series, samples.width);
       for (std::uint32_t column = 0; column < samples.width; ++column) {
         const double value = samples.values[i * samples.width + column];
-        // Bytes per nanosecond are GB/s.
-        const bool is_bytes = column < series.size() && series[column].unit == "bytes";
-        add(tracks[column], start_ns, is_bytes ? value / static_cast<double>(length_ns) : value);
+        const Rate rate = column < series.size() ? rate_of(series[column].unit) : Rate{};
+        add(tracks[column], start_ns,
+            rate.unit.empty() ? value : value * rate.scale / static_cast<double>(length_ns));
       }
     }
   }

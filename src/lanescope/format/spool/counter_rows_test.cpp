@@ -44,7 +44,8 @@ class CounterSketch {
     put(&bytes_, head);
     block(counters::BlockKind::kDescription, 0,
           R"({"name": "GPU", "interval_ns": 1000, "series": [{"name": "SM active", "unit": "%"}, )"
-          R"({"name": "DRAM read", "unit": "bytes"}], )"
+          R"({"name": "DRAM read", "unit": "bytes"}, )"
+          R"({"name": "SM clock counted", "unit": "cycles"}], )"
           R"("slow_series": [{"name": "power", "unit": "W"}]})");
   }
   void block(counters::BlockKind kind, std::uint32_t values, const std::string& payload) {
@@ -53,12 +54,13 @@ class CounterSketch {
             .kind = kind, .bytes = static_cast<std::uint32_t>(payload.size()), .values = values});
     bytes_ += payload;
   }
-  void sample(std::uint64_t begin_tick, float active, float bytes) {
+  void sample(std::uint64_t begin_tick, float active, float bytes, float cycles = 0) {
     std::string payload;
     put(&payload, counters::SampleHead{device_ns(begin_tick), kIntervalNs});
     put(&payload, active);
     put(&payload, bytes);
-    block(counters::BlockKind::kSamples, 2, payload);
+    put(&payload, cycles);
+    block(counters::BlockKind::kSamples, 3, payload);
   }
   void slow(std::uint64_t tick, float watts) {
     std::string payload;
@@ -112,8 +114,8 @@ TEST(CounterRowsTest, SamplesOfAWindowBecomeTracksOfTheDevice) {
   sketch.window(10'000, 20'000);
   CounterSketch counters;
   counters.sample(9'900, 10, 1);  // begins before the window
-  counters.sample(10'400, 50, 3000);
-  counters.sample(10'900, 60, 500);
+  counters.sample(10'400, 50, 3000, 1500);
+  counters.sample(10'900, 60, 500, 1980);
   counters.sample(19'900, 70, 1);  // ends after it
   counters.anchor(10'900, 300);
   counters.anchor(11'400, kReadingTicks);  // the smallest distance of the second
@@ -126,6 +128,9 @@ TEST(CounterRowsTest, SamplesOfAWindowBecomeTracksOfTheDevice) {
             (std::vector<Row>{{10'400 + late, 50}, {10'900 + late, 60}}));
   EXPECT_EQ(rows_of(trace, "DRAM read", "GB/s"),
             (std::vector<Row>{{10'400 + late, 3}, {10'900 + late, 0.5}}));
+  // 1500 cycles in 1000 ns are 1500 MHz.
+  EXPECT_EQ(rows_of(trace, "SM clock counted", "MHz"),
+            (std::vector<Row>{{10'400 + late, 1500}, {10'900 + late, 1980}}));
   EXPECT_EQ(rows_of(trace, "power", "W"), (std::vector<Row>{{10'500, 300}}));
   EXPECT_EQ(issue_count(trace, ImportIssue::kEventLost), 1u);
   EXPECT_THAT(hardware_of(trace), HasSubstr(R"("samples": 4, "slow_samples": 1, "overflows": 0)"));
