@@ -1,7 +1,7 @@
 // CUPTI's PM sampling and NVML of a made-up GPU, for the fake libcupti. Its clock is 5 ms behind
 // CLOCK_REALTIME; each sample is 50 % SM active, 25 % tensor active, 2 bytes read a nanosecond and
 // 1 written, at 1500 MHz. One pass holds five counters. Environment variables of the process ask for trouble:
-// FAKE_PM_REFUSE (a CUptiResult of the first call that touches the counters), FAKE_PM_OVERFLOW_AT
+// FAKE_PM_UNSUPPORTED (1 for no reason, 2 too old, 3 a virtual GPU), FAKE_PM_REFUSE (a CUptiResult of the first call that touches the counters), FAKE_PM_OVERFLOW_AT
 // (the number of the decoding call that finds the buffer full).
 #include <time.h>
 
@@ -78,7 +78,13 @@ CUptiResult CUPTIAPI cuptiProfilerInitialize(CUpti_Profiler_Initialize_Params*) 
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiProfilerDeviceSupported(CUpti_Profiler_DeviceSupported_Params* p) {
-  p->isSupported = CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+  for (auto* level : {&p->isSupported, &p->architecture, &p->sli, &p->vGpu, &p->confidentialCompute,
+                      &p->cmp, &p->wsl})
+    *level = CUPTI_PROFILER_CONFIGURATION_SUPPORTED;
+  const std::uint64_t trouble = asked_for("FAKE_PM_UNSUPPORTED");
+  if (trouble != 0) p->isSupported = CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED;
+  if (trouble == 2) p->architecture = CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED;
+  if (trouble == 3) p->vGpu = CUPTI_PROFILER_CONFIGURATION_DISABLED;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiDeviceGetChipName(CUpti_Device_GetChipName_Params* p) {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "lanescope/codec/counter_file.h"
 #include "lanescope/record_cupti/hardware_sampler.h"
@@ -101,6 +102,7 @@ class HardwareSamplerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     unsetenv("FAKE_PM_REFUSE");
+    unsetenv("FAKE_PM_UNSUPPORTED");
     unsetenv("FAKE_PM_OVERFLOW_AT");
     unsetenv("FAKE_PM_METRICS");
     setenv("LANESCOPE_NVML_LIBRARY", std::getenv("LANESCOPE_CUPTI_LIBRARY"), 1);
@@ -189,6 +191,19 @@ TEST_F(HardwareSamplerTest, WithoutPermissionClocksAndPowerRemain) {
   EXPECT_EQ(file.devices[0].samples.size(), 0u);
   EXPECT_GT(file.devices[0].slow.size(), 0u);
   EXPECT_THAT(file.devices[0].description, HasSubstr("\"problem\": \"this user may not"));
+}
+
+TEST_F(HardwareSamplerTest, AGpuThatCannotBeSampledSaysWhy) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"1", "CUPTI does not say why (a MIG instance?); record without --hardware"},
+      {"2", "cannot be sampled: it is older than Turing; record without --hardware"},
+      {"3", "it is a virtual GPU, and its host does not allow profiling; record"}};
+  for (const auto& [trouble, line] : cases) {
+    setenv("FAKE_PM_UNSUPPORTED", trouble, 1);
+    Sampler sampler;
+    EXPECT_THAT(sampler.said(), HasSubstr("ready, without counters: GPU 0: this GPU's counters"));
+    EXPECT_THAT(sampler.said(), HasSubstr(line));
+  }
 }
 
 TEST_F(HardwareSamplerTest, WithNothingToSampleThereIsNoFile) {

@@ -53,6 +53,27 @@ const Wanted kWanted[] = {
   type name = {};                    \
   name.structSize = type##_STRUCT_SIZE
 
+// Why CUPTI says that it cannot sample a GPU, with what can be done.
+std::string why_unsupported(const CUpti_Profiler_DeviceSupported_Params& support) {
+  using Params = CUpti_Profiler_DeviceSupported_Params;
+  static constexpr struct {
+    CUpti_Profiler_Support_Level Params::*level;
+    const char* line;
+  } kReasons[] = {{&Params::architecture, "it is older than Turing"},
+                  {&Params::vGpu, "it is a virtual GPU, and its host does not allow profiling"},
+                  {&Params::confidentialCompute, "confidential computing is on"},
+                  {&Params::wsl, "this driver does not do it under WSL"},
+                  {&Params::sli, "SLI is on"},
+                  {&Params::cmp, "it is made for mining"}};
+  for (const auto& reason : kReasons)
+    if (support.*reason.level == CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED ||
+        support.*reason.level == CUPTI_PROFILER_CONFIGURATION_DISABLED)
+      return std::string("this GPU's counters cannot be sampled: ") + reason.line +
+             "; record without --hardware";
+  return "this GPU's counters cannot be sampled, and CUPTI does not say why (a MIG instance?); "
+         "record without --hardware";
+}
+
 }  // namespace
 
 std::string PmSampler::problem(CUptiResult result) const {
@@ -131,8 +152,7 @@ std::string PmSampler::open() {
   support.api = CUPTI_PROFILER_PM_SAMPLING;
   if (cupti_.cuptiProfilerDeviceSupported(&support) == CUPTI_SUCCESS &&
       support.isSupported == CUPTI_PROFILER_CONFIGURATION_UNSUPPORTED)
-    return "this GPU's counters cannot be sampled (a GPU before Turing, a MIG instance, a virtual "
-           "GPU or confidential computing); record without --hardware";
+    return why_unsupported(support);
   LANESCOPE_PARAMS(CUpti_Device_GetChipName_Params, chip);
   chip.deviceIndex = static_cast<std::size_t>(device_);
   if (const auto result = cupti_.cuptiDeviceGetChipName(&chip); result != CUPTI_SUCCESS)
