@@ -246,6 +246,24 @@ def test_cost_of_hardware_lanes_says_what_was_not_sampled(tmp_path):
     assert not re.search(r"^100us ", done.stdout, re.M)  # a period that was not sampled counts for nothing
 
 
+def test_windows_with_and_without_sampling_are_compared(tmp_path):
+    (tmp_path / "sampler.py").write_text(
+        "import mmap, sys, time\nfile = open(sys.argv[1], 'r+b')\npage = mmap.mmap(file.fileno(), 4096)\n"
+        "page[1] = 0\nwhile page[0] != 9:\n    page[1] = page[0]\n    if page[2]:\n        page[2], page[3] = 0, 1\n"
+        "    time.sleep(0.0003)\nprint('all was sampled')\n")
+    sampler = tmp_path / "sampler"
+    sampler.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{tmp_path}/sampler.py' \"$1\"\n")
+    sampler.chmod(0o755)
+    done = run("hardware_windows.py", "--device", "cpu", "--pm-windows", str(sampler), "--seconds", "2", "--window-ms", "2", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    assert "mean of a window, median of pairs" in done.stdout and "all was sampled" in done.stdout
+    result = json.loads((tmp_path / "hardware_windows.json").read_text())
+    assert result["sampling"]["pairs"] == len(result["ratios"]["sampling"]) > 0
+    sampler.write_text("#!/bin/sh\necho 'pm_windows: enable: 26'\n")
+    done = run("hardware_windows.py", "--device", "cpu", "--pm-windows", str(sampler), "--seconds", "1", "--out", str(tmp_path))
+    assert done.returncode == 1 and "the sampler does not answer: pm_windows: enable: 26" in done.stdout
+
+
 def test_a_picture_of_lanes_shows_the_middle_steps(tmp_path):
     """Eight steps of 100 us, a sample every 50 us: SM active is 80 % in the first half of a step and 20 % in the second."""
     events = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": 100 * i, "dur": 100} for i in range(8)]
