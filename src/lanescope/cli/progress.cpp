@@ -19,6 +19,8 @@ void write_to_terminal(const std::string& text) {
   static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
 }
 
+void clear_line(std::size_t columns) { write_to_terminal(fmt::format("\r{:{}}\r", "", columns)); }
+
 std::size_t columns_of_terminal() {
   winsize size{};
   const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
@@ -35,7 +37,7 @@ ProgressLine::ProgressLine(const Output& output, std::string what, ProgressUnit 
       next_(start_ + milliseconds(1000)) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_) write_to_terminal(fmt::format("\r{:{}}\r", "", columns_of_terminal()));
+  if (shown_) clear_line(columns_of_terminal());
 }
 
 void ProgressLine::update(std::uint64_t done, std::uint64_t total) {
@@ -49,6 +51,33 @@ void ProgressLine::update(std::uint64_t done, std::uint64_t total) {
   std::string line = progress_text(what_, unit_, done, total, seconds, columns);
   line.resize(std::max(line.size(), columns), ' ');  // covers the rest of a longer line
   write_to_terminal(line.insert(0, 1, '\r'));
+}
+
+WaitLine::WaitLine(const Output& output, const std::string& what) {
+  if (output.err_is_terminal())
+    thread_ = std::thread([this, what = sanitized_line(what)] { run(what); });
+}
+
+WaitLine::~WaitLine() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+  }
+  ended_.notify_one();
+  thread_.join();
+}
+
+void WaitLine::run(const std::string& what) {
+  std::unique_lock lock(mutex_);
+  for (int seconds = 1;; ++seconds) {
+    if (ended_.wait_for(lock, std::chrono::seconds(1), [&] { return has_ended_; })) {
+      if (seconds > 1) clear_line(columns_of_terminal());
+      return;
+    }
+    const std::string line = fmt::format("{}   {} s", what, seconds);
+    write_to_terminal("\r" + line.substr(0, columns_of_terminal()));
+  }
 }
 
 std::string progress_text(const std::string& what, ProgressUnit unit, std::uint64_t done,

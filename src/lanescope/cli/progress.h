@@ -1,8 +1,11 @@
 // A progress line on the terminal during long work: how far, how fast. Removed at the end.
 #pragma once
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "lanescope/cli/output.h"
 
@@ -31,6 +34,23 @@ class ProgressLine {
   bool enabled_;
   Clock::time_point start_;
   Clock::time_point next_;
+};
+
+// The same for work that cannot say how far it is: "finding the lanes of 10.1 M events   3 s". From its
+// making to its end, on a thread of its own; silent in the first second, and if standard error is no terminal.
+class WaitLine {
+ public:
+  WaitLine(const Output& output, const std::string& what);
+  ~WaitLine();  // clears the line
+  WaitLine(const WaitLine&) = delete;
+  WaitLine& operator=(const WaitLine&) = delete;
+
+ private:
+  void run(const std::string& what);
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;  // under mutex_
+  std::thread thread_;
 };
 
 // "reading x 45 % 123 of 270 MB 412 MB/s", cut to `columns`. MB are 10^6 bytes; events

@@ -1,4 +1,6 @@
 // `lanescope view`: opens a page on this machine that shows a trace, served by this program.
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +20,7 @@
 #include "lanescope/cli/follow_trace.h"
 #include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/open_kept.h"
+#include "lanescope/cli/progress.h"
 #include "lanescope/cli/view_browser.h"
 #include "lanescope/cli/view_hand_over.h"
 #include "lanescope/cli/view_keeper.h"
@@ -86,6 +89,8 @@ std::optional<std::shared_ptr<const server::TraceState>> open_state(const std::s
       open_marked(opened->mark, flags.html.empty() && !flags.perfetto, output, code, &opened->kept);
   if (!trace) return std::nullopt;
   RecordFunction stage("view: lanes");
+  const WaitLine wait(output, fmt::format("finding the lanes, steps and gaps of {:.1f} M events",
+                                          static_cast<double>(trace->slices().size()) / 1e6));
   auto state = server::TraceState::make(std::move(*trace), *file, opened->kept);
   if (!state) {
     output.complain("view: " + facts_message_of(state.error()));

@@ -78,7 +78,7 @@ std::string table_json(const std::vector<Row>& rows, const std::vector<Column<Ro
     });
   JsonWriter json("view");
   json.integer("total", shown.size()).begin_array("columns");
-  json.begin_object().text("key", "name").text("title", "name").text("unit", "text").end_object();
+  json.begin_object().text("key", "name").text("title", "Name").text("unit", "text").end_object();
   for (const auto& each : columns)
     json.begin_object()
         .text("key", each.key)
@@ -101,11 +101,11 @@ std::string kernels_json(const TraceState& state, const std::vector<KernelGroup>
   const Trace& trace = state.trace();
   static const std::vector<Column<KernelGroup>> kColumns{
       {"busy_ns", "GPU time", "ns", [](const auto& g) { return g.busy_ns; }},
-      {"count", "calls", "count", [](const auto& g) { return static_cast<std::int64_t>(g.count); }},
-      {"median_ns", "median", "ns", [](const auto& g) { return g.median_ns; }},
-      {"shortest_ns", "shortest", "ns", [](const auto& g) { return g.shortest_ns; }},
-      {"p95_ns", "95 % are below", "ns", [](const auto& g) { return g.p95_ns; }},
-      {"longest_ns", "longest", "ns", [](const auto& g) { return g.longest_ns; }},
+      {"count", "Calls", "count", [](const auto& g) { return static_cast<std::int64_t>(g.count); }},
+      {"median_ns", "Median", "ns", [](const auto& g) { return g.median_ns; }},
+      {"shortest_ns", "Shortest", "ns", [](const auto& g) { return g.shortest_ns; }},
+      {"p95_ns", "95 % below", "ns", [](const auto& g) { return g.p95_ns; }},
+      {"longest_ns", "Longest", "ns", [](const auto& g) { return g.longest_ns; }},
   };
   const auto name_id = [&](const KernelGroup& g) {
     return trace.slices().name[raw(g.median_call)];
@@ -141,7 +141,7 @@ std::string operators_json(const TraceState& state, const TableRequest& request)
     columns.push_back({"device_time_total_ns", "GPU total", "ns",
                        [](const auto& r) { return r.device_time_total_ns; }});
   }
-  columns.push_back({"count", "calls", "count", [](const auto& r) { return r.count; }});
+  columns.push_back({"count", "Calls", "count", [](const auto& r) { return r.count; }});
   const auto& lanes = state.lanes().lanes();
   const auto has_memory = [&](bool of_accelerator) {
     return std::any_of(lanes.begin(), lanes.end(), [&](const view::Lane& lane) {
@@ -169,9 +169,9 @@ std::string area_names_json(const TraceState& state, const Span& span,
   const view::Area area =
       view::sum_area(state.lanes(), {span.start_ns, span.end_ns, lanes}, state.known_facts());
   static const std::vector<Column<AreaName>> kColumns{
-      {"self_ns", "self", "ns", [](const auto& r) { return r.self_ns; }},
-      {"total_ns", "total", "ns", [](const auto& r) { return r.total_ns; }},
-      {"count", "calls", "count", [](const auto& r) { return static_cast<std::int64_t>(r.count); }},
+      {"self_ns", "Self", "ns", [](const auto& r) { return r.self_ns; }},
+      {"total_ns", "Total", "ns", [](const auto& r) { return r.total_ns; }},
+      {"count", "Calls", "count", [](const auto& r) { return static_cast<std::int64_t>(r.count); }},
   };
   return table_json<AreaName>(
       area.names, kColumns, request, [&](const AreaName& r) { return short_name(state, r.name); },

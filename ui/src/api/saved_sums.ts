@@ -60,7 +60,7 @@ export function savedTable(slices: SavedSlices, request: TableRequest): TableAns
       { key: "total_ns", title: "Total", unit: "ns" },
       ...(gpu ? [] : [{ key: "self_ns", title: "Self", unit: "ns" } as const]),
       { key: "share", title: "Share", unit: "ratio" },
-      { key: "count", title: "Count", unit: "count" },
+      { key: "count", title: "Calls", unit: "count" },
       { key: "mean_ns", title: "Mean", unit: "ns" },
     ],
     rows: rows.slice(request.offset, request.offset + request.limit),

@@ -5,7 +5,7 @@ import { formatBytes, formatCount, formatExactTime, formatShare, formatTick, for
 test("times have three digits that count, in the unit that fits", () => {
   const cases: [number, string][] = [
     [0, "0 ns"], [1, "1 ns"], [999, "999 ns"], [1_000, "1.00 µs"], [9_270, "9.27 µs"], [41_300, "41.3 µs"], [999_960, "1.00 ms"],
-    [297_655, "298 µs"], [2_377_000, "2.38 ms"], [1_240_000_000, "1.24 s"], [-6_000, "-6.00 µs"], [0.5, "0.50 ns"],
+    [297_655, "298 µs"], [2_377_000, "2.38 ms"], [1_240_000_000, "1.24 s"], [-6_000, "−6.00 µs"], [0.5, "0.50 ns"],
   ];
   for (const [ns, text] of cases) assert.equal(formatTime(ns), text);
 });

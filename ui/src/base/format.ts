@@ -7,12 +7,12 @@ const timeUnits: readonly [number, string][] = [
   [1, "ns"],
 ];
 
-// Three digits that count: "9.27 µs", "41.3 ms", "1.24 s", "0 ns".
+// Three digits that count: "9.27 µs", "41.3 ms", "1.24 s", "0 ns", "−21.8 ms".
 export function formatTime(ns: number): string {
   const size = Math.abs(ns);
   for (const [unit, name] of timeUnits) {
     // 999.96 µs would be rounded to 1000 µs: the larger unit says it better.
-    if (size >= unit * 0.99995 || unit === 1) return `${threeDigits(ns / unit, unit === 1)} ${name}`;
+    if (size >= unit * 0.99995 || unit === 1) return `${threeDigits(ns / unit, unit === 1).replace("-", "−")} ${name}`;
   }
   return "0 ns";
 }

@@ -1,4 +1,5 @@
 // Small parts that all panels use. Text of a trace goes through <Text>.
+import { type ReadonlySignal, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { formatExactTime, formatTime } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
@@ -53,4 +54,15 @@ export function Command({ text }: { text: string }) {
       <CopyButton text={text} label="Copy command" />
     </p>
   );
+}
+
+// What a signal has been for a moment: a question need not be asked for every pixel of a drag.
+export function useSettled<T>(source: ReadonlySignal<T>, ms = 150): ReadonlySignal<T> {
+  const settled = useSignal(source.peek());
+  useSignalEffect(() => {
+    const { value } = source;
+    const timer = setTimeout(() => { settled.value = value; }, ms);
+    return () => clearTimeout(timer);
+  });
+  return settled;
 }

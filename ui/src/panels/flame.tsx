@@ -1,5 +1,5 @@
 // The flame graph of a lane: who called what, widths are time. Of the area if there is one, else of the window.
-import { useSignal, useSignalEffect } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { none, type FlameNode } from "../api/types.ts";
 import { formatCount, formatShare, formatTime } from "../base/format.ts";
@@ -8,7 +8,8 @@ import { report } from "../state/actions/say.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import type { TraceView } from "../state/store.ts";
-import { TracePicker } from "./common.tsx";
+import { sameWindow } from "../state/window.ts";
+import { TracePicker, useSettled } from "./common.tsx";
 
 export interface FlameBox { node: number; x: number; width: number; depth: number }
 
@@ -68,10 +69,19 @@ export function FlamePanel() {
   const chosen = useSignal(firstLane(view));
   const range = useSignal<[number, number]>([0, 1]);
   const asked = useRef(store.panelTrace.peek());
+  const settledArea = useSettled(store.area);
+  const again = useSignal(0);
+  // It does not follow the window: whoever reads a box would lose it by moving the picture.
+  const ofWindow = useComputed(() => settledArea.value?.trace !== store.panelTrace.value);
+  const isOld = useComputed(() => {
+    const window = store.view(store.panelTrace.value).windowOf(store.viewport.shown.value);
+    return ofWindow.value && !sameWindow({ t0: Math.max(0, Math.floor(window.t0)), t1: Math.ceil(window.t1) }, { t0: range.value[0], t1: range.value[1] });
+  });
   useSignalEffect(() => {
     void store.meta.generation; // again when the trace has grown
     const trace = store.panelTrace.value;
-    const area = store.area.value;
+    const area = settledArea.value;
+    void again.value;
     const window = store.view(trace).windowOf(store.viewport.target);
     if (trace !== asked.current) { // lanes of another trace have other numbers
       asked.current = trace;
@@ -92,9 +102,10 @@ export function FlamePanel() {
       <div class="panel-tools">
         <TracePicker />
         <label>Lane <select value={chosen.value} onChange={(event) => { chosen.value = Number(event.currentTarget.value); }}>
-          {lanes.map((lane) => <option key={lane.lane} value={lane.lane}>{cleanText(lane.title, 60)}</option>)}
+          {lanes.map((lane) => <option key={lane.lane} value={lane.lane}>{cleanText(lane.title, 60)}{lane.subtitle !== undefined && lane.subtitle !== "" && ` · ${cleanText(lane.subtitle, 40)}`}</option>)}
         </select></label>
-        <span class="faint">{formatTime(range.value[1] - range.value[0])}{store.area.value?.trace === view.index ? " of the area" : " in view"}: calls of one name are joined, and a box is as wide as their time</span>
+        <span class="faint">{formatTime(range.value[1] - range.value[0])}{!ofWindow.value ? " of the area" : isOld.value ? `, from ${formatTime(range.value[0])} on` : " in view"}: calls of one name are joined, and a box is as wide as their time</span>
+        {isOld.value && <button type="button" class="small" onClick={() => { again.value += 1; }}>Show what is in view now</button>}
         {root.value >= 0 && <button type="button" class="small" onClick={() => { root.value = -1; }}>Whole graph</button>}
       </div>
       {nodes.value === null && <p class="pad faint">…</p>}

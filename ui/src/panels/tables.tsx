@@ -1,5 +1,6 @@
 // Kernels and operators by name: of the area if there is one, else of the whole trace. A row shows its longest event.
 import { useSignal, useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { none, type TableAnswer } from "../api/types.ts";
 import { formatBytes, formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
@@ -8,7 +9,7 @@ import { nextHit, search } from "../state/actions/searching.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import type { Area } from "../state/store.ts";
-import { TracePicker } from "./common.tsx";
+import { TracePicker, useSettled } from "./common.tsx";
 import { VirtualTable } from "./virtual_table.tsx";
 
 const page = 200;
@@ -20,15 +21,20 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
   const sort = useSignal<{ key: string; descending: boolean }>({ key: "", descending: true });
   const filter = useSignal("");
   const asked = new Set<number>();
+  const latest = useRef(0); // counts questions: an answer to an older one is not shown
+  const settledArea = useSettled(store.area);
   const areaHere = (area: Area | null) => (area !== null && area.trace === store.panelTrace.peek() ? area : null);
 
   const fetchPage = async (from: number) => {
-    const area = areaHere(store.area.peek());
+    const area = areaHere(settledArea.peek());
+    if (from === 0) latest.current += 1;
+    const mine = latest.current;
     try {
       const got = await store.engine.table(store.panelTrace.peek(), {
         table, sort: sort.peek().key, descending: sort.peek().descending, filter: filter.peek(), offset: from, limit: page,
         ...(area === null ? {} : { t0: area.t0, t1: area.t1 }),
       });
+      if (mine !== latest.current) return;
       const next = from === 0 ? new Map<number, TableAnswer["rows"][0]>() : new Map(rows.peek());
       got.rows.forEach((row, index) => next.set(from + index, row));
       const largest = got.columns.find((column) => column.unit === "ns");
@@ -44,7 +50,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
   };
   useSignalEffect(() => {
     void store.meta.generation; // again when the trace has grown
-    void store.area.value;
+    void settledArea.value;
     void store.panelTrace.value;
     void sort.value;
     void filter.value;
@@ -54,7 +60,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
   const got = answer.value;
   if (got === null) return <p class="faint pad" role="status">Adding up…</p>;
   // The engine has its sums of operators of the whole trace alone.
-  const area = table === "operators" && !store.engine.isSaved ? null : areaHere(store.area.value);
+  const area = table === "operators" && !store.engine.isSaved ? null : areaHere(settledArea.value);
   const trace = store.panelTrace.value;
   const cell = (unit: string, value: unknown) => {
     if (typeof value === "string") return <bdi title={cleanText(value, 1000)}>{cleanText(value)}</bdi>;

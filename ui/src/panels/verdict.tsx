@@ -177,7 +177,7 @@ function DoFirst({ explanation }: { explanation: Explanation }) {
       <ol>
         {explanation.do_first.map((item) => (
           <li key={item.rule} class={store.finding.value === item.rule ? "current" : ""}>
-            <button type="button" class="link do-first-head" aria-label={`show the evidence: ${item.verdict}`} onClick={() => void showFinding(store, item.rule)}>
+            <button type="button" class="link do-first-head" aria-label={`show the evidence: ${item.verdict}`} title={cleanText(item.verdict, 600)} onClick={() => void showFinding(store, item.rule)}>
               <b><Text of={item.verdict} /></b>
               <span class="gain">{item.gain_text !== undefined && item.gain_text !== "" ? item.gain_text : "show me"}</span>
             </button>

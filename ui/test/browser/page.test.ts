@@ -258,6 +258,37 @@ test("Ctrl F searches, and Ctrl C copies the name of what is selected", async ()
   await page.close();
 });
 
+test("a flame graph says of which time it is, and takes the window when asked", async () => {
+  const { page } = await open(browser, server.url);
+  await page.click("#tab-flame");
+  await page.waitForSelector(".flame-box");
+  const said = () => page.textContent(".drawer .panel-tools");
+  assert.match(await said() ?? "", / in view: /);
+  await page.locator(".lanes-scroll").first().focus();
+  await press(page, "w", "w", "w");
+  assert.match(await said() ?? "", /, from .* on: /);
+  await page.getByRole("button", { name: "Show what is in view now" }).click();
+  await page.waitForFunction(() => / in view: /.test(document.querySelector(".drawer .panel-tools")?.textContent ?? ""));
+  await page.close();
+});
+
+test("a table is not asked for at each pixel of a drag", async () => {
+  const { page } = await open(browser, server.url);
+  await page.click("#tab-kernels");
+  await page.waitForSelector(".drawer .trow");
+  await settle(page);
+  let asked = 0;
+  page.on("request", (request) => { if (request.url().includes("/api/table")) asked += 1; });
+  const box = (await page.locator(".lane-canvas").boundingBox())!;
+  await page.mouse.move(box.x + 100, box.y + 60);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 500, box.y + 60, { steps: 40 });
+  await page.mouse.up();
+  await page.waitForTimeout(600);
+  assert.ok(asked <= 4, `${asked} questions`);
+  await page.close();
+});
+
 test("every panel below the timeline opens, without errors", async () => {
   const { page, problems } = await open(browser, server.url);
   for (const tab of await page.locator(".drawer [role=tab]").all()) {

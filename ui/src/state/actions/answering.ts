@@ -96,6 +96,6 @@ export function showGaps(store: Store, keys: readonly string[] | null, trace = 0
   store.panelTrace.value = trace;
   openDrawer(store, "gaps");
   const causes = store.meta.causes.filter((each) => keys === null || keys.includes(each.key));
-  const label = keys === null ? "idle GPU" : `idle GPU: ${causes.map((each) => each.title).join(", ")}`;
+  const label = keys === null ? "idle GPU" : causes.length === 1 ? `idle GPU: ${causes[0].title}` : `idle GPU, ${causes.length} causes`;
   store.lit.value = { label, trace, causes: new Set(causes.map((each) => each.cause)) };
 }
