@@ -120,8 +120,10 @@ class Averager {
         makers[i].add(pieces_[at], at, moved_to(pieces_[at]), blocks_.of_track(pieces_[at].track));
     });
     std::unordered_map<std::uint32_t, std::size_t> place;  // of a key
+    std::vector<SliceId> claimed;
     for (by_track::RowMaker& maker : makers) {
       by_track::add_notes(maker.notes(), out_.corrections);
+      claimed.insert(claimed.end(), maker.claimed().begin(), maker.claimed().end());
       out_.annotation_span_ns += maker.annotation_span_ns();
       out_.annotation_busy_ns += maker.annotation_busy_ns();
       for (const by_track::Row& row : maker.rows()) {
@@ -132,6 +134,8 @@ class Averager {
           join(row, table_[it->second]);
       }
     }
+    std::sort(claimed.begin(), claimed.end());
+    out_.corrections.overhead_claim_count += blocks_.count_work_of(claimed);
     std::sort(table_.begin(), table_.end(), [&](const by_track::Row& a, const by_track::Row& b) {
       return rows_.before(a.first, b.first);
     });

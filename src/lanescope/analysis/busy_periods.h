@@ -1,19 +1,22 @@
-// When one track was busy, for windows that mostly come in order of time. Private to
+// When one track was busy: periods of each block of its slices, and all blocks together without a copy. Private to
 // averages_by_track.cpp; interval_union.h answers for windows in any order.
 #pragma once
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "lanescope/analysis/interval_union.h"
-
 namespace lanescope::analysis {
 
+// Disjoint, in order. Nanoseconds.
 class BusyPeriods {
  public:
-  // In order of start. Nanoseconds.
+  using Period = std::pair<std::int64_t, std::int64_t>;  // start, end
+
+  void reserve(std::size_t count) { periods_.reserve(count); }
+  // In order of start.
   void add(std::int64_t start_ns, std::int64_t end_ns) {
     if (end_ns <= start_ns) return;
     if (!periods_.empty() && start_ns <= periods_.back().second)
@@ -21,55 +24,61 @@ class BusyPeriods {
     else
       periods_.emplace_back(start_ns, end_ns);
   }
-  // Those that come after all that were added.
-  void add(const BusyPeriods& later) {
-    for (const auto& [start_ns, end_ns] : later.periods_) add(start_ns, end_ns);
-  }
-  void add_to(IntervalUnion& all) const {
-    for (const auto& [start_ns, end_ns] : periods_) all.add(start_ns, end_ns);
-  }
-  // After the last one was added.
-  void finish() {
-    before_.reserve(periods_.size());
-    std::int64_t sum_ns = 0;
-    for (const auto& [start_ns, end_ns] : periods_) {
-      before_.push_back(sum_ns);
-      sum_ns += end_ns - start_ns;
+  // Leaves out what lies before that time.
+  void cut_before(std::int64_t time_ns);
+  // Makes up_to_ns() possible; then nothing may be added.
+  void finish();
+
+  bool empty() const { return periods_.empty(); }
+  std::span<const Period> periods() const { return periods_; }
+  std::int64_t length_ns() const;
+  // How long it was busy until then. `place`: where the last search ended; begin with 0.
+  std::int64_t up_to_ns(std::int64_t time_ns, std::size_t& place) const;
+
+ private:
+  std::vector<Period> periods_;
+  std::vector<std::int64_t> before_;  // their length before each
+};
+
+// Where the last search ended.
+struct BusyPlace {
+  std::size_t block = 0, period = 0;
+};
+
+// The periods of all blocks of a track. Borrows them.
+class BusyTrack {
+ public:
+  // A block that comes after all that were added. Leaves out of it what these cover.
+  void add(BusyPeriods& block);
+  bool empty() const { return blocks_.empty(); }
+  std::int64_t length_ns() const { return blocks_.empty() ? 0 : length_ns_; }
+  std::span<const BusyPeriods* const> blocks() const { return blocks_; }
+
+  // How long it was busy inside [start_ns, end_ns), of blocks that are finished: quick for windows that mostly come in order.
+  std::int64_t within_ns(std::int64_t start_ns, std::int64_t end_ns, BusyPlace& place) const;
+  // Calls use(start_ns, end_ns) for its periods, cut at both ends of the window.
+  template <typename Use>
+  void each_within(std::int64_t start_ns, std::int64_t end_ns, Use use) const {
+    for (std::size_t b = block_at(start_ns); b < blocks_.size() && first_ns_[b] < end_ns; ++b) {
+      const auto periods = blocks_[b]->periods();
+      auto at = std::partition_point(periods.begin(), periods.end(),
+                                     [&](const auto& period) { return period.second <= start_ns; });
+      for (; at != periods.end() && at->first < end_ns; ++at)
+        use(std::max(at->first, start_ns), std::min(at->second, end_ns));
     }
-  }
-  // How long it was busy inside [start_ns, end_ns). `place`: where the last search ended; begin
-  // with 0.
-  std::int64_t within_ns(std::int64_t start_ns, std::int64_t end_ns, std::size_t& place) const {
-    if (end_ns <= start_ns) return 0;
-    const std::int64_t before_ns = up_to_ns(start_ns, place);
-    std::size_t end_place =
-        place;  // windows may contain each other, so the next one looks from here
-    return up_to_ns(end_ns, end_place) - before_ns;
   }
 
  private:
-  std::int64_t up_to_ns(std::int64_t time_ns, std::size_t& place) const {
-    constexpr std::size_t kMostSteps = 8;
-    const auto begins = [&](std::size_t i) { return periods_[i].first <= time_ns; };
-    std::size_t after = place;  // how many periods begin until then
-    const std::size_t last = std::min(place + kMostSteps, periods_.size());
-    while (after < last && begins(after)) ++after;
-    const bool is_found =
-        (after == periods_.size() || !begins(after)) && (after == 0 || begins(after - 1));
-    if (!is_found) {
-      const auto found =
-          std::partition_point(periods_.begin(), periods_.end(),
-                               [&](const auto& period) { return period.first <= time_ns; });
-      after = static_cast<std::size_t>(found - periods_.begin());
-    }
-    place = after;
-    if (after == 0) return 0;
-    const auto& [start_ns, end_ns] = periods_[after - 1];
-    return before_[after - 1] + std::min(time_ns, end_ns) - start_ns;
-  }
+  // The last block that begins until then, else the first.
+  std::size_t block_at(std::int64_t time_ns) const;
+  std::int64_t up_to_ns(std::int64_t time_ns, BusyPlace& place) const;
 
-  std::vector<std::pair<std::int64_t, std::int64_t>> periods_;  // disjoint, in order
-  std::vector<std::int64_t> before_;                            // their length before each
+  std::vector<const BusyPeriods*> blocks_;       // none is empty
+  std::vector<std::int64_t> first_ns_, before_;  // where each begins; the length of those before it
+  std::int64_t length_ns_ = 0;
 };
+
+// How long any of the tracks was busy. The same for any number of threads.
+std::int64_t busy_length_ns(std::span<const BusyTrack* const> tracks, unsigned threads);
 
 }  // namespace lanescope::analysis

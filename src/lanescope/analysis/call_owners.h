@@ -13,6 +13,7 @@ struct CorrelatedCall {
   std::int64_t id;
   std::int64_t start_ns;
   SliceId slice;
+  SliceId op;  // around it: launch_links.h
   bool operator<(const CorrelatedCall& other) const {
     if (id != other.id) return id < other.id;
     if (start_ns != other.start_ns) return start_ns < other.start_ns;

@@ -8,9 +8,21 @@
 
 namespace lanescope::analysis {
 
+// Counts over device work (kernels, copies, memsets).
+struct LaunchCounts {
+  std::uint64_t device_work_count = 0;
+  std::uint64_t launched_count = 0;          // with a launch_of
+  std::uint64_t external_id_used_count = 0;  // op_of by External id
+  // How well External ids agree with containment: for `right` of `checked` launches, the External
+  // id names an operator that contains the launch. Trusted: more than 99 % right, or nothing to
+  // check and not only a copy of the correlation id.
+  std::uint64_t external_id_checked_count = 0, external_id_right_count = 0;
+  bool external_id_trusted = false;
+};
+
 // Defined in docs/definitions/launches.md#launch-links. Columns have one entry per slice;
 // kNone<SliceId>: no link.
-struct LaunchLinks {
+struct LaunchLinks : LaunchCounts {
   // Device slice -> the API call of its process with its correlation id. If there are several, the
   // last one to start before the device slice, else the first. If processes in the file use the
   // same ids, call_owners.h finds the process of a device slice. Id 0 or no id: none. One call may
@@ -24,16 +36,6 @@ struct LaunchLinks {
   // thread id means.
   std::vector<SliceId> forward_of;
 
-  // Counts over device work (kernels, copies, memsets).
-  std::uint64_t device_work_count = 0;
-  std::uint64_t launched_count = 0;          // with a launch_of
-  std::uint64_t external_id_used_count = 0;  // op_of by External id
-  // How well External ids agree with containment: for `right` of `checked` launches, the External
-  // id names an operator that contains the launch. Trusted: more than 99 % right, or nothing to
-  // check and not only a copy of the correlation id.
-  std::uint64_t external_id_checked_count = 0, external_id_right_count = 0;
-  bool external_id_trusted = false;
-
   // The device slices that one API call started, in order of (track, start). Empty
   // for other slices.
   std::span<const SliceId> launched_by(SliceId api_call) const;
@@ -42,7 +44,8 @@ struct LaunchLinks {
   std::vector<SliceId> launched;
 };
 
-// O(n log n) time, about 20 bytes per slice. Slices on one track may overlap. Any thread.
-LaunchLinks compute_launch_links(const Trace& trace);
+// O(n log n) time, about 20 bytes per slice. Slices on one track may overlap. The same for any number of threads
+// (0: usual_threads()). Any thread. launch_owners.h costs less where device work alone matters.
+LaunchLinks compute_launch_links(const Trace& trace, unsigned threads = 1);
 
 }  // namespace lanescope::analysis

@@ -61,7 +61,7 @@ class Joined {
         works_.push_back(slice);
       else
         (id->is_correlation ? correlated_ : uncorrelated_)
-            .push_back({id->id, trace.start_ns(slice), slice});
+            .push_back({id->id, trace.start_ns(slice), slice, kNone<SliceId>});
     }
     std::sort(correlated_.begin(), correlated_.end());
     std::sort(uncorrelated_.begin(), uncorrelated_.end());
@@ -81,9 +81,9 @@ class Joined {
       return found ? found->slice : kNone<SliceId>;
     }
     // The only call with the id.
-    const auto [first, last] =
-        std::equal_range(uncorrelated_.begin(), uncorrelated_.end(), CorrelatedCall{id->id, 0, {}},
-                         [](const auto& a, const auto& b) { return a.id < b.id; });
+    const auto [first, last] = std::equal_range(
+        uncorrelated_.begin(), uncorrelated_.end(), CorrelatedCall{id->id, 0, {}, {}},
+        [](const auto& a, const auto& b) { return a.id < b.id; });
     return last - first == 1 && first->start_ns <= start_ns ? first->slice : kNone<SliceId>;
   }
 

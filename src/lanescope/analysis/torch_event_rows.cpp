@@ -125,11 +125,10 @@ TorchEventRows::TorchEventRows(const Trace& trace, TableStyle style, bool own_fr
   }
 }
 
-bool TorchEventRows::is_left_out(SliceId device_work, const LaunchLinks& links,
+bool TorchEventRows::is_left_out(SliceId device_work, SliceId launch, const LaunchCounts& counts,
                                  TorchEventsNotes& notes) const {
-  const SliceId launch = links.launch_of[raw(device_work)];
   // Without recorded launches, only the trace's marks count.
-  if (links.launched_count == 0 && !is_marked_as_early(device_work)) return false;
+  if (counts.launched_count == 0 && !is_marked_as_early(device_work)) return false;
   if (launch == kNone<SliceId>) {
     ++notes.unlaunched_count;
     notes.unlaunched_ns += trace_.dur_ns(device_work);

@@ -40,8 +40,10 @@ class TorchEventRows {
   // How much longer GPU annotations are drawn at each end.
   std::int64_t tick_ns() const { return tick_ns_; }
 
-  // Device work that was launched before the trace is no row of kLanescope. Counts it.
-  bool is_left_out(SliceId device_work, const LaunchLinks& links, TorchEventsNotes& notes) const;
+  // Device work that was launched before the trace is no row of kLanescope. Counts it. `launch`: its API call;
+  // `counts`: of the trace.
+  bool is_left_out(SliceId device_work, SliceId launch, const LaunchCounts& counts,
+                   TorchEventsNotes& notes) const;
   // All other rules. Counts Python frames that are left out.
   bool is_row(SliceId id, TorchEventsNotes& notes) const;
 

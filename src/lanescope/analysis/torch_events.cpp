@@ -89,7 +89,7 @@ class Builder {
     left_out_.assign(trace_.slices().size(), false);
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i)
       if (is_device_work(trace_.kind(SliceId{i})))
-        left_out_[i] = rows_.is_left_out(SliceId{i}, links_, out_.notes);
+        left_out_[i] = rows_.is_left_out(SliceId{i}, links_.launch_of[i], links_, out_.notes);
   }
 
   bool is_row(SliceId id) {

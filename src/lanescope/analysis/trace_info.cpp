@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
-#include "lanescope/analysis/launch_links.h"
+#include "lanescope/analysis/launch_owners.h"
 #include "lanescope/analysis/steps.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/model/nearly_sorted.h"
@@ -314,9 +314,9 @@ TraceInfo compute_trace_info(const Trace& trace) {
   count_tracks(trace, info);
   count_categories(trace, info);
   list_counters(trace, info);
-  const LaunchLinks links = compute_launch_links(trace);
-  info.device_work_count = links.device_work_count;
-  info.launched_count = links.launched_count;
+  const LaunchCounts launches = compute_launch_owners(trace);
+  info.device_work_count = launches.device_work_count;
+  info.launched_count = launches.launched_count;
   return info;
 }
 

@@ -9,8 +9,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lanescope/analysis/interval_union.h"
-#include "lanescope/analysis/launch_owners.h"
 #include "lanescope/base/share_work.h"
 
 namespace lanescope::analysis::by_track {
@@ -51,9 +49,13 @@ void TrackBlocks::cut() {
 }
 
 bool TrackBlocks::read() {
-  links_ = compute_launch_owners(trace_, threads_);
+  owners_ = compute_launch_owners(trace_, {.threads = threads_, .slices_at_once = block_slices_});
   cut();
-  inputs_.kernels_ns.assign(trace_.slices().size(), 0);
+  inputs_.kernels_ns = UnsetArray<std::int64_t>(trace_.slices().size());
+  share_work(blocks_.size(), threads_, [&](std::size_t i) {
+    const auto rows = inputs_.kernels_ns.rows().subspan(blocks_[i].first, blocks_[i].count);
+    std::fill(rows.begin(), rows.end(), 0);
+  });
   used_names_.assign(trace_.strings().size(), 0);
   used_op_names_.assign(trace_.strings().size(), 0);
   share_work(blocks_.size(), threads_, [&](std::size_t i) { read(blocks_[i]); });
@@ -62,11 +64,15 @@ bool TrackBlocks::read() {
 }
 
 void TrackBlocks::read(Block& block) {
+  std::size_t work = owners_.place_of(SliceId{block.first});
   for (std::uint32_t at = 0; at < block.count; ++at) {
     const SliceId id{block.first + at};
     const CategoryKind kind = trace_.kind(id);
     block.latest_end_ns = std::max(block.latest_end_ns, trace_.end_ns(id));
-    const bool is_left_out = is_device_work(kind) && rows_.is_left_out(id, links_, block.notes);
+    const bool is_work = is_device_work(kind);
+    while (is_work && owners_.device[work] != id) ++work;
+    const bool is_left_out =
+        is_work && rows_.is_left_out(id, owners_.launch_of[work], owners_, block.notes);
     if (!rows_.is_row(id, block.notes) || is_left_out) continue;
     inputs_.is_row[block.first_word + at / 64] |= std::uint64_t{1} << (at % 64);
     const std::uint32_t name = raw(trace_.slices().name[raw(id)]);
@@ -75,47 +81,40 @@ void TrackBlocks::read(Block& block) {
       block.overhead.push_back(rows_.key_of(id));
       block.has_overhead_on_device |= rows_.is_on_device(id);
     }
-    if (is_device_work(kind)) add_work(id, block);
+    if (is_annotation(kind)) block.has_annotation_on_device |= rows_.is_on_device(id);
+    if (is_work) add_work(work, block);
   }
 }
 
-void TrackBlocks::add_work(SliceId id, Block& block) {
+void TrackBlocks::add_work(std::size_t work, Block& block) {
+  const SliceId id = owners_.device[work];
   const std::int64_t start_ns = trace_.start_ns(id), end_ns = trace_.end_ns(id);
   block.work_start_ns = block.work_count == 0 ? start_ns : std::min(block.work_start_ns, start_ns);
   block.work_end_ns = block.work_count == 0 ? end_ns : std::max(block.work_end_ns, end_ns);
+  if (block.work_count == 0)
+    block.work.reserve(owners_.place_of(SliceId{block.first + block.count}) - work);
   ++block.work_count;
   block.work.add(start_ns, end_ns);
-  const SliceId owner = owner_of(id);
+  const SliceId owner = owner_of(work);
   if (owner == kNone<SliceId>) return;
   // A sum: threads add to it in any order, and join before anybody reads it.
   std::atomic_ref(inputs_.kernels_ns[raw(owner)])
       .fetch_add(trace_.dur_ns(id), std::memory_order_relaxed);
 }
 
-SliceId TrackBlocks::owner_of(SliceId device_work) const {
-  const SliceId op = links_.op_of[raw(device_work)];
-  return op != kNone<SliceId> ? op : links_.launch_of[raw(device_work)];
+SliceId TrackBlocks::owner_of(std::size_t work) const {
+  return owners_.op_of[work] != kNone<SliceId> ? owners_.op_of[work] : owners_.launch_of[work];
 }
 
 void TrackBlocks::join(KeyAverages& out) {
-  inputs_.work.resize(trace_.tracks().size());
-  std::map<std::int32_t, IntervalUnion> by_device;
-  std::int64_t first_ns = trace_.window_start_ns(), last_ns = trace_.window_end_ns();
   bool any_overhead = false;
   for (std::uint32_t t = 0; t < track_count(); ++t) {
     std::uint32_t rows = 0;
-    bool has_work = false;
     for (std::size_t b = first_block_[t]; b < first_block_[t + 1]; ++b) {
       Block& block = blocks_[b];
       block.rows_before = rows;
       for (std::uint32_t w = 0; w < (block.count + 63) / 64; ++w)
         rows += static_cast<std::uint32_t>(std::popcount(inputs_.is_row[block.first_word + w]));
-      inputs_.work[t].add(block.work);
-      if (block.work_count > 0) {
-        has_work = true;
-        first_ns = std::min(first_ns, block.work_start_ns);
-        last_ns = std::max(last_ns, block.work_end_ns);
-      }
       add_notes(block.notes, out.corrections);
       any_overhead |= !block.overhead.empty();
       if (TrackId{t} != rows_.main_track())
@@ -123,35 +122,63 @@ void TrackBlocks::join(KeyAverages& out) {
                                 block.overhead.end());
     }
     track_rows_.push_back(rows);
-    inputs_.work[t].finish();
-    if (has_work) inputs_.work[t].add_to(by_device[trace_.track(TrackId{t}).device.value_or(-1)]);
   }
-  for (auto& [device, busy] : by_device) {
-    busy.finish();
-    out.device_busy_ns += busy.length_ns();
-  }
-  out.device_count = static_cast<std::int32_t>(by_device.size());
-  out.device_window_ns = last_ns - first_ns;
+  join_work(out);
   if (rows_.main_track() == kNone<TrackId>) inputs_.overhead.clear();
   std::sort(inputs_.overhead.begin(), inputs_.overhead.end(),
             [&](const EventKey& a, const EventKey& b) { return rows_.before(a, b); });
   inputs_.counts_overhead_claims = any_overhead && !rows_.is_own();
-  if (inputs_.counts_overhead_claims) count_kernels();
   number_names();
 }
 
-// Device work by its operator or, without one, by its launch call.
-void TrackBlocks::count_kernels() {
-  inputs_.kernel_count.assign(trace_.slices().size(), 0);
-  for (const Block& block : blocks_) {
-    if (block.work_count == 0) continue;
-    for (std::uint32_t at = 0; at < block.count; ++at) {
-      const SliceId id{block.first + at};
-      if (!inputs_.is_row_at(block, at) || !is_device_work(trace_.kind(id))) continue;
-      if (const SliceId owner = owner_of(id); owner != kNone<SliceId>)
-        ++inputs_.kernel_count[raw(owner)];
+void TrackBlocks::join_work(KeyAverages& out) {
+  inputs_.work.resize(trace_.tracks().size());
+  std::map<std::int32_t, std::vector<const BusyTrack*>> by_device;
+  std::int64_t first_ns = trace_.window_start_ns(), last_ns = trace_.window_end_ns();
+  std::vector<Block*> asked;  // blocks of tracks on which annotations ask how busy the device was
+  for (std::uint32_t t = 0; t < track_count(); ++t) {
+    const auto blocks =
+        std::span(blocks_).subspan(first_block_[t], first_block_[t + 1] - first_block_[t]);
+    bool has_work = false, has_annotations = false;
+    for (Block& block : blocks) {
+      has_annotations |= block.has_annotation_on_device;
+      if (block.work_count == 0) continue;
+      has_work = true;
+      inputs_.work[t].add(block.work);
+      first_ns = std::min(first_ns, block.work_start_ns);
+      last_ns = std::max(last_ns, block.work_end_ns);
     }
+    if (has_work)
+      by_device[trace_.track(TrackId{t}).device.value_or(-1)].push_back(&inputs_.work[t]);
+    for (Block& block : blocks)
+      if (has_work && has_annotations) asked.push_back(&block);
   }
+  share_work(asked.size(), threads_, [&](std::size_t i) { asked[i]->work.finish(); });
+  for (const auto& [device, tracks] : by_device)
+    out.device_busy_ns += busy_length_ns(tracks, threads_);
+  out.device_count = static_cast<std::int32_t>(by_device.size());
+  out.device_window_ns = last_ns - first_ns;
+}
+
+std::uint64_t TrackBlocks::count_work_of(std::span<const SliceId> owners) const {
+  if (owners.empty()) return 0;
+  std::atomic<std::uint64_t> count = 0;
+  share_work(blocks_.size(), threads_, [&](std::size_t i) {
+    const Block& block = blocks_[i];
+    if (block.work_count == 0) return;
+    std::uint64_t of_block = 0;
+    const std::size_t end = owners_.place_of(SliceId{block.first + block.count});
+    for (std::size_t work = owners_.place_of(SliceId{block.first}); work < end; ++work) {
+      const SliceId id = owners_.device[work], owner = owner_of(work);
+      if (owner < owners.front() || owners.back() < owner) continue;
+      const auto [first, last] = std::equal_range(owners.begin(), owners.end(), owner);
+      if (first != last && inputs_.is_row_at(block, raw(id) - block.first) &&
+          is_device_work(trace_.kind(id)))
+        of_block += static_cast<std::uint64_t>(last - first);
+    }
+    count.fetch_add(of_block, std::memory_order_relaxed);  // a sum; the threads are joined
+  });
+  return count;
 }
 
 // Names that torch shows alike have one number.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lanescope/analysis/key_averages.h"
-#include "lanescope/analysis/launch_links.h"
+#include "lanescope/analysis/launch_owners.h"
 #include "lanescope/analysis/track_rows.h"
 #include "lanescope/model/trace.h"
 
@@ -25,6 +25,10 @@ class TrackBlocks {
   // After read(): what one block alone does not know. Sets the device's busy time and window and the corrections of `out`.
   void join(KeyAverages& out);
 
+  // How many pieces of device work these slices own, as operator or, without one, as launch call. They are in order and may
+  // repeat; each piece counts as often as its owner is there.
+  std::uint64_t count_work_of(std::span<const SliceId> owners) const;
+
   const RowInputs& inputs() const { return inputs_; }
   const std::vector<std::string>& names() const { return names_; }  // by number
   std::uint32_t track_count() const { return static_cast<std::uint32_t>(first_block_.size() - 1); }
@@ -39,9 +43,9 @@ class TrackBlocks {
  private:
   void cut();
   void read(Block& block);
-  void add_work(SliceId id, Block& block);
-  SliceId owner_of(SliceId device_work) const;
-  void count_kernels();
+  void add_work(std::size_t work, Block& block);
+  SliceId owner_of(std::size_t work) const;  // a row of owners_
+  void join_work(KeyAverages& out);
   void number_names();
 
   const Trace& trace_;
@@ -49,7 +53,7 @@ class TrackBlocks {
   const unsigned threads_;
   const std::uint32_t block_slices_;
   RowInputs inputs_;
-  LaunchLinks links_;
+  LaunchOwners owners_;
   std::vector<Block> blocks_;
   std::vector<std::size_t> first_block_;                  // by track, and the end
   std::vector<std::uint32_t> track_rows_;                 // by track

@@ -22,7 +22,7 @@ void RowMaker::add(const Piece& piece, std::uint32_t number, std::span<const Eve
   piece_ = number;
   track_ = TrackId{piece.track};
   begin_group();
-  std::size_t hint = 0;
+  BusyPlace place;
   auto next = moved.begin();
   for (const Block& block : blocks) {
     const std::uint32_t begin = std::max(piece.first, block.first),
@@ -37,7 +37,7 @@ void RowMaker::add(const Piece& piece, std::uint32_t number, std::span<const Eve
         continue;  // it belongs to the main thread
       const EventKey key = in_.rows.key_of(id);
       if (on_device) {
-        add_device_event(key, hint);
+        add_device_event(key, place);
         continue;
       }
       while (next != moved.end() && in_.rows.before(*next, key)) push(*next++);
@@ -62,13 +62,13 @@ inline Row& RowMaker::row_at(std::uint32_t key, const EventKey& event, bool is_t
   return row;
 }
 
-inline void RowMaker::add_device_event(const EventKey& key, std::size_t& hint) {
+inline void RowMaker::add_device_event(const EventKey& key, BusyPlace& place) {
   const std::uint32_t row_key = in_.row_key(key.slice, true);
   Row& row = row_at(row_key, key, true);
   ++row.count;
   const std::int64_t dur_ns = key.end_ns - key.start_ns;
   if (row_key & kAnnotation) {
-    const std::int64_t busy_ns = in_.work[raw(track_)].within_ns(key.start_ns, key.end_ns, hint);
+    const std::int64_t busy_ns = in_.work[raw(track_)].within_ns(key.start_ns, key.end_ns, place);
     row.device_ns += busy_ns;
     annotation_span_ns_ += dur_ns;
     annotation_busy_ns_ += busy_ns;
@@ -122,9 +122,9 @@ inline void RowMaker::count_overhead_claims() {
     while (!open_.empty() && nodes_[open_.back()].key.end_ns <= nodes_[i].key.start_ns)
       open_.pop_back();
     if (open_.empty()) continue;
-    const std::size_t op = raw(nodes_[open_.back()].key.slice);
-    notes_.overhead_claim_count += in_.kernel_count[op];
-    notes_.overhead_claim_ns += in_.kernels_ns[op];
+    const SliceId op = nodes_[open_.back()].key.slice;
+    claimed_.push_back(op);
+    notes_.overhead_claim_ns += in_.kernels_ns[raw(op)];
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/busy_periods.h"
 #include "lanescope/analysis/torch_event_rows.h"
+#include "lanescope/base/unset_array.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::analysis::by_track {
@@ -22,7 +23,7 @@ struct Block {
   std::uint32_t rows_before = 0;           // of the track
   std::int64_t latest_end_ns = kEarliest;  // of its slices
   std::vector<EventKey> overhead;          // rows of the profiler's own cost
-  bool has_overhead_on_device = false;
+  bool has_overhead_on_device = false, has_annotation_on_device = false;
   BusyPeriods work;  // device work
   std::uint32_t work_count = 0;
   std::int64_t work_start_ns = 0, work_end_ns = 0;  // from the first start to the last end
@@ -58,10 +59,9 @@ struct RowInputs {
   const TorchEventRows& rows;
   std::vector<std::uint64_t> is_row{};             // a bit a slice, by Block::first_word
   std::vector<std::uint32_t> names{}, op_names{};  // by string: the name's number; of operators
-  std::vector<std::int64_t> kernels_ns{};          // by slice: of the device work that it launched
-  std::vector<std::uint32_t> kernel_count{};       // the same; empty without overhead rows
+  UnsetArray<std::int64_t> kernels_ns{};           // by slice: of the device work that it launched
   std::vector<EventKey> overhead{};                // of other tracks than the main one, in order
-  std::vector<BusyPeriods> work{};                 // by track
+  std::vector<BusyTrack> work{};                   // by track
   bool counts_overhead_claims = false;
 
   bool is_row_at(const Block& block, std::uint32_t at) const {
@@ -87,7 +87,11 @@ class RowMaker {
            std::span<const Block> blocks);
 
   const std::vector<Row>& rows() const { return rows_; }
-  const TorchEventsNotes& notes() const { return notes_; }
+  const TorchEventsNotes& notes() const {
+    return notes_;
+  }  // without the count of overhead's claims
+  // Around each overhead row, if torch would give it the kernels of that operator: in any order, as often as it is claimed.
+  const std::vector<SliceId>& claimed() const { return claimed_; }
   std::int64_t annotation_span_ns() const { return annotation_span_ns_; }
   std::int64_t annotation_busy_ns() const { return annotation_busy_ns_; }
 
@@ -102,7 +106,7 @@ class RowMaker {
   };
 
   Row& row_at(std::uint32_t key, const EventKey& event, bool is_top_level);
-  void add_device_event(const EventKey& key, std::size_t& hint);
+  void add_device_event(const EventKey& key, BusyPlace& place);
   void begin_group();
   void push(const EventKey& key);
   void end_group();
@@ -122,6 +126,7 @@ class RowMaker {
   std::uint32_t piece_ = 0;
   TrackId track_{};
   TorchEventsNotes notes_;
+  std::vector<SliceId> claimed_;
   std::int64_t annotation_span_ns_ = 0, annotation_busy_ns_ = 0;
 };
 
