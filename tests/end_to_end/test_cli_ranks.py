@@ -545,6 +545,17 @@ def test_recordings_of_killed_ranks_show_who_stopped(run, tmp_path):
     assert "which calls belong together is unknown" in " ".join(run("ranks", "hang", str(tmp_path)).out.split())
 
 
+def test_gpus_that_wait_for_cpus_on_all_ranks_are_noted(run):
+    """Real: Python between the layers. Its kernels take 1.9 of 33 ms, and which rank comes late is not planted."""
+    verdict = job_of(run, DATA / "two_h200" / "python_between_layers")["verdict"]
+    assert verdict["ranks"] == [] and verdict["kind"] == "unknown"
+    text = {note["kind"]: note["text"] for note in verdict["notes"]}["cpu-bound"]
+    assert text.startswith("No GPU has work for 30.6") and "of a step (92 %), because the CPUs are late with it" in text
+    for near_miss in ("two_h200/even_purposes", "two_h200/exposed_tensor_parallel", "ddp4/healthy", "ddp4/straggler"):
+        kinds = [note["kind"] for note in job_of(run, DATA / near_miss)["verdict"]["notes"]]
+        assert "cpu-bound" not in kinds, near_miss
+
+
 def test_waits_are_unknown_where_collectives_do_not_name_their_group(run):
     """Real: Gloo, with a group of all ranks and two pairs for each rank."""
     folder = DATA / "gloo_hosts"

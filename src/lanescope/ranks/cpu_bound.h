@@ -1,4 +1,4 @@
-// Ranks whose devices wait for their CPUs, whoever holds the others up.
+// A job whose devices wait for CPUs, whichever rank's CPU is late in a step.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace lanescope::ranks {
 
-// One or two sentences; empty: there are no such ranks besides those of the verdict, or they compute on CPUs.
-// docs/definitions/ranks.md#notes. No text of files.
+// Two sentences; empty: it is not so, or only because of ranks that the verdict names, or the ranks compute on CPUs.
+// docs/definitions/ranks.md#notes. No text of files. O(ranks steps).
 std::string cpu_bound_text(const Job& job, const JobVerdict& verdict);
 
 }  // namespace lanescope::ranks

@@ -116,16 +116,44 @@ JobVerdict job_that_waits_for_cpus(std::int64_t idle_us, std::int64_t recording_
 TEST(JobNotesTest, RanksWhoseDevicesWaitForTheirCpusAreNamed) {
   EXPECT_TRUE(
       has(job_that_waits_for_cpus(200), NoteKind::kCpuBound,
-          "The GPUs of ranks 0 and 1 wait 0.20 ms of a step (20 %) for their CPUs. lanescope "
-          "explain says what the CPUs do then."));
-  // 1.6 x 50 us may be the profiler's, and 160 us are left.
-  EXPECT_TRUE(has(job_that_waits_for_cpus(240, 50), NoteKind::kCpuBound,
-                  "of which up to 0.08 ms may be the profiler's own work"));
+          "No GPU has work for 0.20 ms of a step (20 %), because the CPUs are late with it. "
+          "lanescope explain says what the CPUs do then."));
+  // 1.6 x 50 us may be the profiler's. Of the other 920 us 139 are more than 15 %.
+  EXPECT_TRUE(has(job_that_waits_for_cpus(219, 50), NoteKind::kCpuBound,
+                  "; up to 0.08 ms of that may be the profiler's own work. "));
+}
+
+// In each step one of the two CPUs, in turn or always the second one, makes its GPU wait `idle` us, or gives it that much more work; the other
+// rank waits for it.
+JobVerdict job_with_a_late_rank(std::int64_t idle_us, std::int64_t work_us, bool in_turn = true) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 2; ++number) {
+    DrawnRank rank(number, 2);
+    const std::int64_t late = idle_us + work_us;
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t at = i * 1000;
+      if (number == (in_turn ? i % 2 : 1))
+        rank.step(i, at, 500 + work_us, idle_us, 500 - late)
+            .call(at + 500 + late, at + 1000, 500 - late);
+      else
+        rank.step(i, at, 500, 0, 500).call(at + 500, at + 1000, 500);
+    }
+    files.push_back(rank.file());
+  }
+  return judge_job(*build_job(std::move(files)));
+}
+
+TEST(JobNotesTest, CpusThatAreLateInTurnMakeAllDevicesWait) {
+  EXPECT_TRUE(has(job_with_a_late_rank(400, 0), NoteKind::kCpuBound,
+                  "No GPU has work for 0.40 ms of a step (40 %)"));
+  EXPECT_FALSE(has(job_with_a_late_rank(0, 400), NoteKind::kCpuBound, ""));
+  // Then it is a straggler, and the verdict says why.
+  EXPECT_FALSE(has(job_with_a_late_rank(400, 0, false), NoteKind::kCpuBound, ""));
 }
 
 TEST(JobNotesTest, ShortWaitsForCpusAndThoseThatTheProfilerMayHaveMadeAreNotNamed) {
   EXPECT_FALSE(has(job_that_waits_for_cpus(149), NoteKind::kCpuBound, ""));
-  EXPECT_FALSE(has(job_that_waits_for_cpus(229, 50), NoteKind::kCpuBound, ""));
+  EXPECT_FALSE(has(job_that_waits_for_cpus(217, 50), NoteKind::kCpuBound, ""));
 }
 
 // Two ranks; in each of four steps of 10 ms `calls` collectives of so many elements of 4 bytes, one after the other,
