@@ -1,10 +1,9 @@
 // What the rules found, with the evidence for each sentence.
 import { useEffect, useRef } from "preact/hooks";
 import { formatShare } from "../base/format.ts";
-import { evidenceSlices, hasSlice, showFinding } from "../state/actions/answering.ts";
+import { evidenceLabel, evidenceSlices, hasSlice, showFinding } from "../state/actions/answering.ts";
 import { selectSlice } from "../state/actions/selecting.ts";
 import { allRanks } from "../state/actions/ranks.ts";
-import { cleanText } from "../base/text.ts";
 import { useStore } from "../state/context.ts";
 import type { Explanation, Finding } from "../api/types.ts";
 import { Command, Link, Text, Time, TracePicker } from "./common.tsx";
@@ -68,7 +67,7 @@ function FindingCard({ finding, trace }: { finding: Finding; trace: number }) {
   const show = (index: number) => {
     store.finding.value = finding.rule;
     const evidence = finding.evidence[index];
-    store.lit.value = { label: cleanText(finding.brief || finding.text), trace, slices: evidenceSlices(finding.evidence) };
+    store.lit.value = { label: evidenceLabel(finding), trace, slices: evidenceSlices(finding.evidence) };
     if (hasSlice(evidence)) void selectSlice(store, trace, evidence.slice, { move: true, keepLit: true, side: false });
   };
   const brief = finding.brief !== undefined && finding.brief !== "" ? finding.brief : finding.text;

@@ -3,8 +3,7 @@
 import { batch } from "@preact/signals";
 import { EngineError, statusGrown, type Engine } from "../api/engine.ts";
 import { none, type EventDetails, type Frame, type Gap, type Meta, type Name, type TraceMeta } from "../api/types.ts";
-import { cleanText } from "../base/text.ts";
-import { evidenceSlices } from "./actions/answering.ts";
+import { evidenceLabel, evidenceSlices } from "./actions/answering.ts";
 import { selectArea } from "./actions/areas.ts";
 import { attempt } from "./actions/say.ts";
 import { search } from "./actions/searching.ts";
@@ -141,7 +140,7 @@ async function askAgain(store: Store): Promise<void> {
   await renewDetails(store);
   if (store.searchText.peek().trim() !== "") await search(store, store.searchText.peek(), true);
   const finding = store.main.explanation.peek()?.findings.find((each) => each.rule === store.finding.peek());
-  if (finding !== undefined) store.lit.value = { label: cleanText(finding.brief || finding.text), trace: 0, slices: evidenceSlices(finding.evidence) };
+  if (finding !== undefined) store.lit.value = { label: evidenceLabel(finding), trace: 0, slices: evidenceSlices(finding.evidence) };
   const area = store.area.peek();
   if (area !== null) await selectArea(store, 0, area.t0, area.t1, true);
   const tour = store.tour.peek();

@@ -1,5 +1,5 @@
 // Showing what an answer names: a finding, a part of the wall, gaps, a drawer.
-import { type Evidence, type HeadlinePiece, none, type WallPart } from "../../api/types.ts";
+import { type Evidence, type Finding, type HeadlinePiece, none, type WallPart } from "../../api/types.ts";
 import { cleanText } from "../../base/text.ts";
 import type { LitSlice, Store, TraceView } from "../store.ts";
 import { goToStep, goWhole } from "./moving.ts";
@@ -13,6 +13,9 @@ export function evidenceSlices(evidence: Evidence[]): LitSlice[] {
       ? [{ slice: item.slice, lane: item.lane, row: item.row ?? 0, start_ns: item.start_ns, dur_ns: item.dur_ns ?? 0 }]
       : []);
 }
+
+// What is lit may be a part of what a finding is about: ten copies can have one as their evidence.
+export const evidenceLabel = (finding: Pick<Finding, "brief" | "text">) => `evidence of “${cleanText(finding.brief || finding.text)}”`;
 
 export const hasSlice = (evidence: Evidence) => evidence.slice !== undefined && evidence.slice !== none;
 
@@ -31,7 +34,7 @@ export async function showFinding(store: Store, rule: string, trace = 0, at = 0)
     return;
   }
   const evidence = all[Math.min(at, all.length - 1)];
-  store.lit.value = { label: cleanText(finding.brief || finding.text), trace, slices: evidenceSlices(all) };
+  store.lit.value = { label: evidenceLabel(finding), trace, slices: evidenceSlices(all) };
   await selectSlice(store, trace, evidence.slice, { move: true, keepLit: true });
 }
 
