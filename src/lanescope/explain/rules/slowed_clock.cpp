@@ -140,7 +140,7 @@ Finding tell_slowed_clock(const Facts& facts, const SlowedClock& found) {
            ns(facts.per_step(lost_ns))}));
   if (found.named_mhz > 0)
     finding.arithmetic.push_back(
-        say("the SMs counted their own cycles; the driver (NVML) says {} MHz in the mean",
+        say("this is the clock that the SMs counted; NVML says {} MHz in the mean",
             {count(found.named_mhz)}));
   if (found.watts > 0 && found.limit_watts > 0)
     finding.arithmetic.push_back(say("power: {} W in the mean, the limit is {} W",
