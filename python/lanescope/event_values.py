@@ -71,7 +71,7 @@ FIELD_DEFAULTS: Dict[str, Any] = dict(
     overload_name=None, fwd_thread=None, input_shapes=None, stack=None, scope=0, use_device=None, cpu_memory_usage=0,
     device_memory_usage=0, is_async=False, is_remote=False, sequence_nr=-1, node_id=-1, device_type=None,
     device_index=0, device_resource_id=None, is_legacy=False, flops=None, trace_name=None, concrete_inputs=None,
-    kwinputs=None, is_user_annotation=False, is_python_function=False, activity_type=None, metadata_json=None,
+    kwinputs=None, is_user_annotation=False, is_python_function=False, activity_type=None, metadata_json=None, metadata=None,
     flow_id=None, flow_type=None, flow_start=None, external_id=0, linked_correlation_id=0, structured_input_shapes=None, structured_input_strides=None,
     input_dtypes=None, python_id=-1, python_parent_id=-1, python_module_id=-1, event_metadata=None, kernels=[], cpu_children=[], cpu_parent=None, args={},
 )  # fmt: skip

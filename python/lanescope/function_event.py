@@ -291,6 +291,11 @@ class FunctionEvent(EventSums):
         return ""
 
     @field
+    def metadata(self) -> Optional[Dict[str, Any]]:
+        """None, as in torch without ``expose_kineto_event_metadata``; :attr:`args` has the arguments."""
+        return None
+
+    @field
     def flow_id(self) -> int:
         """Number of the arrow from a forward operator to its backward one, equal at both ends; 0: no arrow."""
         return self._flow[0]

@@ -106,6 +106,19 @@ def test_what_torch_2_14_added_is_there(torch, monkeypatch):
             assert [row.key for row in averages(include_python_functions=True)] == keys
     prof.wait_for_exports()
     assert prof.take_pending_cupti_export() is None
+    assert prof.events()[0].metadata is None  # as torch's without expose_kineto_event_metadata
+
+
+def test_events_have_every_public_attribute_of_torchs(torch):
+    """What is left out builds torch's tree of events."""
+    building = {"append_cpu_child", "append_kernel", "set_cpu_parent"}
+    events = []
+    for profiler in (torch_profiler, lanescope):
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as prof:
+            torch.ones(2)
+        events.append(prof.events()[0])
+    names = [name for name in dir(events[0]) if not name.startswith("_") and name not in building]
+    assert [name for name in names if not hasattr(events[1], name)] == []
 
 
 def test_enumerations_have_the_same_numbers():
