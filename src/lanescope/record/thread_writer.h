@@ -12,6 +12,7 @@
 #include "lanescope/codec/activity_layout.h"
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/record/record_abi.h"
+#include "lanescope/record/recording_scope.h"
 #include "lanescope/record/tick_clock.h"
 
 namespace lanescope::record {
@@ -33,71 +34,6 @@ struct RangeInfo {
   std::uint64_t handle = 0;
 };
 
-// False: everything below does nothing, quickly. A relaxed check, for callers that prepare
-// something expensive first.
-inline bool is_recording() noexcept {
-  return lanescope_recording.load(std::memory_order_relaxed) != 0;
-}
-inline std::uint32_t record_options() noexcept {  // LANESCOPE_RECORD_*
-  return lanescope_record_options.load(std::memory_order_relaxed);
-}
-
-// Marks this thread as inside the recorder; `ok` when it may write. See LanescopeWriter::busy.
-class RecordingScope {
- public:
-  [[gnu::always_inline]] explicit RecordingScope(LanescopeWriter* writer) noexcept
-      : writer_(writer) {
-    if (writer_->busy.load(std::memory_order_relaxed) != 0)
-        [[unlikely]] {  // a signal handler interrupted its own thread in here
-      count_reentered();
-      writer_ = nullptr;
-      return;
-    }
-    writer_->busy.store(1, std::memory_order_relaxed);
-    std::atomic_signal_fence(
-        std::memory_order_seq_cst);  // the membarrier of whoever closes the window makes it
-                                     // a real fence
-    window_ = lanescope_recording.load(std::memory_order_acquire);
-  }
-  ~RecordingScope() {
-    if (writer_) writer_->busy.store(0, std::memory_order_release);
-  }
-  RecordingScope(const RecordingScope&) = delete;
-  RecordingScope& operator=(const RecordingScope&) = delete;
-  bool ok() const noexcept { return window_ != 0; }
-  std::uint32_t window() const noexcept { return window_; }
-  // The next free record, or null: dropped and counted.
-  spool::Record* reserve() noexcept {
-    if (writer_->count == writer_->capacity) [[unlikely]]
-      if (!refill()) return nullptr;
-    return writer_->first + writer_->count;
-  }
-  // Adds the reserved record to the file.
-  void commit() noexcept {
-    writer_->used->store(++writer_->count,
-                         std::memory_order_release);  // pairs with the reader's acquire
-  }
-  void count(std::atomic<std::uint64_t> spool::ThreadSlot::*counter) noexcept {
-    if (!writer_->slot) return lanescope_count_drop();
-    std::atomic<std::uint64_t>& value = writer_->slot->*counter;
-    value.store(value.load(std::memory_order_relaxed) + 1,
-                std::memory_order_relaxed);  // one writer
-  }
-
- private:
-  [[gnu::noinline, gnu::cold]] void count_reentered() noexcept {
-    count(&spool::ThreadSlot::reentered);
-  }
-  [[gnu::noinline, gnu::cold]] bool refill() noexcept {
-    if (lanescope_next_chunk(writer_)) return true;
-    count(&spool::ThreadSlot::dropped);
-    return false;
-  }
-
-  LanescopeWriter* writer_;
-  std::uint32_t window_ = 0;
-};
-
 inline LanescopeWriter* thread_writer() noexcept {
   if (LanescopeWriter* writer = lanescope_thread_writer) [[likely]]
     return writer;
@@ -106,9 +42,9 @@ inline LanescopeWriter* thread_writer() noexcept {
 
 namespace detail {
 // `began`: 0: now.
-inline RangeToken begin(LanescopeWriter* writer, RecordingScope& inside, const RangeInfo& info,
+inline RangeToken begin(LanescopeWriter* writer, const RangeInfo& info,
                         std::uint64_t began = 0) noexcept {
-  spool::Record* record = inside.reserve();
+  spool::Record* record = RecordingScope::reserve(writer);
   if (!record) [[unlikely]]
     return {};
   // A fresh chunk is zero, so values of 0 (such as end_tsc) need no store. With a constant `info`
@@ -125,7 +61,7 @@ inline RangeToken begin(LanescopeWriter* writer, RecordingScope& inside, const R
   const RangeToken token{writer->sequence, writer->count};
   // Last, so that the range does not include our cost.
   range.begin_tsc = began != 0 ? began : ticks();
-  inside.commit();
+  RecordingScope::commit(writer);
   return token;
 }
 
@@ -136,28 +72,31 @@ inline void enter_window(LanescopeWriter* writer, const RecordingScope& inside) 
   writer->depth = writer->lost_depth = 0;
 }
 
-inline void end(LanescopeWriter* writer, RecordingScope& inside, RangeToken token,
-                std::uint64_t now) noexcept {
-  if (token.sequence == writer->sequence) [[likely]] {
-    writer->first[token.index].range.end_tsc = now;  // taking a chunk away changes the sequence
-    return;
-  }
-  spool::Record* record = inside.reserve();
+// The range is in a chunk that this thread no longer writes.
+[[gnu::noinline, gnu::cold]] inline void end_elsewhere(LanescopeWriter* writer, RangeToken token,
+                                                       std::uint64_t now) noexcept {
+  spool::Record* record = RecordingScope::reserve(writer);
   if (!record) return;
   *record = spool::RangeEndRecord{.end_tsc = now, .place = {token.index, token.sequence}};
-  inside.commit();
+  RecordingScope::commit(writer);
+}
+
+// In an open scope.
+inline void end(LanescopeWriter* writer, RangeToken token, std::uint64_t now) noexcept {
+  if (token.sequence == writer->sequence) [[likely]]
+    writer->first[token.index].range.end_tsc = now;  // taking a chunk away changes the sequence
+  else
+    end_elsewhere(writer, token, now);
 }
 }  // namespace detail
 
 // For callers that have opened the scope, which is ok().
-inline RangeToken begin_range(LanescopeWriter* writer, RecordingScope& inside,
-                              const RangeInfo& info) noexcept {
-  return detail::begin(writer, inside, info);
+inline RangeToken begin_range(LanescopeWriter* writer, const RangeInfo& info) noexcept {
+  return detail::begin(writer, info);
 }
-inline void end_range(LanescopeWriter* writer, RecordingScope& inside, RangeToken token,
-                      std::uint64_t now) noexcept {
+inline void end_range(LanescopeWriter* writer, RangeToken token, std::uint64_t now) noexcept {
   if (token.sequence != 0) [[likely]]
-    detail::end(writer, inside, token, now);
+    detail::end(writer, token, now);
 }
 
 // `began`, in ticks, for a range that was already open; 0: now.
@@ -169,7 +108,7 @@ inline RangeToken begin_range(const RangeInfo& info, std::uint64_t began = 0) no
   RecordingScope inside(writer);
   if (!inside.ok()) [[unlikely]]
     return {};
-  return detail::begin(writer, inside, info, began);
+  return detail::begin(writer, info, began);
 }
 
 // On the thread that began it. A range still open when its window closes ends with the window.
@@ -179,7 +118,7 @@ inline void end_range(RangeToken token, std::uint64_t now = ticks()) noexcept {
     return;
   RecordingScope inside(writer);
   if (inside.ok()) [[likely]]
-    detail::end(writer, inside, token, now);
+    detail::end(writer, token, now);
 }
 
 namespace detail {
@@ -198,7 +137,7 @@ template <typename Open>
     if (is_record) inside.count(&spool::ThreadSlot::depth_overflow);
     return;
   }
-  const LanescopeOpenRange range = open(writer, inside);
+  const LanescopeOpenRange range = open(writer);
   writer->stack[writer->depth++] = range;
 }
 }  // namespace detail
@@ -206,18 +145,17 @@ template <typename Open>
 // For callers with no place for a token: begins a range and remembers it on the thread's stack.
 // Give a handle (not 0) when the end may come out of order or from another thread.
 [[gnu::always_inline]] inline void begin_nested(const RangeInfo& info) noexcept {
-  detail::nest(true,
-               [&info](LanescopeWriter* writer, RecordingScope& inside) -> LanescopeOpenRange {
-                 const RangeToken token = detail::begin(writer, inside, info);
-                 return {info.handle, token.sequence, token.index};
-               });
+  detail::nest(true, [&info](LanescopeWriter* writer) -> LanescopeOpenRange {
+    const RangeToken token = detail::begin(writer, info);
+    return {info.handle, token.sequence, token.index};
+  });
 }
 
 // Instead of begin_nested(), for a range that is not recorded: its end leaves no record either.
 // `count`: the counter of LanescopeCost for what was left out.
 inline void leave_out_nested(std::uint64_t handle,
                              std::atomic<std::uint64_t> LanescopeCost::*count) noexcept {
-  detail::nest(false, [=](LanescopeWriter* writer, RecordingScope&) -> LanescopeOpenRange {
+  detail::nest(false, [=](LanescopeWriter* writer) -> LanescopeOpenRange {
     std::atomic<std::uint64_t>& sum = writer->cost.*count;
     sum.store(sum.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // one writer
     return {handle, 0, 0};
@@ -265,7 +203,7 @@ inline void end_nested(std::uint64_t handle = 0) noexcept {
     for (std::uint32_t next = at + 1; next < writer->depth; ++next)
       writer->stack[next - 1] = writer->stack[next];
     --writer->depth;
-    if (open.sequence != 0) detail::end(writer, inside, {open.sequence, open.index}, now);
+    if (open.sequence != 0) detail::end(writer, {open.sequence, open.index}, now);
     return;
   }
   if (handle == 0) return;

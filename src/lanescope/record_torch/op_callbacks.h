@@ -132,7 +132,7 @@ inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& f
   }
   if constexpr (kDetailed) {
     try {
-      if (with_stack) found = find_stack();
+      if (with_stack) find_stack(found);
       const bool with_inputs = (options & kInputOptions) && !is_collective(fn);
       info.detail = with_inputs ? detail_of(fn, found.stack) : found.stack;
     } catch (...) {  // out of memory: the range is worth more than its details

@@ -58,11 +58,12 @@ struct StackOfRange {
   LanescopeStackPosition position{};
 };
 
-[[gnu::always_inline]] inline StackOfRange find_stack() {
-  StackOfRange found;
+// Fills `found` in its place: a copy of what has just been written in parts would wait until these
+// stores have left the core, behind those of the last record.
+[[gnu::always_inline]] inline void find_stack(StackOfRange& found) {
   const LanescopeStackFunction capture = stack_function.load(std::memory_order_acquire);
   const LanescopeWriter* writer = record::thread_writer();
-  if (!capture || !writer) return found;
+  if (!capture || !writer) return;
   const bool is_now = writer->stack_window == lanescope_recording.load(std::memory_order_relaxed);
   found.depth = is_now ? writer->depth : 0;
   std::uint32_t known = 0;
@@ -75,7 +76,6 @@ struct StackOfRange {
   }
   found.stack = capture(&found.position, known);
   found.is_new = found.stack != known;
-  return found;
 }
 
 // The range has begun, and the stack is new.

@@ -1,0 +1,97 @@
+// Whether somebody records, and the scope in which a thread writes: from its check of that to its
+// last store.
+//
+// Part of the hot path (thread_writer.h), for the thread of the writer.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "lanescope/codec/spool_layout.h"
+#include "lanescope/record/record_abi.h"
+
+namespace lanescope::record {
+
+// False: nothing is written. A relaxed check, for callers that prepare something expensive first.
+inline bool is_recording() noexcept {
+  return lanescope_recording.load(std::memory_order_relaxed) != 0;
+}
+inline std::uint32_t record_options() noexcept {  // LANESCOPE_RECORD_*
+  return lanescope_record_options.load(std::memory_order_relaxed);
+}
+
+// Marks this thread as inside the recorder; `ok` when it may write. See LanescopeWriter::busy.
+class RecordingScope {
+ public:
+  [[gnu::always_inline]] explicit RecordingScope(LanescopeWriter* writer) noexcept
+      : writer_(writer) {
+    if (writer_->busy.load(std::memory_order_relaxed) != 0)
+        [[unlikely]] {  // a signal handler interrupted its own thread in here
+      count_reentered(writer_);
+      writer_ = nullptr;
+      return;
+    }
+    writer_->busy.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(
+        std::memory_order_seq_cst);  // the membarrier of whoever closes the window makes it
+                                     // a real fence
+    window_ = lanescope_recording.load(std::memory_order_acquire);
+  }
+  [[gnu::always_inline]] ~RecordingScope() {
+    if (writer_) writer_->busy.store(0, std::memory_order_release);
+  }
+  RecordingScope(const RecordingScope&) = delete;
+  RecordingScope& operator=(const RecordingScope&) = delete;
+  bool ok() const noexcept { return window_ != 0; }
+  std::uint32_t window() const noexcept { return window_; }
+  // The next free record, or null: dropped and counted.
+  spool::Record* reserve() noexcept { return reserve(writer_); }
+  // Adds the reserved record to the file.
+  void commit() noexcept { commit(writer_); }
+  // The same two where the scope is open and known by its writer.
+  static spool::Record* reserve(LanescopeWriter* writer) noexcept {
+    if (writer->count == writer->capacity) [[unlikely]]
+      if (!refill(writer)) return nullptr;
+    return writer->first + writer->count;
+  }
+  static void commit(LanescopeWriter* writer) noexcept {
+    const std::uint32_t count = ++writer->count;
+    prefetch_for_store(writer->first + count + kRecordsAhead);
+    writer->used->store(count, std::memory_order_release);  // pairs with the reader's acquire
+  }
+  void count(std::atomic<std::uint64_t> spool::ThreadSlot::*counter) noexcept {
+    count(writer_, counter);
+  }
+
+ private:
+  // Fetched early: another core has zeroed them, and a record that waits for its cache line holds up
+  // all later stores of the thread. Beyond the chunk's end it does nothing.
+  static constexpr std::uint32_t kRecordsAhead = 5;
+  static void prefetch_for_store(const spool::Record* record) noexcept {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*reinterpret_cast<const char*>(record)));
+#else
+    __builtin_prefetch(record, 1);
+#endif
+  }
+  static void count(LanescopeWriter* writer,
+                    std::atomic<std::uint64_t> spool::ThreadSlot::*counter) noexcept {
+    if (!writer->slot) return lanescope_count_drop();
+    std::atomic<std::uint64_t>& value = writer->slot->*counter;
+    value.store(value.load(std::memory_order_relaxed) + 1,
+                std::memory_order_relaxed);  // one writer
+  }
+  // Static, so that the scope itself stays in registers.
+  [[gnu::noinline, gnu::cold]] static void count_reentered(LanescopeWriter* writer) noexcept {
+    count(writer, &spool::ThreadSlot::reentered);
+  }
+  [[gnu::noinline, gnu::cold]] static bool refill(LanescopeWriter* writer) noexcept {
+    if (lanescope_next_chunk(writer)) return true;
+    count(writer, &spool::ThreadSlot::dropped);
+    return false;
+  }
+
+  LanescopeWriter* writer_;
+  std::uint32_t window_ = 0;
+};
+
+}  // namespace lanescope::record
