@@ -36,8 +36,8 @@ inline bool begin_known(Key key, Key caller, bool or_its_c_call, std::uint32_t n
   info.name = name;
   info.scope = spool::kFrameScope;
   info.forward_thread = count + 1;
-  const record::RangeToken token = record::begin_range(writer, inside, info);
-  thread->open[count] = {key, token.sequence, token.index};
+  const record::RangeToken token = record::begin_range(writer, info);
+  thread->open[count] = {key, token};
   thread->count = count + 1;
   ++thread->events;
   return true;
@@ -67,21 +67,25 @@ inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::
 
 // Of a frame or of the call of a C function.
 inline bool note_return(Key key, std::uint32_t options) {
-  if (!are_all_frames_wanted(options) || !hot.on.load(std::memory_order_relaxed)) [[unlikely]]
+  if (!are_all_frames_wanted(options)) [[unlikely]]
     return false;
-  const std::uint64_t now = record::ticks();
   ThreadFrames* const thread = thread_frames;
   LanescopeWriter* const writer = lanescope_thread_writer;
-  if (!thread || !writer || thread->count == 0 || thread->last().key != key ||
-      key == thread->import) [[unlikely]]
+  if (!thread || !writer) [[unlikely]]
     return false;
-  const OpenFrame open = thread->last();
+  const std::uint32_t count = thread->count;
+  if (count == 0) [[unlikely]]
+    return false;
+  const OpenFrame& last = thread->open[count - 1];
+  if (last.key != key || key == thread->import) [[unlikely]]
+    return false;
+  const std::uint64_t now = record::ticks();
   record::RecordingScope inside(writer);
   if (inside.window() != thread->window) [[unlikely]]
     return false;
-  --thread->count;
+  thread->count = count - 1;
   ++thread->events;
-  record::end_range(writer, inside, {open.sequence, open.index}, now);
+  record::end_range(writer, last.token(), now);
   return true;
 }
 

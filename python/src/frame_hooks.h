@@ -2,7 +2,7 @@
 // (profile_hook.cpp), from 3.12 on by callbacks of sys.monitoring, which lanescope/_frames.py sets
 // (monitoring_hook.cpp). All of it with the GIL.
 #pragma once
-#include "bindings.h"
+#include <Python.h>
 
 namespace lanescope::python::frames {
 
@@ -10,7 +10,7 @@ namespace lanescope::python::frames {
 void hook_all_threads(int* foreign);
 // Returns in how many threads somebody else had removed our hook.
 int unhook_all_threads();
-// By the names of sys.monitoring.events; empty up to 3.11.
-py::dict frame_callbacks();
+// A new dict, by the names of sys.monitoring.events; empty up to 3.11. Null: Python has an error set.
+PyObject* frame_callbacks();
 
 }  // namespace lanescope::python::frames

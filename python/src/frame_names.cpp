@@ -49,12 +49,7 @@ std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self) 
 
 void forget_c_functions() {
   all_c_functions().clear();
-  hot.c_names->fill({});
-}
-
-void make_name_tables() {
-  if (!hot.names) hot.names = new std::array<KnownFrame, kNames>();
-  if (!hot.c_names) hot.c_names = new std::array<KnownFunction, kCNames>();
+  known_functions.fill({});
 }
 
 }  // namespace lanescope::python::frames

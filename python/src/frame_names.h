@@ -41,11 +41,11 @@ struct alignas(64) Hot {
   PyObject* module_code = nullptr;  // of nn.Module.__call__
   // Of the function that imports a module; null: it is like others.
   PyObject* import_code = nullptr;
-  std::array<KnownFrame, kNames>* names = nullptr;  // never freed, as c_names
-  std::array<KnownFunction, kCNames>* c_names = nullptr;
   const PyMethodDef* start_thread = nullptr;  // _thread.start_new_thread
 };
 inline constinit Hot hot;
+inline constinit std::array<KnownFrame, kNames> known_frames{};
+inline constinit std::array<KnownFunction, kCNames> known_functions{};
 
 // A place in a table of `size`, a power of two.
 constexpr std::size_t place_of(std::uint64_t key, std::size_t size) {
@@ -56,7 +56,7 @@ inline KnownFrame& place_of_frame(const LanescopeFrame& at) {
   // Twice: since Python 3.11 the instruction is itself an address in the code object.
   const std::uint64_t key = reinterpret_cast<std::uintptr_t>(at.code) +
                             2 * reinterpret_cast<std::uintptr_t>(at.instruction);
-  return (*hot.names)[place_of(key, kNames)];
+  return known_frames[place_of(key, kNames)];
 }
 inline bool is_known(const KnownFrame& known, const LanescopeFrame& at) {
   return known.code == at.code && known.instruction == at.instruction &&
@@ -64,7 +64,7 @@ inline bool is_known(const KnownFrame& known, const LanescopeFrame& at) {
 }
 
 inline KnownFunction& place_of_function(const PyMethodDef* definition) {
-  return (*hot.c_names)[place_of(reinterpret_cast<std::uintptr_t>(definition), kCNames)];
+  return known_functions[place_of(reinterpret_cast<std::uintptr_t>(definition), kCNames)];
 }
 inline bool is_known(const KnownFunction& known, const PyMethodDef* definition) {
   return known.definition == definition && known.text == definition->ml_name &&
@@ -77,7 +77,5 @@ std::uint32_t name_of(const void* frame);
 std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self);
 // Forgets the names of C functions: the next object on which a method is called names it again.
 void forget_c_functions();
-// Makes the tables. Once; later calls do nothing.
-void make_name_tables();
 
 }  // namespace lanescope::python::frames

@@ -69,7 +69,7 @@ void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t b
   info.scope = spool::kFrameScope;
   info.forward_thread = thread.count + 1;
   const record::RangeToken token = record::begin_range(info, began);
-  thread.open[thread.count++] = {key, token.sequence, token.index};
+  thread.open[thread.count++] = {key, token};
 }
 
 void pop_to(ThreadFrames& thread, std::uint32_t count) {
@@ -77,7 +77,7 @@ void pop_to(ThreadFrames& thread, std::uint32_t count) {
   ++thread.events;
   for (; thread.count > count; --thread.count) {
     const OpenFrame& open = thread.last();
-    record::end_range({open.sequence, open.index}, now);
+    record::end_range(open.token(), now);
     if (open.key == thread.import) thread.import = 0;
   }
   thread.lost = 0;
@@ -129,7 +129,7 @@ void leave(ThreadFrames& thread, Key key) {
     const OpenFrame& open = thread.open[--thread.count];
     ++thread.events;
     if (key == thread.import) thread.import = 0;
-    return record::end_range({open.sequence, open.index});
+    return record::end_range(open.token());
   }
   if (thread.lost != 0) {
     --thread.lost;

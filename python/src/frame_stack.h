@@ -29,7 +29,14 @@ inline Key frame_of_key(Key key) { return key & ~Key{1}; }
 
 struct OpenFrame {
   Key key;
-  std::uint32_t sequence, index;  // of the range's token
+  // Of the range's token, in one word: a short call ends before two stores could be read as one.
+  std::uint64_t place;
+  OpenFrame() = default;  // sets nothing
+  OpenFrame(Key of, record::RangeToken token)
+      : key(of), place(std::uint64_t{token.sequence} << 32 | token.index) {}
+  record::RangeToken token() const {
+    return {static_cast<std::uint32_t>(place >> 32), static_cast<std::uint32_t>(place)};
+  }
 };
 
 struct ThreadFrames {

@@ -105,8 +105,25 @@ PyTypeObject* callback_type() {
       "lanescope._core.FrameCallback", sizeof(Callback), 0,
       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  if (!type) throw py::error_already_set();
   return type;
+}
+
+bool add_callback(PyObject* made, const char* name, vectorcallfunc function) {
+  PyTypeObject* const type = callback_type();
+  PyObject* const callback = type ? PyType_GenericAlloc(type, 0) : nullptr;
+  if (!callback) return false;
+  reinterpret_cast<Callback*>(callback)->function = function;
+  const int result = PyDict_SetItemString(made, name, callback);
+  Py_DECREF(callback);
+  return result == 0;
+}
+
+// sys.monitoring.DISABLE; false: Python has an error set.
+bool find_disable() {
+  PyObject* const monitoring = PySys_GetObject("monitoring");  // borrowed
+  if (!disable && monitoring) disable = PyObject_GetAttrString(monitoring, "DISABLE");
+  if (!monitoring) PyErr_SetString(PyExc_RuntimeError, "this Python has no sys.monitoring");
+  return disable != nullptr;
 }
 
 }  // namespace
@@ -114,7 +131,7 @@ PyTypeObject* callback_type() {
 void hook_all_threads(int*) {}
 int unhook_all_threads() { return 0; }
 
-py::dict frame_callbacks() {
+PyObject* frame_callbacks() {
   static const std::array<std::pair<const char*, vectorcallfunc>, 9> callbacks{{
       {"PY_START", on_call_event<true>},
       {"PY_RESUME", on_call_event<true>},
@@ -126,16 +143,13 @@ py::dict frame_callbacks() {
       {"C_RETURN", on_c_return_event},
       {"C_RAISE", on_c_return_event},
   }};
-  py::dict made;
-  for (const auto& [name, function] : callbacks) {
-    auto callback = py::reinterpret_steal<py::object>(PyType_GenericAlloc(callback_type(), 0));
-    if (!callback) throw py::error_already_set();
-    reinterpret_cast<Callback*>(callback.ptr())->function = function;
-    made[name] = callback;
-  }
-  disable =
-      py::object(py::module_::import("sys").attr("monitoring").attr("DISABLE")).release().ptr();
-  return made;
+  PyObject* const made = PyDict_New();
+  bool is_done = made && find_disable();
+  for (const auto& [name, function] : callbacks)
+    is_done = is_done && add_callback(made, name, function);
+  if (is_done) return made;
+  Py_XDECREF(made);
+  return nullptr;
 }
 
 }  // namespace lanescope::python::frames

@@ -94,7 +94,7 @@ int unhook_all_threads() {
   return taken;
 }
 
-py::dict frame_callbacks() { return {}; }
+PyObject* frame_callbacks() { return PyDict_New(); }
 
 }  // namespace lanescope::python::frames
 

@@ -24,7 +24,6 @@ using namespace frames;  // NOLINT: this file's own parts
 // How many threads keep a profile hook of somebody else and so are left out. A window is open.
 // `is_new`: modules are numbered from 0 again, and C methods are named by their next object. `import_code`: not None leaves out what it calls.
 int start_frames(const py::object& module_code, const py::object& import_code, bool is_new) {
-  make_name_tables();
   if (is_new) {
     forget_modules();
     forget_c_functions();
@@ -81,7 +80,11 @@ void bind_tracer(py::module_& m) {
   m.def("stop_frames", &stop_frames);
   m.def("listen_to_modules", &listen_to_modules, py::arg("listener"));
   m.def("call_unrecorded", &call_unrecorded, py::arg("function"));
-  m.def("frame_callbacks", &frames::frame_callbacks);
+  m.def("frame_callbacks", [] {
+    PyObject* const callbacks = frames::frame_callbacks();
+    if (!callbacks) throw py::error_already_set();
+    return py::reinterpret_steal<py::dict>(callbacks);
+  });
 }
 
 }  // namespace lanescope::python
