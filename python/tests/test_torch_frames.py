@@ -60,7 +60,7 @@ def test_frames_are_those_of_torch_profiler(torch, tmp_path):
     other = subtree(json.loads((tmp_path / "torch.json").read_text(encoding="utf-8")), here("program"))
     ours = subtree(written(mine, tmp_path), here("program"))
     assert ours.tree() == other.tree()
-    assert set(ours.event["args"]) == set(other.event["args"])
+    assert set(ours.event["args"]) == set(other.event["args"]) - {"CallFrom"}  # since torch 2.14: the line of the call
 
     def names(frame):  # lines and numbers included
         return [re.sub(r"0x[0-9a-f]+", "", frame.name)] + [name for child in frame.children for name in names(child)]
