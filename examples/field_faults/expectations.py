@@ -72,7 +72,7 @@ EXPECTED: Dict[str, Expected] = {
         told="json/tolist at that line holds the host; send the numbers as bytes or do it elsewhere",
         partly="Python at that line, or after the copy to the CPU, holds the step while the GPU idles"),
     "stages_in_threads": Expected(
-        "each stage runs in a thread of its own and hands over through a queue, but one request is under way at a time: it only adds waiting",
+        "each stage has a thread and hands over through a queue, but one request is under way at a time: it only adds waiting",
         cause=r"thread|queue|hand|wake|GIL|wait",
         place="inbox.get(); outbox.put(...)",
         owner=r"thread|queue|get|put|wait|stage",
