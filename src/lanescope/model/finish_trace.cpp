@@ -11,6 +11,7 @@
 #include "lanescope/base/share_work.h"
 #include "lanescope/model/each_column.h"
 #include "lanescope/model/nearly_sorted.h"
+#include "lanescope/model/sorted_runs.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope {
@@ -34,25 +35,6 @@ bool is_identity(const std::vector<std::uint32_t>& order) {
   for (std::uint32_t i = 0; i < order.size(); ++i)
     if (order[i] != i) return false;
   return true;
-}
-
-// Sorts a few sorted runs that follow each other, as writers leave them (thread by thread, then
-// the runtime rows).
-template <typename Iterator, typename Less>
-void sort_runs(Iterator begin, Iterator end, Less less) {
-  std::vector<Iterator> bounds{begin};
-  while (bounds.back() != end && bounds.size() <= 64)
-    bounds.push_back(std::is_sorted_until(bounds.back(), end, less));
-  if (bounds.back() != end) return sort_nearly_sorted(begin, end, less);
-  while (bounds.size() > 2) {
-    std::vector<Iterator> merged{begin};
-    for (std::size_t i = 0; i + 1 < bounds.size(); i += 2) {
-      const std::size_t last = std::min(i + 2, bounds.size() - 1);
-      std::inplace_merge(bounds[i], bounds[i + 1], bounds[last], less);
-      merged.push_back(bounds[last]);
-    }
-    bounds = std::move(merged);
-  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "lanescope/format/kineto_json/value_reader.h"
 #include "lanescope/model/nearly_sorted.h"
 #include "lanescope/model/profiler_steps.h"
+#include "lanescope/model/sorted_runs.h"
 
 namespace lanescope::format {
 namespace {
@@ -249,12 +250,11 @@ void ChromeEvents::pair_flows() {
     if (a.id_value != b.id_value) return a.id_value < b.id_value;
     return a.name < b.name;
   };
-  sort_nearly_sorted(flow_points_.begin(), flow_points_.end(),
-                     [&](const FlowPoint& a, const FlowPoint& b) {
-                       if (key_less(a, b)) return true;
-                       if (key_less(b, a)) return false;
-                       return is_earlier(a, b);
-                     });
+  sort_runs(flow_points_.begin(), flow_points_.end(), [&](const FlowPoint& a, const FlowPoint& b) {
+    if (key_less(a, b)) return true;
+    if (key_less(b, a)) return false;
+    return is_earlier(a, b);
+  });
   builder_.expect_flows(static_cast<std::size_t>(
       std::count_if(flow_points_.begin(), flow_points_.end(),
                     [](const FlowPoint& point) { return point.phase != 's'; })));

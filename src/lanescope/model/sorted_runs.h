@@ -1,0 +1,52 @@
+// Sorting of rows that are a few sorted runs, one after the other, as writers leave them: thread by thread, then the runtime rows;
+// kernels, then the annotations over them.
+//
+// Idea: a row that is too early by a few places is moved up inside of its run; one that is too early by more begins a run. Runs
+// are merged in pairs. Example: 1 2 4 3 5 | 2 3 are two runs, and 3 moves up by one. Cost: O(n) and a merge for each doubling of the
+// runs; with more than 64 runs that of sort_nearly_sorted().
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "lanescope/model/nearly_sorted.h"
+
+namespace lanescope {
+
+// Orders [begin, end) like std::stable_sort.
+template <typename Iterator, typename Less>
+void sort_runs(Iterator begin, Iterator end, Less less) {
+  constexpr int kFewPlaces = 16;
+  constexpr std::size_t kMostRuns = 64;
+  if (begin == end) return;
+  std::vector<Iterator> bounds{begin};
+  for (Iterator at = std::next(begin); at != end; ++at) {
+    if (!less(*at, *std::prev(at))) continue;
+    Iterator place = std::prev(at);
+    for (int moved = 1;
+         moved < kFewPlaces && place != bounds.back() && less(*at, *std::prev(place)); ++moved)
+      --place;
+    if (place == bounds.back() || !less(*at, *std::prev(place))) {
+      auto value = std::move(*at);
+      std::move_backward(place, at, std::next(at));
+      *place = std::move(value);
+    } else if (bounds.size() == kMostRuns) {
+      return sort_nearly_sorted(begin, end, less);
+    } else {
+      bounds.push_back(at);
+    }
+  }
+  bounds.push_back(end);
+  while (bounds.size() > 2) {
+    std::vector<Iterator> merged{begin};
+    for (std::size_t i = 0; i + 1 < bounds.size(); i += 2) {
+      const std::size_t last = std::min(i + 2, bounds.size() - 1);
+      std::inplace_merge(bounds[i], bounds[i + 1], bounds[last], less);
+      merged.push_back(bounds[last]);
+    }
+    bounds = std::move(merged);
+  }
+}
+
+}  // namespace lanescope
