@@ -19,7 +19,7 @@ TEST(GiveWay, LowersTheShareOfTheWorkAndNotThatOfTheCaller) {
   const int before = share_of_this_thread();
   int meanwhile = before;
   run_giving_way([&] { meanwhile = share_of_this_thread(); });
-  EXPECT_EQ(meanwhile, std::max(10, before));
+  EXPECT_EQ(meanwhile, std::max(5, before));
   EXPECT_EQ(share_of_this_thread(), before);
 }
 
