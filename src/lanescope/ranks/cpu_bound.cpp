@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kCpuBoundShare = 0.15;  // of a step without the profiler
 
-double ms(double ns) { return ns / 1e6; }
+double idle_ms(double ns) { return ns / 1e6; }
 
 // What a rank's device does, and waits for other reasons than its CPU or a late rank.
 std::int64_t device_ns(const RankTimes& times) {
@@ -70,10 +70,11 @@ std::string cpu_bound_text(const Job& job, const JobVerdict& verdict) {
   return fmt::format(
       "No {} has work for {:.2f} ms of a step ({:.0f} %), because the CPUs are late with it{}. "
       "lanescope explain says what the CPUs do then.",
-      verdict.device, ms(idle), 100 * idle / wall,
+      verdict.device, idle_ms(idle), 100 * idle / wall,
       recording < 0.01 * wall
           ? ""
-          : fmt::format("; up to {:.2f} ms of that may be the profiler's own work", ms(recording)));
+          : fmt::format("; up to {:.2f} ms of that may be the profiler's own work",
+                        idle_ms(recording)));
 }
 
 }  // namespace lanescope::ranks

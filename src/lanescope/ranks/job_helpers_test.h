@@ -1,13 +1,22 @@
 // Draws the summaries of a job's ranks by hand.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/ranks/job.h"
+#include "lanescope/ranks/job_verdict.h"
 #include "lanescope/ranks/rank_summary.h"
 
 namespace lanescope::ranks {
+
+inline bool has(const JobVerdict& verdict, NoteKind kind, std::string_view part) {
+  return std::ranges::any_of(verdict.notes, [&](const JobNote& note) {
+    return note.kind == kind && note.text.find(part) != std::string::npos;
+  });
+}
 
 // Times in microseconds of the job's own clock; `clock_us` is what the rank's clock adds.
 class DrawnRank {

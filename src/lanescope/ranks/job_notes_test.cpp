@@ -14,12 +14,6 @@
 namespace lanescope::ranks {
 namespace {
 
-bool has(const JobVerdict& verdict, NoteKind kind, std::string_view part) {
-  return std::any_of(verdict.notes.begin(), verdict.notes.end(), [&](const JobNote& note) {
-    return note.kind == kind && note.text.find(part) != std::string::npos;
-  });
-}
-
 // Eight ranks in four groups of two. Each group moves 4000 bytes in 100 us, which is 0.04 GB/s of bus
 // bandwidth; the ranks 4 and 5 need `slow_us`. Then all eight meet. `hosts`: of each group.
 JobVerdict job_of_groups(std::int64_t slow_us, const std::vector<std::string>& hosts = {}) {

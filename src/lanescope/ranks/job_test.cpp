@@ -272,12 +272,6 @@ TEST(JobTest, RanksThatAreLateTogetherHoldTheOthersUp) {
   EXPECT_EQ(job->last_arrivals, std::vector<std::uint64_t>(5));
 }
 
-bool has(const JobVerdict& verdict, NoteKind kind, std::string_view part) {
-  return std::any_of(verdict.notes.begin(), verdict.notes.end(), [&](const JobNote& note) {
-    return note.kind == kind && note.text.find(part) != std::string::npos;
-  });
-}
-
 // Three ranks with steps 0 to 5, of which rank 1 has only the first ones.
 JobVerdict job_with_steps(std::int64_t of_rank_1) {
   std::vector<RankFile> files;
