@@ -101,6 +101,7 @@ async function fetchedBy(origin: string): Promise<StandIn & { said: string }> {
 }
 
 test("--perfetto gives the trace to Perfetto's page and to no other", { skip: withoutBinary }, async (context) => {
+  for (let wait = 0; wait < 40 && !await isFree(9001); wait += 1) await new Promise((resolve) => setTimeout(resolve, 500)); // test_cli_view.py uses it, too
   if (!await isFree(9001)) return context.skip("another program uses port 9001");
   const other = await fetchedBy("https://evil.example");
   assert.equal(other.fetched, undefined);
