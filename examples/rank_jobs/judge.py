@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what `lanescope ranks` says of the jobs of run_jobs.py with what was planted.
+"""Compares what `lanescope ranks` says of the jobs of run_jobs.py and hosts.py with what was planted.
 
     python3 examples/rank_jobs/judge.py OUT [--lanescope lanescope]
 """
@@ -18,10 +18,13 @@ class Planted(NamedTuple):
     ranks: Tuple[int, ...] = ()
     cause: str = ""  # the first one
     notes: Tuple[str, ...] = ()
-    not_notes: Tuple[str, ...] = ("hidden-cpu", "small-collectives", "group-not-hidden", "unequal-steps")
+    not_notes: Tuple[str, ...] = ("hidden-cpu", "small-collectives", "group-not-hidden", "unequal-steps", "slow-link")
+    says: Tuple[str, ...] = ()  # parts of the notes
 
 
-NONE = ("hidden-cpu", "small-collectives", "not-hidden", "group-not-hidden", "unequal-steps")
+NONE = ("hidden-cpu", "small-collectives", "not-hidden", "group-not-hidden", "unequal-steps", "slow-link", "cpu-bound")
+# Whether ranks that share a GPU and its time are even is not planted.
+ANY = ("balanced", "unknown", "straggler", "rotating", "uneven")
 PLANTED = {
     "healthy": Planted(("balanced",), not_notes=NONE),
     "more_work": Planted(("straggler",), (1,), "compute"),
@@ -43,7 +46,26 @@ PLANTED = {
     "pipeline": Planted(("pipeline",)),
     "pipeline_of_many_batches": Planted(("unknown", "balanced")),
     "pipeline_with_long_stage": Planted(("pipeline",), (1,)),
+    "small_operators": Planted(ANY, notes=("cpu-bound",), not_notes=("slow-link",)),
+    "python_between_layers": Planted(("balanced", "unknown"), notes=("cpu-bound",), not_notes=("slow-link",)),
+    "operators_that_fit": Planted(ANY, not_notes=("slow-link", "cpu-bound")),
+    # Of hosts.py: NETWORK_JOB.
+    "even_neighbours": Planted(ANY, not_notes=("slow-link", "late-host")),
+    "even_larger_parts": Planted(ANY, not_notes=("slow-link", "late-host")),
+    "even_late_pair": Planted(("straggler",), (6, 7), "compute", not_notes=("slow-link",)),
+    "slow_link_neighbours": Planted(ANY, notes=("slow-link",), not_notes=("late-host",), says=("between ranks 3 and 4 is slow",)),
+    "slow_host_neighbours": Planted(ANY, notes=("slow-link",), not_notes=("late-host",),
+                                    says=("between ranks 0 and 5 to 7 is slow", "a rank on host host-3")),
+    "no_peers_neighbours": Planted(ANY, notes=("slow-link",), not_notes=("late-host",),
+                                   says=("between ranks 6 and 7 is slow", "a rank on host host-3")),
+    "busy_host_reads_loss": Planted(("straggler",), (6, 7), "cpu", notes=("late-host",), not_notes=(), says=("host host-3",)),
 }
+
+
+def without_hosts(planted: Planted) -> Planted:
+    """Up to torch 2.11, torch.profiler does not name the host."""
+    return planted._replace(notes=tuple(note for note in planted.notes if note != "late-host"),
+                            says=tuple(part for part in planted.says if "host-" not in part))
 
 
 def mistakes(verdict: dict, planted: Planted) -> List[str]:
@@ -57,6 +79,8 @@ def mistakes(verdict: dict, planted: Planted) -> List[str]:
         out.append(f"cause {causes[:1]} instead of {planted.cause}")
     notes = {note["kind"] for note in verdict["notes"]}
     out += [f"no note {note}" for note in planted.notes if note not in notes]
+    text = " ".join(note["text"] for note in verdict["notes"])
+    out += [f"no note says: {part}" for part in planted.says if part not in text]
     return out + [f"note {note}" for note in planted.not_notes if note in notes]
 
 
@@ -66,7 +90,8 @@ def main() -> int:
     parser.add_argument("--lanescope", default="lanescope")
     args = parser.parse_args()
     wrong = 0
-    for name, planted in PLANTED.items():
+    expected = {**PLANTED, **{f"{name}_torch": without_hosts(planted) for name, planted in PLANTED.items()}}
+    for name, planted in expected.items():
         if not (args.out / name).is_dir():
             continue
         run = subprocess.run([args.lanescope, "ranks", str(args.out / name), "--json"], capture_output=True, text=True)

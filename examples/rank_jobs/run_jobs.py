@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile, schedule
 
 import communication
+import cpu_bound
 import late_ranks
 import training
 from training import ON_GPU, RANK, Job
@@ -46,6 +47,9 @@ JOBS = {
     "pipeline": communication.Pipeline,
     "pipeline_of_many_batches": communication.PipelineOfManyBatches,
     "pipeline_with_long_stage": communication.PipelineWithLongStage,
+    "small_operators": cpu_bound.SmallOperators,
+    "python_between_layers": cpu_bound.PythonBetweenLayers,
+    "operators_that_fit": cpu_bound.OperatorsThatFit,
 }
 
 

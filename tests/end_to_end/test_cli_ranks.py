@@ -545,6 +545,16 @@ def test_recordings_of_killed_ranks_show_who_stopped(run, tmp_path):
     assert "which calls belong together is unknown" in " ".join(run("ranks", "hang", str(tmp_path)).out.split())
 
 
+def test_a_real_slow_link_between_two_hosts_is_noted(run):
+    """Real: NCCL over sockets, where 1 gbit a second passes between hosts 1 and 2; each has a quick link as well."""
+    notes = {note["kind"]: note["text"] for note in job_of(run, DATA / "shared_gpus" / "slow_link")["verdict"]["notes"]}
+    assert notes["slow-link"].startswith("The network between ranks 3 and 4 is slow: 0.12 GB/s")
+    assert "host-" not in notes["slow-link"]
+    even = job_of(run, DATA / "shared_gpus" / "even")
+    assert "slow-link" not in [note["kind"] for note in even["verdict"]["notes"]]
+    assert {rank["host"] for rank in even["ranks"]} == {"host-0", "host-1", "host-2", "host-3"}
+
+
 def test_gpus_that_wait_for_cpus_on_all_ranks_are_noted(run):
     """Real: Python between the layers. Its kernels take 1.9 of 33 ms, and which rank comes late is not planted."""
     verdict = job_of(run, DATA / "two_h200" / "python_between_layers")["verdict"]
@@ -569,6 +579,8 @@ def test_waits_are_unknown_where_collectives_do_not_name_their_group(run):
         assert not rank["waits_known"] and rank["per_step"]["exposed_wait_ns"] == 0
     text = run("ranks", str(folder)).out
     assert "0 of 100 collective calls matched" in text and "Where waits are unknown, transfer includes them." in text
+    difference = run("ranks", "diff", str(folder), str(DATA / "ddp4" / "healthy")).out
+    assert "where unknown, transfer includes them" in difference and "-15.3 ms  may be waits" in difference
     table = list(csv.DictReader(run("ranks", str(folder), "--csv").out.splitlines()))
     assert [(row["exposed_wait_ns"], row["wait_ns"]) for row in table] == [("", "")] * 4
 

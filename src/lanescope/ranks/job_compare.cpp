@@ -38,6 +38,11 @@ JobParts mean_parts(const Job& job) {
   return mean;
 }
 
+bool knows_waits(const Job& job) {
+  return std::all_of(job.compared.begin(), job.compared.end(),
+                     [&](std::uint32_t rank) { return job.knows_waits(rank); });
+}
+
 // Mean over the compared ranks.
 std::int64_t most_waits(const Job& job) {
   std::int64_t sum = 0;
@@ -99,6 +104,8 @@ class Comparer {
     out_.b = mean_parts(b_);
     out_.a_most_waits_ns = most_waits(a_);
     out_.b_most_waits_ns = most_waits(b_);
+    out_.a_waits_known = knows_waits(a_);
+    out_.b_waits_known = knows_waits(b_);
     out_.a_step_ns = sum(out_.a);
     out_.b_step_ns = sum(out_.b);
     out_.limit_ns = least_difference_ns(std::max(out_.a_step_ns, out_.b_step_ns));

@@ -45,6 +45,7 @@ struct JobComparison {
   JobParts a{}, b{};
   // Waits are at least what the parts say and at most this; transfer is the rest of exposed communication.
   std::int64_t a_most_waits_ns = 0, b_most_waits_ns = 0;
+  bool a_waits_known = true, b_waits_known = true;  // of all ranks; if not, waits are in transfer
   std::int64_t limit_ns = 0;  // parts that need no clock: a smaller change does not count
   std::int64_t clock_limit_ns =
       0;                          // the same for transfers and waits: at least both clocks' errors

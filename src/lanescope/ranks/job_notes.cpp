@@ -129,9 +129,10 @@ void note_trust(const Job& job, JobVerdict& verdict) {
   const auto compared = static_cast<std::int64_t>(job.compared.size());
   if (job.world_size && *job.world_size > compared && compared > 0)
     add(verdict, NoteKind::kSample,
-        fmt::format("{} of the job's {} ranks {} compared: a late one among the others looks like "
-                    "a slow network here.",
-                    compared, *job.world_size, compared == 1 ? "is" : "are"));
+        fmt::format("{} of the job's {} ranks{}: a late one among the others looks like a slow "
+                    "network here.",
+                    compared == 1 ? "This is one" : std::to_string(compared), *job.world_size,
+                    compared == 1 ? "" : " are compared"));
   if (!job.world_size && job.ranks.size() > 1)
     add(verdict, NoteKind::kSample,
         "The files do not say how many ranks the job has. If some are missing, a late one among "

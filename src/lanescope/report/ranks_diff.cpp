@@ -91,12 +91,28 @@ const char* no_change_text(const JobComparison& change, JobPart part) {
   return "too small to count";
 }
 
+// Where one job does not know its waits.
+std::string unknown_waits_line(const JobComparison& change) {
+  constexpr auto kWaits = static_cast<std::size_t>(JobPart::kWaits);
+  const auto cell = [](bool known, std::int64_t ns) {
+    return pad_left(known ? rounded_time(ns) : "unknown", kNumberWidth);
+  };
+  return fmt::format("{}{}{}{}  where unknown, transfer includes them\n",
+                     pad_right(part_label(JobPart::kWaits), kPartWidth),
+                     cell(change.a_waits_known, change.a[kWaits]),
+                     cell(change.b_waits_known, change.b[kWaits]), pad_left("", kNumberWidth));
+}
+
 std::string parts_text(const JobComparison& change) {
   std::string text = fmt::format("{}{}{}{}\n", pad_right("a step, mean of ranks", kPartWidth),
                                  pad_left("A", kNumberWidth), pad_left("B", kNumberWidth),
                                  pad_left("change", kNumberWidth));
   for (std::size_t i = 0; i < kJobPartCount; ++i) {
     const auto part = static_cast<JobPart>(i);
+    if (part == JobPart::kWaits && !(change.a_waits_known && change.b_waits_known)) {
+      text += unknown_waits_line(change);
+      continue;
+    }
     const bool is_noise = change.a[i] != change.b[i] && !change.changed(part);
     text += line_of(part_label(part), change.a[i], change.b[i],
                     is_noise ? no_change_text(change, part) : "");
@@ -230,7 +246,9 @@ std::string ranks_diff_json(const JobComparison& change, const JobSide& a, const
   write_side(json, "b", b);
   json.integer("a_step_ns", change.a_step_ns).integer("b_step_ns", change.b_step_ns);
   json.integer("a_most_waits_ns", change.a_most_waits_ns)
-      .integer("b_most_waits_ns", change.b_most_waits_ns);
+      .integer("b_most_waits_ns", change.b_most_waits_ns)
+      .boolean("a_waits_known", change.a_waits_known)
+      .boolean("b_waits_known", change.b_waits_known);
   json.integer("limit_ns", change.limit_ns).integer("clock_limit_ns", change.clock_limit_ns);
   json.begin_array("parts");
   for (std::size_t i = 0; i < kJobPartCount; ++i) {
