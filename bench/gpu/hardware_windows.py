@@ -6,9 +6,9 @@
     python3 bench/gpu/hardware_windows.py --device cpu --pm-windows ./nothing.sh     tried without a GPU: see --pm-windows
 
 The speed of the loop wanders by some percent within a second (other guests of the host, clocks of the CPU), so on and off must alternate
-faster than that. In a window that is on, the GPU samples, and the process reads, decodes and evaluates what the GPU sampled in the last such
-window. So each has all the work that sampling without end has in that time, and some more: samples are also taken while the sampler
-starts and stops, between windows. The last lines say how many samples were read in a window, and what one cost. In a window that is off, nothing is sampled or read. The process keeps off the loop's core and the
+faster than that. In a window that is on, the GPU samples, and the process reads, decodes and evaluates. What is not read when sampling stops is
+lost, so the process has all the work of a recording only in a window that comes after another one that is on ("after_on"); in all of them the GPU
+does what it does in a recording. In a window that is off, nothing is sampled or read. The process keeps off the loop's core and the
 neighbouring one, as that of `record --hardware` does.
 
 A pair is two windows next to each other in random order. In a fifth of the pairs, "noise", both are off. "mean" is of all steps of a
@@ -136,7 +136,8 @@ def main() -> int:
     torch.set_num_threads(1)
     step = cost.loop_step(options.device)
     core = sorted(ALL_CORES)[min(2, len(ALL_CORES) - 1)]
-    found: Dict[str, List[Dict[str, Any]]] = {"noise": [], "sampling": []}
+    found: Dict[str, List[Dict[str, Any]]] = {"noise": [], "sampling": [], "after_on": []}
+    was_on = False
     chance = random.Random(1)
     with tempfile.TemporaryDirectory() as folder:
         windows = Windows(options, folder, core, step)
@@ -147,15 +148,19 @@ def main() -> int:
             name = "noise" if chance.random() < 0.2 else "sampling"
             pair: Dict[str, Any] = {}
             for which in chance.sample(["on", "off"], 2):
-                pair[which] = windows.window(which == "on" and name == "sampling")
+                is_on = which == "on" and name == "sampling"
+                if is_on and was_on:
+                    found["after_on"].append(pair)
+                pair[which] = windows.window(is_on)
+                was_on = is_on
             found[name].append(pair)
         said = windows.end()
-    result: Dict[str, Any] = {name: report(name, pairs) for name, pairs in found.items()}
+    result: Dict[str, Any] = {name: report(name, pairs) for name, pairs in found.items() if pairs}
     result.update(said=said, late=windows.late, steps=windows.steps, window_ms=options.window_ms, interval_ns=options.interval_ns)
     result["step_us"] = statistics.median(pair["off"]["mean"] for pair in found["sampling"])
     result["ratios"] = {name: [[round(pair[which][what], 4) for which in ("on", "off") for what in ("mean", "median")] for pair in pairs]
                         for name, pairs in found.items()}
-    print(f"{said}; without end there are {options.window_ms * 1e6 / options.interval_ns:.0f} samples in a window\n{windows.late} windows were over before all was read; a step takes {result['step_us']:.3f} us without sampling; "
+    print(f"{said}\n{windows.late} windows were over before all was read; a step takes {result['step_us']:.3f} us without sampling; "
           f"parts of {windows.steps} steps, on core {core}")
     measure.write_json(os.path.join(options.out, "hardware_windows.json"), result)
     return 0

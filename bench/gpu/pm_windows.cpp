@@ -204,9 +204,9 @@ int main(int argc, char** argv) {
   }
   if (bytes[1] == 1) stop();
   std::printf(
-      "%llu windows, %llu samples in %llu rounds, %.1f us of CPU time a sample, %llu failures\n",
+      "%llu starts, %llu samples in %llu rounds, %.2f ms of CPU time a round, %llu failures\n",
       static_cast<unsigned long long>(windows), static_cast<unsigned long long>(samples),
       static_cast<unsigned long long>(rounds),
-      static_cast<double>(cpu_ns) / 1e3 / static_cast<double>(samples ? samples : 1),
+      static_cast<double>(cpu_ns) / 1e6 / static_cast<double>(rounds ? rounds : 1),
       static_cast<unsigned long long>(failures));
 }
