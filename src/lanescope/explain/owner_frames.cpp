@@ -18,12 +18,6 @@ constexpr std::array<std::string_view, 12> kWaiting = {"acquire", "get",      "j
                                                        "read",    "readinto", "recv", "recv_into",
                                                        "select",  "sleep",    "wait", "waitpid"};
 
-bool is_of_torch(std::string_view frame) {
-  return frame.find("torch") != frame.npos || frame.find(" of Tensor object") != frame.npos ||
-         frame.find(" of Parameter object") != frame.npos ||
-         frame.find(" of type object") != frame.npos;
-}
-
 // "save" of "<built-in method save of X object at 0x7f>"; empty: not built in.
 std::string_view built_in_name(std::string_view frame) {
   if (!frame.starts_with(kMethod) && !frame.starts_with(kFunction)) return {};
@@ -33,13 +27,19 @@ std::string_view built_in_name(std::string_view frame) {
 
 }  // namespace
 
+bool is_frame_of_torch(std::string_view frame) {
+  return frame.find("torch") != frame.npos || frame.find(" of Tensor object") != frame.npos ||
+         frame.find(" of Parameter object") != frame.npos ||
+         frame.find(" of type object") != frame.npos;
+}
+
 std::string short_frame(std::string_view frame) {
   const std::string_view built_in = built_in_name(frame);
   return built_in.empty() ? short_line(frame) : "built-in " + std::string(built_in);
 }
 
 Sentence remedy_of_frame(const Facts& facts, const Owner& owner) {
-  if (owner.frame.empty() || is_of_torch(owner.frame) ||
+  if (owner.frame.empty() || is_frame_of_torch(owner.frame) ||
       (built_in_name(owner.frame).empty() && names::is_of_library(owner.frame)))
     return {};
   // Mostly in one of several steps: another process may have had the core.

@@ -1,0 +1,232 @@
+// A function of a library, which the program calls in its steps, takes much of the CPU's time without an operator in it, and
+// the GPU waits meanwhile: json.dumps, inspect.stack, named_parameters, a queue's get.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/owner_frames.h"
+#include "lanescope/explain/python_frames.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/user_code.h"
+#include "lanescope/names/library_frames.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+namespace {
+
+constexpr double kLeastLibraryCallShare = 0.1;
+
+// What to do instead. `is_wait`: another thread does the work.
+struct LibraryAdvice {
+  std::string_view file, function;  // of a frame "file(line): function"
+  const char* action;
+  bool is_wait = false;
+};
+
+constexpr char kListOnce[] = "Make the list once, before the loop, and go over the list";
+constexpr char kAskLater[] =
+    "Start that work before this step's own, and ask for its result afterwards";
+constexpr char kNoText[] =
+    "Send numbers as bytes (numpy, base64) instead of text, or do it in another thread or process";
+constexpr char kReadsSource[] =
+    "Remove it from the step, or use sys._getframe(1).f_code: it reads source files for each frame";
+constexpr char kLogLess[] = "Log every n steps, or through a QueueHandler in another thread";
+constexpr char kNoProcess[] = "Start no process in the step: do it once, or in another thread";
+constexpr char kModule[] = "torch/nn/modules/module.py";
+
+constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
+    {"concurrent/futures/_base.py", "result", kAskLater, true},
+    {"copy.py", "deepcopy",
+     "Copy into tensors that exist (torch._foreach_copy_), or every n steps only"},
+    {"inspect.py", "currentframe", kReadsSource},
+    {"inspect.py", "getouterframes", kReadsSource},
+    {"inspect.py", "stack", kReadsSource},
+    {"json/__init__.py", "dump", kNoText},
+    {"json/__init__.py", "dumps", kNoText},
+    {"logging/__init__.py", "debug", kLogLess},
+    {"logging/__init__.py", "info", kLogLess},
+    {"logging/__init__.py", "warning", kLogLess},
+    {"queue.py", "get",
+     "If one request at a time is under way: do its work in this thread; else keep several under "
+     "way",
+     true},
+    {"subprocess.py", "check_output", kNoProcess},
+    {"subprocess.py", "run", kNoProcess},
+    {"threading.py", "join", kAskLater, true},
+    {"threading.py", "wait", kAskLater, true},
+    {kModule, "buffers", kListOnce},
+    {kModule, "modules", kListOnce},
+    {kModule, "named_buffers", kListOnce},
+    {kModule, "named_modules", kListOnce},
+    {kModule, "named_parameters", kListOnce},
+    {kModule, "parameters", kListOnce},
+    {kModule, "state_dict", "Take the state once, or every n steps: its tensors stay the same"},
+    {"traceback.py", "extract_stack", kReadsSource},
+    {"traceback.py", "format_stack", kReadsSource},
+    {"traceback.py", "print_stack", kReadsSource},
+});
+
+// Null: none is known.
+const LibraryAdvice* advice_for_frame(std::string_view frame) {
+  const auto found =
+      std::find_if(kLibraryAdvice.begin(), kLibraryAdvice.end(), [&](const LibraryAdvice& each) {
+        const std::size_t colon = frame.find("): ");
+        return colon != frame.npos && frame.substr(colon + 3) == each.function &&
+               frame.substr(0, frame.rfind('(', colon)).ends_with(each.file);
+      });
+  return found == kLibraryAdvice.end() ? nullptr : &*found;
+}
+
+bool is_own_code(std::string_view frame) {
+  return !is_module_frame(frame) && !names::is_of_library(frame);
+}
+
+// Those of torch make operators, or wait for them: only what the table knows counts.
+bool may_be_called(std::string_view frame) {
+  // host-bound says how a program that sleeps should wait.
+  if (frame.find("lanescope/") != frame.npos || is_module_frame(frame) ||
+      frame.find(" sleep>") != frame.npos || frame.find(" sleep of ") != frame.npos)
+    return false;
+  return advice_for_frame(frame) || !is_frame_of_torch(frame);
+}
+
+struct LibraryCall {
+  std::string frame;
+  std::uint64_t calls = 0;
+  std::int64_t time_ns = 0, waiting_ns = 0;  // waiting: of the GPU meanwhile
+  std::vector<Window> windows;
+  SliceId longest = kNone<SliceId>;
+};
+
+TrackId thread_of_steps(const Facts& facts) {
+  for (const analysis::StepRange& step : facts.steps.steps)
+    if (step.slice != kNone<SliceId> && !is_device_work(facts.trace->kind(step.slice)))
+      return facts.trace->slices().track[raw(step.slice)];
+  return facts.main_thread;
+}
+
+// By name: functions of libraries that the program's own code calls itself, on this thread in the steady steps.
+std::map<std::string_view, LibraryCall> calls_of_libraries(const Facts& facts, TrackId thread) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(thread);
+  const auto steady = facts.steady_cpu_windows();
+  std::map<std::string_view, LibraryCall> found;
+  std::vector<std::pair<std::int64_t, bool>> open;  // end, is the program's own
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kPythonFunction) continue;
+    while (!open.empty() && open.back().first <= trace.start_ns(id)) open.pop_back();
+    const std::string_view frame = trace.name(id);
+    const bool is_called_by_program = !open.empty() && open.back().second;
+    open.emplace_back(trace.end_ns(id), is_own_code(frame));
+    if (!is_called_by_program || open.back().second || !inside(steady, trace.start_ns(id)) ||
+        !may_be_called(frame))
+      continue;
+    LibraryCall& call = found[frame];
+    ++call.calls;
+    call.time_ns += trace.dur_ns(id);
+    call.windows.push_back({trace.start_ns(id), trace.end_ns(id)});
+    if (call.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(call.longest))
+      call.longest = id;
+  }
+  return found;
+}
+
+// Time of operators and calls to the runtime on the thread in these windows.
+std::int64_t time_with_events(const Facts& facts, TrackId thread, const LibraryCall& call) {
+  std::int64_t total_ns = 0;
+  for (const Window& window : call.windows)
+    facts.host->visit(thread, window.start_ns, window.end_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        if (slice == kNone<SliceId>) return;
+                        const CategoryKind kind = facts.trace->kind(slice);
+                        if (kind == CategoryKind::kCpuOp || is_api_call(kind))
+                          total_ns += to - from;
+                      });
+  return total_ns;
+}
+
+std::optional<LibraryCall> measure_library_call(const Facts& facts) {
+  const TrackId thread = thread_of_steps(facts);
+  if (thread == kNone<TrackId> || !facts.host) return std::nullopt;
+  std::optional<LibraryCall> best;
+  for (auto& [frame, call] : calls_of_libraries(facts, thread)) {
+    if (call.calls < facts.selection.steady.size() ||
+        share_of(call.time_ns, facts.steady_wall_ns()) < kLeastLibraryCallShare ||
+        time_with_events(facts, thread, call) * 5 > call.time_ns)
+      continue;
+    call.waiting_ns =
+        facts.main_device
+            ? lost_in(facts, steady_parts(facts, joined(call.windows))).waiting_for_cpu_ns
+            : total_length(call.windows);
+    if (best && best->waiting_ns >= call.waiting_ns) continue;
+    call.frame = frame;
+    best = std::move(call);
+  }
+  if (!best || share_of(best->waiting_ns, facts.steady_wall_ns()) < kLeastLibraryCallShare)
+    return std::nullopt;
+  return best;
+}
+
+Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
+  const LibraryAdvice* advice = advice_for_frame(found.frame);
+  const Value function = name(short_frame(found.frame));
+  const Value time = ns(facts.per_step(found.time_ns));
+  const std::uint64_t calls =
+      std::max<std::uint64_t>(1, (found.calls + step_count(facts) / 2) / step_count(facts));
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          "The program calls {} {} [time|times] [per step]; this takes {} [per step] without an "
+          "operator in it",
+          {function, count(calls), time});
+  append(finding.verdict, facts.main_device ? say(", and the GPU waits meanwhile for {} ({}).",
+                                                  {ns(facts.per_step(found.waiting_ns)),
+                                                   ratio(found.waiting_ns, facts.steady_wall_ns())})
+                                            : say("."));
+  rate_cost(facts, found.waiting_ns, found.calls, finding);
+  finding.arithmetic.push_back(
+      say("counted: functions of libraries that the program's own code calls on the thread of the "
+          "steps; less than a fifth of their time is in operators and calls to the runtime"));
+  finding.evidence.push_back({found.longest, say("the longest of these calls")});
+  finding.action = advice ? say(advice->action)
+                          : say("Call it once before the loop, less often, or in another process");
+  finding.try_next = {finding.action.pattern};
+  for (const char* covered : {"python-hole", "graph-opportunity", "looped-calls", "slow-launches"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief =
+      advice && advice->is_wait
+          ? say(facts, "The thread of the steps waits for other threads in {}, {} [per step]",
+                {function, time})
+          : say(facts, "{} takes {} of the CPU [per step], in {} [call|calls]",
+                {function, time, count(calls)});
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule library_call_rule = {
+    .id = "library-call",
+    .question = "does a library's function hold up the steps?",
+    .meant_by = "json inspect logging thread queue python library function",
+    .order = 93,
+    .needs = {need::kAnyWork},
+    .only_if = [](const Facts& facts) { return has_python_frames(*facts.trace); },
+    .run = measure_and_tell<measure_library_call, tell_library_call>,
+    .fix = Fix::kCpu,
+    .stake_is_waiting = true,
+};
+
+}  // namespace lanescope::explain::rules

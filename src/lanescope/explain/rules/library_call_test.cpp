@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+struct DrawnLibrary {
+  const char* frame = "json/__init__.py(183): dumps";
+  const char* caller = "train.py(7): step";
+  bool has_operators = false;
+};
+
+// Steps of a kernel of 50 us that is waited for, and of 500 us in a function which `caller` calls.
+Trace draw_library(const DrawnLibrary& drawn) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    const std::int64_t step_us = p.cpu_us();
+    p.kernel("gemm", 50).wait().pass(10);
+    const std::int64_t start_us = p.cpu_us();
+    if (drawn.has_operators)
+      p.cpu_op("aten::add", 400).pass(100);
+    else
+      p.pass(500);
+    p.sketch().slice("python_function", drawn.frame, ProgramSketch::at(start_us), us(500));
+    p.pass(10);
+    p.sketch().slice("python_function", drawn.caller, ProgramSketch::at(step_us),
+                     us(p.cpu_us() - step_us));
+  });
+  return program.trace();
+}
+
+TEST(LibraryCallTest, NamesTheFunctionThatTheProgramCalls) {
+  const auto finding = find_by_rule(draw_library({}), "library-call");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.values[0].text, "json/__init__.py:183 dumps");
+  EXPECT_EQ(finding->brief.values[1].integer, us(500));
+  EXPECT_EQ(finding->brief.values[2].integer, 1);
+  EXPECT_EQ(finding->at_stake_ns, us(500));
+  EXPECT_NE(finding->action.pattern.find("as bytes"), std::string::npos);
+}
+
+TEST(LibraryCallTest, KnowsFunctionsThatWaitForOtherThreads) {
+  const auto finding = find_by_rule(draw_library({.frame = "queue.py(154): get"}), "library-call");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->brief.pattern.starts_with("The thread of the steps waits"));
+}
+
+TEST(LibraryCallTest, HasAWordForFunctionsThatItDoesNotKnow) {
+  const auto finding =
+      find_by_rule(draw_library({.frame = "pandas/core/frame.py(10): merge"}), "library-call");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("before the loop"), std::string::npos);
+}
+
+// A library's function that calls another, the program's own function, functions of torch, and such with operators.
+TEST(LibraryCallTest, IsQuietAboutOthers) {
+  const auto speaks = [](const DrawnLibrary& drawn) {
+    return find_by_rule(draw_library(drawn), "library-call").has_value();
+  };
+  EXPECT_FALSE(speaks({.caller = "pandas/io/json.py(3): to_json"}));
+  EXPECT_FALSE(speaks({.frame = "train.py(30): tokens"}));
+  EXPECT_FALSE(speaks({.frame = "torch/_tensor.py(576): backward"}));
+  EXPECT_FALSE(speaks({.has_operators = true}));
+  EXPECT_TRUE(speaks({.frame = "torch/nn/modules/module.py(2700): named_parameters"}));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
