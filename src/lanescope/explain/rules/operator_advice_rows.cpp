@@ -27,6 +27,8 @@ constexpr char kAttention[] =
     "https://docs.pytorch.org/docs/stable/generated/"
     "torch.nn.functional.scaled_dot_product_attention.html";
 constexpr char kCufft[] = "https://docs.nvidia.com/cuda/cufft/index.html#accuracy-and-performance";
+constexpr char kKron[] = "https://docs.pytorch.org/docs/stable/generated/torch.kron.html";
+constexpr char kBincount[] = "https://docs.pytorch.org/docs/stable/generated/torch.bincount.html";
 constexpr char kPinned[] = "https://docs.pytorch.org/docs/stable/data.html#memory-pinning";
 constexpr char kDeterministic[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html";
@@ -95,6 +97,19 @@ constexpr char kTopkMore[] =
     "the "
     "row first";
 constexpr char kWeightNorm[] = "computes the normalised weight again at every access";
+constexpr char kMatrixOfWeight[] = "makes the exponential of a matrix";
+constexpr char kKronProduct[] = "takes part in a product with kron(A, B)";
+constexpr char kByFactors[] =
+    "Multiply by the factors: kron(A, B) @ x is (A @ x.view(a, b) @ B.T).flatten()";
+constexpr char kByFactorsMore[] =
+    "with a and b for the columns of A and of B: two small products instead of a matrix of all "
+    "pairs, which is written and read again";
+constexpr char kFloatAttention[] = "runs in float32, where flash attention cannot run";
+constexpr char kHalfAttention[] =
+    "Give attention bfloat16 or float16 (autocast does): it sums in float32 anyway";
+constexpr char kHalfAttentionMore[] =
+    "do not cast queries, keys and values to float32 before it; in a model of float32 "
+    "torch.autocast casts them for attention and products";
 constexpr char kCached[] = "Compute the weight once: with torch.nn.utils.parametrize.cached()";
 constexpr char kCachedMore[] =
     "wrap the loop in torch.nn.utils.parametrize.cached(); after training, remove_parametrizations "
@@ -176,6 +191,12 @@ constexpr std::array kAdvice = {
                    kClassesLast, kClassesLastMore, kCrossEntropy, goes_back_along_inner_classes},
     OperatorAdvice{"aten::_pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned, nullptr,
                    nullptr, false, true},
+    OperatorAdvice{"aten::_scaled_dot_product_efficient_attention", "_f32_", "", 1, kFloatAttention,
+                   kHalfAttention, kHalfAttentionMore, kAttention, takes_float32, nullptr, true,
+                   true},
+    OperatorAdvice{"aten::_scaled_dot_product_efficient_attention_backward", "_f32_", "", 1,
+                   kFloatAttention, kHalfAttention, kHalfAttentionMore, kAttention, takes_float32,
+                   nullptr, true, true},
     OperatorAdvice{
         "aten::_slow_conv2d_forward", "", "", 1,
         "writes columns and multiplies them image by image, without cuDNN or oneDNN",
@@ -198,9 +219,10 @@ constexpr std::array kAdvice = {
                    kParametrize},
     OperatorAdvice{"aten::bilinear", "", "", 1, kBilinear, kEinsum, kEinsumMore, kBilinearPage},
     OperatorAdvice{"aten::cdist", "", "", 1, "computes the distance of every pair of rows",
-                   "Compute only the pairs that are used: fewer rows on one side",
+                   "If the rows stay the same: compute it once; else only the pairs that are used",
                    "its time and its result grow with the product of both numbers of rows: take "
-                   "candidates or a sample on one side; a large result can be made in pieces",
+                   "candidates or a sample on one side; a large result can be made in pieces. Of "
+                   "points that do not move between calls (layers, rounds) find neighbours once",
                    kCdist},
     OperatorAdvice{"aten::coalesce", "", "", 1,
                    "sorts the indices of a sparse tensor and adds up equal ones",
@@ -302,6 +324,7 @@ constexpr std::array kAdvice = {
                    "cross_entropy smooths the labels itself: it needs neither the tensor of all "
                    "classes nor log_softmax and kl_div over it",
                    kCrossEntropy, has_any_inputs, has_other_target},
+    OperatorAdvice{"aten::kron", "", "", 1, kKronProduct, kByFactors, kByFactorsMore, kKron},
     OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr,
                    nullptr, false, true},
     OperatorAdvice{"aten::linalg_cholesky_ex", "", "", 8, kSmallMatrix, kStackMatrices,
@@ -314,6 +337,8 @@ constexpr std::array kAdvice = {
                    "torch.linalg.solve(A, B) is faster and more accurate than inv(A) @ B; it is "
                    "right as it is if the inverse itself is needed",
                    kInverse},
+    OperatorAdvice{"aten::linalg_matrix_exp", "", "", 2, kMatrixOfWeight, kCached, kCachedMore,
+                   kParametrize},
     OperatorAdvice{"aten::linalg_pinv", "", "", 1,
                    "factorises the matrix by its singular values, and waits for the GPU",
                    "To multiply by the pseudoinverse use torch.linalg.lstsq(A, B)",
@@ -324,6 +349,12 @@ constexpr std::array kAdvice = {
                    "x[index] @ w is (x @ w)[index]: the product of the table has as many rows as "
                    "the table, not as many as the lookups; its backward pass too",
                    kLinear, has_any_inputs, follows_no_repeating_lookup},
+    OperatorAdvice{"aten::linear", "", "", 1, "multiplies rows that expand() has repeated",
+                   "Multiply the rows once, then expand the result",
+                   "expand() and then flatten() copy the same rows again and again, and each layer "
+                   "after them works on all copies; expand the result of the last layer that sees "
+                   "these rows alone",
+                   kLinear, has_any_inputs, follows_no_expand},
     OperatorAdvice{"aten::lstm_cell", "", "aten::lstm", 8, kCells, kWholeLstm, kWholeLstmMore,
                    kLstm},
     OperatorAdvice{
@@ -343,6 +374,14 @@ constexpr std::array kAdvice = {
                    "the result is the same, up to rounding, and the product of both large matrices "
                    "is never made; torch.linalg.multi_dot chooses the order itself",
                    kMatmul, has_any_inputs, is_no_detour},
+    OperatorAdvice{"aten::matmul", "", "", 1, kKronProduct, kByFactors, kByFactorsMore, kKron,
+                   has_any_inputs, follows_no_kron},
+    OperatorAdvice{"aten::matmul", "", "", 2, "multiplies by a large square matrix",
+                   "If it is mostly zeros (a graph's adjacency): to_sparse_csr(), or index_add_",
+                   "a product with a dense n x n matrix reads and multiplies all n * n elements; a "
+                   "sparse one, or index_add_ over edges, only those that are not zero. Right as "
+                   "it is if most of them are not",
+                   kSparse, multiplies_by_square},
     OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
                    false, true},
     OperatorAdvice{"aten::mode", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
@@ -395,6 +434,11 @@ constexpr std::array kAdvice = {
                    "torch.topk(x, k) finds the k largest without sorting all; keep an order that "
                    "does not change",
                    kTorch, nullptr, is_used_whole},
+    OperatorAdvice{"aten::sum", "", "", 1, "adds up one-hot tensors of 64-bit integers",
+                   "Count with torch.bincount(target * classes + prediction, minlength=classes**2)",
+                   "one number for each element and class is written and read again for each sum; "
+                   "bincount reads the indices only, and its table has all sums and overlaps",
+                   kBincount, adds_up_whole_numbers, follows_no_one_hot},
     OperatorAdvice{"aten::zeros_like", "", "", 8, "makes the state of the optimizer in every step",
                    "Make the optimizer once, before the loop: a new one has lost its averages",
                    "an optimizer fills its state with zeros in its first step; in later ones only "

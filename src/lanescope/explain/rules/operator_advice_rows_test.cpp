@@ -369,5 +369,85 @@ TEST(OperatorRowsTest, SeesTheGradientOfImages) {
   EXPECT_EQ(with("64", "[True, True, False]"), "");
 }
 
+// Flash attention takes 16-bit types only.
+TEST(OperatorAdviceRowsTest, SeesAttentionInFloat32) {
+  const auto with = [](const char* type) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::_scaled_dot_product_efficient_attention",
+                 inputs("[[8, 16, 1024, 64]]", type, "", ""));
+      p.kernel("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 300).end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(with(R"(["float"])"), ::testing::HasSubstr("bfloat16"));
+  EXPECT_EQ(with(R"(["c10::BFloat16"])"), "");
+}
+
+TEST(OperatorAdviceRowsTest, SeesProductsWithALargeSquare) {
+  const auto with = [](const char* dims) {
+    return action_of(
+        step_with_inputs("aten::matmul", inputs(dims, R"(["float", "float"])", "", ""), 2));
+  };
+  EXPECT_THAT(with("[[8192, 8192], [8192, 256]]"), ::testing::HasSubstr("mostly zeros"));
+  EXPECT_EQ(with("[[8192, 8192], [8192, 1]]"), "");
+  EXPECT_EQ(with("[[8192, 8192], [8192, 4096]]"), "");
+  EXPECT_EQ(with("[[1024, 1024], [1024, 16]]"), "");
+}
+
+// The matrix of all pairs is large and square, but not of zeros.
+TEST(OperatorAdviceRowsTest, KnowsKroneckerProducts) {
+  const auto action = [](const char* before) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      const char* types = R"(["float", "float"])";
+      for (int i = 0; i < 2; ++i) {
+        p.begin_op(before, inputs("[[64, 64], [64, 64]]", types, "", "")).kernel("mul", 20).end();
+        p.begin_op("aten::matmul", inputs("[[4096, 4096], [4096, 64]]", types, "", ""));
+        p.kernel("gemm", 300).end();
+      }
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("aten::kron"), ::testing::HasSubstr("by the factors"));
+  EXPECT_THAT(action("aten::mul"), ::testing::HasSubstr("mostly zeros"));
+}
+
+// 512 rows for each of 256 users, or one for each.
+TEST(OperatorAdviceRowsTest, SeesRowsThatExpandRepeats) {
+  const auto action = [](const char* table) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      const char* types = R"(["float", "float", "float"])";
+      p.begin_op("aten::expand", inputs(table, types, "", "")).end();
+      p.begin_op("aten::flatten", inputs("[[256, 512, 64]]", types, "", "")).kernel("copy", 20);
+      p.end();
+      p.begin_op("aten::linear", inputs("[[131072, 64], [64, 64], [64]]", types, "", ""));
+      p.kernel("gemm", 300).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("[[1, 512, 64]]"), ::testing::HasSubstr("expand the result"));
+  EXPECT_EQ(action("[[256, 512, 64]]"), "");
+}
+
+TEST(OperatorAdviceRowsTest, SeesCountsByOneHotTensors) {
+  const auto action = [](const char* first, const char* type) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(first, inputs("[[8, 256, 256], []]", R"(["long int", "Scalar"])", "", ""));
+      p.kernel("scatter", 20).end();
+      p.begin_op("aten::sum", inputs("[[8, 256, 256, 64], []]", type, "", ""));
+      p.kernel("reduce", 300).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kLong[] = R"(["long int", "Scalar"])";
+  EXPECT_THAT(action("aten::one_hot", kLong), ::testing::HasSubstr("bincount"));
+  EXPECT_EQ(action("aten::gather", kLong), "");
+  EXPECT_EQ(action("aten::one_hot", R"(["float", "Scalar"])"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

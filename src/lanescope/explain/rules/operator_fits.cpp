@@ -42,7 +42,7 @@ bool is_along_many_not_last(const std::optional<analysis::Tensor>& tensor,
   return at >= 0 && at < rank - 1 && tensor->dims[static_cast<std::size_t>(at)] >= 256;
 }
 
-constexpr std::uint32_t kFurthestCall = 64;  // slices
+constexpr std::uint32_t kFurthestCall = 160;  // slices, Python frames among them
 
 // Calls the operators before this one that lie in the same event, the nearest first, until `look` returns false.
 template <typename Look>
@@ -195,6 +195,24 @@ bool makes_gradient_of_images(const TensorArguments& inputs) {
          made[1];
 }
 
+bool takes_float32(const TensorArguments& inputs) {
+  const auto tensor = inputs.tensor(0);
+  return tensor && tensor->rank() == 4 && tensor->type->torch == "float";
+}
+
+bool multiplies_by_square(const TensorArguments& inputs) {
+  const auto square = inputs.tensor(0), rows = inputs.tensor(1);
+  return square && rows && square->rank() == 2 && rows->rank() == 2 &&
+         square->dims[0] == square->dims[1] && square->dims[0] >= 4096 &&
+         rows->dims[0] == square->dims[0] && rows->dims[1] >= 32 &&
+         rows->dims[1] * 8 <= square->dims[0];
+}
+
+bool adds_up_whole_numbers(const TensorArguments& inputs) {
+  const auto tensor = inputs.tensor(0);
+  return tensor && tensor->rank() >= 3 && tensor->type->torch == "long int";
+}
+
 bool is_not_double(const TensorArguments& inputs) {
   const auto tensor = inputs.tensor(0);
   return !tensor || tensor->type->torch != "double";
@@ -240,6 +258,49 @@ bool follows_no_repeating_lookup(const Facts& facts, SliceId op) {
     return false;
   });
   return !repeats;
+}
+
+bool follows_no_expand(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto rows = operator_inputs(trace, op).tensor(0);
+  if (!rows || rows->rank() < 2) return true;
+  bool repeats = false;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    // What turns the expanded tensor into rows, which copies it.
+    if (name == "aten::flatten" || name == "aten::reshape" || name == "aten::contiguous" ||
+        name == "aten::view")
+      return true;
+    const auto table = operator_inputs(trace, before).tensor(0);
+    repeats = name == "aten::expand" && table && table->rank() >= 2 &&
+              table->dim(0) == rows->dim(0) && 8 * table->elements() <= rows->elements();
+    return false;
+  });
+  return !repeats;
+}
+
+bool follows_no_kron(const Facts& facts, SliceId op) {
+  bool is_kron = false;
+  each_before(facts, op, [&](SliceId before) {
+    is_kron = facts.trace->name(before) == "aten::kron";
+    return false;
+  });
+  return !is_kron;
+}
+
+bool follows_no_one_hot(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto added = operator_inputs(trace, op).tensor(0);
+  bool is_one_hot = false;
+  if (!added || added->rank() == 0) return true;
+  const analysis::Sizes indices(added->dims.begin(), added->dims.end() - 1);
+  each_before(facts, op, [&](SliceId before) {
+    if (trace.name(before) == "aten::one_hot")
+      if (const auto index = operator_inputs(trace, before).tensor(0))
+        is_one_hot = index->dims == indices;
+    return !is_one_hot;
+  });
+  return !is_one_hot;
 }
 
 bool follows_no_diagonal(const Facts& facts, SliceId op) {

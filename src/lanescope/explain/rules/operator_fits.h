@@ -43,6 +43,12 @@ bool repeats_matrices(const analysis::TensorArguments& inputs);
 // Backward of a convolution: [gradient, input, weight, ..., mask]: makes the gradients of weight and input, and the
 // input has four channels or fewer.
 bool makes_gradient_of_images(const analysis::TensorArguments& inputs);
+// Four dimensions of float32.
+bool takes_float32(const analysis::TensorArguments& inputs);
+// [n, n] x [n, few]: 4,096 rows or more, 32 columns or more, and at most an eighth as many as rows.
+bool multiplies_by_square(const analysis::TensorArguments& inputs);
+// A tensor of 64-bit integers with three dimensions or more.
+bool adds_up_whole_numbers(const analysis::TensorArguments& inputs);
 bool is_not_double(const analysis::TensorArguments& inputs);
 // For a row that its operator's name alone does not prove: advice_for_call() looks at each call.
 bool has_any_inputs(const analysis::TensorArguments& inputs);
@@ -58,6 +64,13 @@ bool repeats_by_counts(const Facts& facts, SliceId op);
 // The call before it on the thread is no lookup, or its table has more than a quarter of the rows that are
 // multiplied; or sizes are not recorded.
 bool follows_no_repeating_lookup(const Facts& facts, SliceId op);
+
+// No expand() before it repeated its rows eight times or more.
+bool follows_no_expand(const Facts& facts, SliceId op);
+// The call before it on the thread is no kron.
+bool follows_no_kron(const Facts& facts, SliceId op);
+// No one_hot before it made a tensor of its input's shape.
+bool follows_no_one_hot(const Facts& facts, SliceId op);
 
 // The call before it on the thread did not make a diagonal matrix that is one of its inputs.
 bool follows_no_diagonal(const Facts& facts, SliceId op);

@@ -120,11 +120,15 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
         "mask",
         "for other patterns use torch.nn.attention.flex_attention, which skips blocks "
         "that the mask empties"};
-    finding.action = say("If the mask is causal: is_causal=True instead of attn_mask");
+    finding.action = say(
+        "A causal mask: is_causal=True instead. A window or blocks: flex_attention, which skips "
+        "the rest");
   } else {
     add_attention_advice(facts, *longest, finding);
   }
-  finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  // Where it runs in float32, both say so.
+  for (const char* covered : {"no-roof", "costly-operator"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = is_masked ? say("Attention with a mask runs far below the GPU's peak")
                             : say("Fused attention runs far below the GPU's peak");
   return finding;
