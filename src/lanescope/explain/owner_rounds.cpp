@@ -127,7 +127,12 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
         "If the norms are of clip_grad_norm_: clip once, after the last backward pass; and take "
         "larger micro batches where memory allows");
   if (is_micro_batches(owner))
-    return say("Each round has a backward pass: take larger micro batches where memory allows");
+    // Rounds of a few rows may be for the gradient of each sample.
+    return owner.has_large_products
+               ? say("Each round has a backward pass: take larger micro batches where memory "
+                     "allows")
+               : say("Each round has a backward pass: take larger micro batches where memory "
+                     "allows; for gradients of each sample, torch.func.vmap of grad");
   if (!facts.main_device && copies_layouts(owner))
     return say("Stay in one layout: permute once before the layers, not around each of them");
   if (is_optimizer_loop(owner))

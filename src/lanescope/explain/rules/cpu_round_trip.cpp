@@ -23,6 +23,7 @@ struct RoundTrips {
   LostTime lost;
   SliceId down = kNone<SliceId>, up = kNone<SliceId>;  // of the longest
   std::uint64_t for_collectives = 0;  // trips with a collective of the CPU between both copies
+  std::uint64_t for_optimizer = 0;    // trips with an optimizer's step between them
 };
 
 struct Trip {
@@ -72,6 +73,15 @@ bool has_collective_between(const Facts& facts, SliceId down_call, SliceId up_ca
   return false;
 }
 
+// An optimizer's step lies between both copies: gradients go down, and weights come back.
+bool has_optimizer_between(const Facts& facts, SliceId down_call, SliceId up_call) {
+  const Trace& trace = *facts.trace;
+  if (trace.slices().track[raw(down_call)] != trace.slices().track[raw(up_call)]) return false;
+  for (std::uint32_t i = raw(down_call) + 1; i < raw(up_call); ++i)
+    if (trace.name(SliceId{i}).starts_with("Optimizer.step#")) return true;
+  return false;
+}
+
 std::optional<RoundTrips> measure_cpu_round_trip(const Facts& facts) {
   RoundTrips found;
   std::vector<Window> windows;
@@ -80,6 +90,7 @@ std::optional<RoundTrips> measure_cpu_round_trip(const Facts& facts) {
     for (const Trip& trip : trips_in(facts, sequence)) {
       ++found.trips;
       if (has_collective_between(facts, trip.down->call, trip.up->call)) ++found.for_collectives;
+      if (has_optimizer_between(facts, trip.down->call, trip.up->call)) ++found.for_optimizer;
       found.size_bytes +=
           bytes_of(facts, trip.down->work->slice) + bytes_of(facts, trip.up->work->slice);
       const Window window{trip.down->work->start_ns, next_work_ns(facts, trip.up->work->end_ns)};
@@ -153,6 +164,16 @@ Finding tell_cpu_round_trip(const Facts& facts, const RoundTrips& found) {
                       {count(found.trips), count(steps)});
   finding.action = say("Keep it on the GPU: do there what happens between .cpu() and .to(device)");
   if (found.for_collectives * 2 > found.trips) tell_collectives(facts, found, finding);
+  if (found.for_optimizer * 2 > found.trips) {
+    finding.brief = say(facts,
+                        "The optimizer works on the CPU: gradients go there and weights come back, "
+                        "{} [time|times] [in {} steps]",
+                        {count(found.trips), count(steps)});
+    finding.action = say("Keep the optimizer on the GPU (fused=True), where its states fit");
+    finding.try_next.insert(finding.try_next.begin(),
+                            "give the optimizer the parameters on the GPU; states in fewer bits or "
+                            "sharded states (FSDP, ZeRO) need less memory there");
+  }
   return finding;
 }
 

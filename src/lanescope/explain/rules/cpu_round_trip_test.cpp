@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -12,6 +13,7 @@ using testing::ProgramSketch;
 struct Trip {
   std::int64_t down_bytes = 1'000'000, up_bytes = 1'000'000;  // 0: no such copy
   bool kernel_between = false;
+  bool optimizer_between = false;
 };
 
 // A kernel of 50 us; a copy of 20 us to the CPU, which waits; 30 us on the CPU; a copy of 20 us back;
@@ -24,7 +26,10 @@ ProgramSketch drawn_trip(const Trip& trip) {
       program.begin_op("aten::to")
           .copy(20, trip.down_bytes, "Memcpy DtoH (Device -> Pageable)")
           .end();
-    program.wait("aten::numpy").cpu_op("aten::clamp", 30);
+    program.wait("aten::numpy");
+    if (trip.optimizer_between) program.begin("Optimizer.step#Adam.step");
+    program.cpu_op("aten::clamp", 30);
+    if (trip.optimizer_between) program.end();
     if (trip.kernel_between) program.kernel("gemm", 1);
     if (trip.up_bytes > 0)
       program.begin_op("aten::to")
@@ -45,6 +50,16 @@ TEST(CpuRoundTripTest, CountsFromTheCopyDownToTheNextKernel) {
   EXPECT_EQ(finding->verdict.values.at(2).integer, 6'000'000);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, us(40));
   EXPECT_EQ(finding->at_stake_ns, us(76));
+}
+
+TEST(CpuRoundTripTest, KnowsAnOptimizerOnTheCpu) {
+  const auto brief = [](bool optimizer_between) {
+    const auto finding = find_by_rule(drawn_trip({.optimizer_between = optimizer_between}).trace(),
+                                      "cpu-round-trip");
+    return finding ? finding->brief.pattern : std::string();
+  };
+  EXPECT_EQ(brief(true).find("The optimizer works on the CPU"), 0u);
+  EXPECT_EQ(brief(false).find("Data goes from the GPU"), 0u);
 }
 
 TEST(CpuRoundTripTest, KnowsATensorThatChangedItsType) {

@@ -268,6 +268,13 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   return found;
 }
 
+// Values that a loop reads one after the other.
+bool reads_one_by_one(const Facts& facts, const std::pair<std::string_view, SyncGroup>& group) {
+  constexpr std::size_t kFewestReads = 16;  // of a step
+  return (group.first == "aten::item" || group.first == "aten::is_nonzero") &&
+         group.second.calls >= kFewestReads * facts.selection.steady.size();
+}
+
 // "aten::index" with a mask in it, or the operator that counts by itself.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -382,6 +389,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
           ? say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait")
       : asker.does(api_effect::kBlocks) && !asker.does(api_effect::kCopies)
           ? say("Remove torch.cuda.synchronize() from the loop")
+      : reads_one_by_one(facts, found.ranked.front())
+          ? say("Do it for all values at once on the GPU (where, gather, scatter), or read all in "
+                "one "
+                "copy")
       : found.ranked.front().second.at_end == found.ranked.front().second.calls
           ? say("Read it every n steps, or a step later: copy it to pinned memory, "
                 "non_blocking=True")

@@ -58,6 +58,22 @@ TEST(HostSyncTest, AdvisesToReadAStepLaterWhatIsReadLast) {
   EXPECT_THAT(action(1), Not(HasSubstr("a step later")));
 }
 
+TEST(HostSyncTest, AdvisesAboutValuesThatALoopReads) {
+  const auto action = [](int reads) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < reads; ++k) program.launch({.us = 20}).wait("aten::is_nonzero");
+      program.launch({.us = 50}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action(20), HasSubstr("at once on the GPU"));
+  EXPECT_THAT(action(4), Not(HasSubstr("at once on the GPU")));
+}
+
 TEST(HostSyncTest, NamesThePythonLineThatWaits) {
   ProgramSketch program = with_waits(true);
   sampled(program, {.function = "train.py(1): step", .self = 30'000});
