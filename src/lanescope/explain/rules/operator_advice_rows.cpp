@@ -100,13 +100,13 @@ constexpr char kWeightNorm[] = "computes the normalised weight again at every ac
 constexpr char kMatrixOfWeight[] = "makes the exponential of a matrix";
 constexpr char kKronProduct[] = "takes part in a product with kron(A, B)";
 constexpr char kByFactors[] =
-    "Multiply by the factors: kron(A, B) @ x is (A @ x.view(a, b) @ B.T).flatten()";
+    "Multiply by factors: kron(A, B) @ x is (A @ x.view(a, b) @ B.T).flatten()";
 constexpr char kByFactorsMore[] =
     "with a and b for the columns of A and of B: two small products instead of a matrix of all "
     "pairs, which is written and read again";
 constexpr char kFloatAttention[] = "runs in float32, where flash attention cannot run";
 constexpr char kHalfAttention[] =
-    "Give attention bfloat16 or float16 (autocast does): it sums in float32 anyway";
+    "Give attention bfloat16 or float16 (autocast does); it sums in float32";
 constexpr char kHalfAttentionMore[] =
     "do not cast queries, keys and values to float32 before it; in a model of float32 "
     "torch.autocast casts them for attention and products";
@@ -219,7 +219,7 @@ constexpr std::array kAdvice = {
                    kParametrize},
     OperatorAdvice{"aten::bilinear", "", "", 1, kBilinear, kEinsum, kEinsumMore, kBilinearPage},
     OperatorAdvice{"aten::cdist", "", "", 1, "computes the distance of every pair of rows",
-                   "If the rows stay the same: compute it once; else only the pairs that are used",
+                   "If the rows stay the same: compute it once; else only pairs that are used",
                    "its time and its result grow with the product of both numbers of rows: take "
                    "candidates or a sample on one side; a large result can be made in pieces. Of "
                    "points that do not move between calls (layers, rounds) find neighbours once",
@@ -435,7 +435,7 @@ constexpr std::array kAdvice = {
                    "does not change",
                    kTorch, nullptr, is_used_whole},
     OperatorAdvice{"aten::sum", "", "", 1, "adds up one-hot tensors of 64-bit integers",
-                   "Count with torch.bincount(target * classes + prediction, minlength=classes**2)",
+                   "Count with torch.bincount(target * classes + prediction, minlength=...)",
                    "one number for each element and class is written and read again for each sum; "
                    "bincount reads the indices only, and its table has all sums and overlaps",
                    kBincount, adds_up_whole_numbers, follows_no_one_hot},
