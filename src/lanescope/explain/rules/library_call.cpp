@@ -44,7 +44,7 @@ constexpr char kReadsSource[] =
     "Remove it from the step, or use sys._getframe(1).f_code: it reads source files for each frame";
 constexpr char kLogLess[] = "Log every n steps, or through a QueueHandler in another thread";
 constexpr char kNoProcess[] = "Start no process in the step: do it once, or in another thread";
-constexpr char kModule[] = "torch/nn/modules/module.py";
+constexpr char kModuleFile[] = "torch/nn/modules/module.py";
 
 constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"concurrent/futures/_base.py", "result", kAskLater, true},
@@ -66,13 +66,13 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"subprocess.py", "run", kNoProcess},
     {"threading.py", "join", kAskLater, true},
     {"threading.py", "wait", kAskLater, true},
-    {kModule, "buffers", kListOnce},
-    {kModule, "modules", kListOnce},
-    {kModule, "named_buffers", kListOnce},
-    {kModule, "named_modules", kListOnce},
-    {kModule, "named_parameters", kListOnce},
-    {kModule, "parameters", kListOnce},
-    {kModule, "state_dict", "Take the state once, or every n steps: its tensors stay the same"},
+    {kModuleFile, "buffers", kListOnce},
+    {kModuleFile, "modules", kListOnce},
+    {kModuleFile, "named_buffers", kListOnce},
+    {kModuleFile, "named_modules", kListOnce},
+    {kModuleFile, "named_parameters", kListOnce},
+    {kModuleFile, "parameters", kListOnce},
+    {kModuleFile, "state_dict", "Take the state once, or every n steps: its tensors stay the same"},
     {"traceback.py", "extract_stack", kReadsSource},
     {"traceback.py", "format_stack", kReadsSource},
     {"traceback.py", "print_stack", kReadsSource},
