@@ -37,7 +37,7 @@ struct LibraryAdvice {
 
 constexpr char kListOnce[] = "Make the list once, before the loop, and go over the list";
 constexpr char kAskLater[] =
-    "Start that work before this step's own, and ask for its result afterwards";
+    "If that work begins only now: start it before this step's own, and ask for it afterwards";
 constexpr char kNoText[] =
     "Send numbers as bytes (numpy, base64) instead of text, or do it in another thread or process";
 constexpr char kReadsSource[] =

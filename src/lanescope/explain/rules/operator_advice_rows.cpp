@@ -381,7 +381,7 @@ constexpr std::array kAdvice = {
                    "a product with a dense n x n matrix reads and multiplies all n * n elements; a "
                    "sparse one, or index_add_ over edges, only those that are not zero. Right as "
                    "it is if most of them are not",
-                   kSparse, multiplies_by_square},
+                   kSparse, multiplies_by_square, multiplies_sparse},
     OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
                    false, true},
     OperatorAdvice{"aten::mode", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,

@@ -386,6 +386,20 @@ TEST(OperatorAdviceRowsTest, SeesAttentionInFloat32) {
 }
 
 TEST(OperatorAdviceRowsTest, SeesProductsWithALargeSquare) {
+  const auto inside = [](const char* op) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 2; ++i) {
+        p.begin_op("aten::matmul",
+                   inputs("[[8192, 8192], [8192, 256]]", R"(["float", "float"])", "", ""));
+        p.begin_op(op).kernel("k", 300).end().end();
+      }
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(inside("aten::mm"), ::testing::HasSubstr("mostly zeros"));
+  EXPECT_EQ(inside("aten::_sparse_mm"), "");
+  EXPECT_EQ(inside("aten::crow_indices"), "");
   const auto with = [](const char* dims) {
     return action_of(
         step_with_inputs("aten::matmul", inputs(dims, R"(["float", "float"])", "", ""), 2));

@@ -279,6 +279,19 @@ bool follows_no_expand(const Facts& facts, SliceId op) {
   return !repeats;
 }
 
+bool multiplies_sparse(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(op);
+  for (std::uint32_t i = raw(op) + 1;
+       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i)
+    if (const std::string_view name = trace.name(SliceId{i});
+        name.find("sparse") != std::string_view::npos || name == "aten::_nnz" ||
+        name == "aten::crow_indices")
+      return true;
+  return false;
+}
+
 bool follows_no_kron(const Facts& facts, SliceId op) {
   bool is_kron = false;
   each_before(facts, op, [&](SliceId before) {

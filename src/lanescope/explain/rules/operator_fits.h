@@ -67,6 +67,8 @@ bool follows_no_repeating_lookup(const Facts& facts, SliceId op);
 
 // No expand() before it repeated its rows eight times or more.
 bool follows_no_expand(const Facts& facts, SliceId op);
+// An operator on sparse tensors runs in it.
+bool multiplies_sparse(const Facts& facts, SliceId op);
 // The call before it on the thread is no kron.
 bool follows_no_kron(const Facts& facts, SliceId op);
 // No one_hot before it made a tensor of its input's shape.
