@@ -1,7 +1,7 @@
 // A matrix product whose rate is known in cycles: C = A B^T, bf16, with A of M x K and B of N x K in the GPU's memory.
 //   nvcc -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a bench/gpu/tensor_gemm.cu -o tensor_gemm
-//   lanescope record --hardware=100us -o rec -- ./tensor_gemm 1
-// Argument: seconds. One block an SM makes tiles of C of 128 x 256: one warpgroup copies A and B into shared memory, two multiply
+//   python3 bench/gpu/hardware_known.py --tensor-gemm ./tensor_gemm
+// Arguments: seconds, K (16384). One block an SM makes tiles of C of 128 x 256: one warpgroup copies A and B into shared memory, two multiply
 // (wgmma, 64 x 256 x 16). Prints as JSON the FLOPs over 4,096 (dense bf16) in each cycle of each SM, by the SMs' own clocks, and whether
 // C is right. Needs Hopper.
 #include <cuda_bf16.h>

@@ -1,6 +1,6 @@
 // Matrix products whose rate is known in cycles: the tensor cores of each SM work a chosen share of them, and nothing else runs.
 //   nvcc -O3 -std=c++17 -gencode arch=compute_90a,code=sm_90a bench/gpu/tensor_rate.cu -o tensor_rate
-//   lanescope record --hardware=100us -o rec -- ./tensor_rate 0.5 1
+//   python3 bench/gpu/hardware_known.py --tensor-rate ./tensor_rate
 // Arguments: the share of the cycles (1: as fast as they can), seconds. Prints as JSON what was done: 64x128x16 bf16 products in shared memory,
 // 2 x 64 x 128 x 16 FLOPs each, over 4,096 FLOPs (dense bf16) in each cycle of the SM by its own clock. Needs Hopper.
 #include <cuda_runtime.h>
