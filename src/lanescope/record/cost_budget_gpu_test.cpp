@@ -62,7 +62,7 @@ TEST(CostBudgetTest, TheGpuComesWhenAWholePartIsPaidFor) {
   EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kWaiting);
   program.run_in_parts(1);
   EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kOn);
-  program.run_in_parts(3'600'000);  // no launch: it stays
+  program.run_in_parts(600'000);  // no launch in ten minutes: it stays
   EXPECT_EQ(program.budget.gpu().state(), GpuParts::State::kOn);
   EXPECT_EQ(program.budget.gpu().parts().size(), 1u);
   EXPECT_EQ(program.budget.thinned_json(), "[]");

@@ -2,12 +2,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
+#include <concepts>
 #include <map>
 #include <vector>
 
 namespace lanescope::testing {
 namespace {
+
+// Appended, not added to a new text each: tests with sanitizers write every trace of the repository.
+void put_one(std::string& out, std::string_view text) { out.append(text); }
+void put_one(std::string& out, std::integral auto number) {
+  char digits[24];
+  out.append(digits, std::to_chars(digits, digits + sizeof(digits), number).ptr);
+}
+void put(std::string& out, const auto&... parts) { (put_one(out, parts), ...); }
 
 class Writer {
  public:
@@ -16,6 +26,7 @@ class Writer {
   std::string run() {
     for (const Track& track : trace_.tracks()) tracks_.push_back(track_name(track));
     for (const Track& track : trace_.tracks()) arrow_ends_.push_back(end_of_arrow(track));
+    for (const Category& each : trace_.categories()) categories_.push_back(text(each.text));
     std::vector<std::string> lines;
     lines.push_back("base " + std::to_string(trace_.base_time_ns()));
     lines.push_back("window " + std::to_string(trace_.window_start_ns()) + " " +
@@ -30,18 +41,24 @@ class Writer {
     add_slices(lines);
     add_others(lines);
     std::string out;
-    for (const std::string& line : lines) out += line + "\n";
+    for (const std::string& line : lines) put(out, line, "\n");
     return out;
   }
 
  private:
+  void put_text(std::string& out, StringId id) const {
+    if (id == kNone<StringId>) return put(out, "-");
+    put(out, "'", trace_.text(id), "'");
+  }
   std::string text(StringId id) const {
-    return id == kNone<StringId> ? "-" : "'" + std::string(trace_.text(id)) + "'";
+    std::string out;
+    put_text(out, id);
+    return out;
   }
   std::string scalar(const Scalar& value) const {
     return value.is_text ? text(value.text) : std::to_string(value.number);
   }
-  std::string category(CategoryId id) const { return text(trace_.categories()[raw(id)].text); }
+  const std::string& category(CategoryId id) const { return categories_[raw(id)]; }
   std::string track_name(const Track& track) const {
     constexpr const char* kKinds[] = {"thread", "stream", "async", "counter"};
     std::string name = std::string(kKinds[static_cast<int>(track.kind)]) + " " +
@@ -66,25 +83,23 @@ class Writer {
       return "either " + scalar(trace_.process(track.process).pid) + "/" + scalar(track.tid);
     return track_name(track);
   }
-  std::string args(ArgsId id) const {
+  void put_args(std::string& out, ArgsId id) const {
     const ArgsView view = trace_.args(id);
-    std::string out;
     for (std::size_t i = 0; i < view.size(); ++i) {
       const ArgField& field = view.field(i);
-      if (!left_out_.empty() && trace_.text(field.key) == left_out_) continue;
-      out += " " + std::string(trace_.text(field.key)) + "=" +
-             std::to_string(static_cast<int>(field.type)) + ":";
+      const std::string_view key = trace_.text(field.key);
+      if (!left_out_.empty() && key == left_out_) continue;
       const std::uint64_t bits = view.bits(field);
       if (field.type == ArgType::kDouble && std::isnan(std::bit_cast<double>(bits))) {
-        out.replace(out.size() - 2, 2, "0:0");  // JSON has no such number: null
+        put(out, " ", key, "=0:0");  // JSON has no such number: null
         continue;
       }
+      put(out, " ", key, "=", static_cast<int>(field.type), ":");
       if (field.type == ArgType::kString || field.type == ArgType::kJson)
-        out += text(StringId{static_cast<std::uint32_t>(bits)});
+        put_text(out, StringId{static_cast<std::uint32_t>(bits)});
       else
-        out += std::to_string(bits);
+        put(out, bits);
     }
-    return out;
   }
   static void sorted(std::vector<std::string>& lines, std::vector<std::string>& more) {
     std::sort(more.begin(), more.end());
@@ -122,10 +137,12 @@ class Writer {
     for (std::size_t t = 0; t < tracks_.size(); ++t) {
       const Track& track = trace_.tracks()[t];
       std::string& out = by_track[tracks_[t]];
-      for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
-        out += "\n  " + std::to_string(slices.start_ns[i]) + "+" +
-               std::to_string(slices.dur_ns[i]) + " " + text(slices.name[i]) + " " +
-               category(slices.category[i]) + args(slices.args[i]);
+      for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+        put(out, "\n  ", slices.start_ns[i], "+", slices.dur_ns[i], " ");
+        put_text(out, slices.name[i]);
+        put(out, " ", category(slices.category[i]));
+        put_args(out, slices.args[i]);
+      }
     }
     for (const auto& [name, out] : by_track)
       if (!out.empty()) lines.push_back("slices of " + name + out);
@@ -133,29 +150,35 @@ class Writer {
   void add_others(std::vector<std::string>& lines) const {
     std::vector<std::string> found;
     const InstantColumns& instants = trace_.instants();
-    for (std::size_t i = 0; i < instants.size(); ++i)
-      found.push_back("instant " + tracks_[raw(instants.track[i])] + " " +
-                      std::to_string(instants.time_ns[i]) + " " + instants.scope[i] + " " +
-                      text(instants.name[i]) + " " + category(instants.category[i]) +
-                      args(instants.args[i]));
+    for (std::size_t i = 0; i < instants.size(); ++i) {
+      std::string& out = found.emplace_back();
+      put(out, "instant ", tracks_[raw(instants.track[i])], " ", instants.time_ns[i], " ");
+      out += instants.scope[i];
+      put(out, " ");
+      put_text(out, instants.name[i]);
+      put(out, " ", category(instants.category[i]));
+      put_args(out, instants.args[i]);
+    }
     sorted(lines, found);
     const CounterColumns& counters = trace_.counters();
     for (std::size_t i = 0; i < counters.size(); ++i)
-      found.push_back("value " + tracks_[raw(counters.track[i])] + " " +
-                      std::to_string(counters.time_ns[i]) + " " +
-                      std::to_string(std::bit_cast<std::uint64_t>(counters.value[i])));
+      put(found.emplace_back(), "value ", tracks_[raw(counters.track[i])], " ", counters.time_ns[i],
+          " ", std::bit_cast<std::uint64_t>(counters.value[i]));
     sorted(lines, found);
-    for (const Flow& flow : trace_.flows())
-      found.push_back("flow " + category(flow.category) + " " + text(flow.name) + " " +
-                      scalar(flow.id()) + " " + arrow_ends_[raw(flow.from_track)] + " " +
-                      std::to_string(flow.from_ns) + " -> " + arrow_ends_[raw(flow.to_track)] +
-                      " " + std::to_string(flow.to_ns) + (flow.binds_enclosing ? " e" : ""));
+    for (const Flow& flow : trace_.flows()) {
+      std::string& out = found.emplace_back();
+      put(out, "flow ", category(flow.category), " ");
+      put_text(out, flow.name);
+      put(out, " ", scalar(flow.id()), " ", arrow_ends_[raw(flow.from_track)], " ", flow.from_ns,
+          " -> ", arrow_ends_[raw(flow.to_track)], " ", flow.to_ns,
+          flow.binds_enclosing ? " e" : "");
+    }
     sorted(lines, found);
   }
 
   const Trace& trace_;
   std::string_view left_out_;
-  std::vector<std::string> tracks_, arrow_ends_;
+  std::vector<std::string> tracks_, arrow_ends_, categories_;  // texts, made once
 };
 
 }  // namespace

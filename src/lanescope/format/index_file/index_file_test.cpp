@@ -26,8 +26,8 @@ using testing_index::index_text;
 using testing_index::read_text;
 
 template <typename T>
-std::vector<std::uint64_t> numbers_of(const T& row) {
-  std::vector<std::uint64_t> numbers(kRowNumbers<T>);
+std::array<std::uint64_t, kRowNumbers<T>> numbers_of(const T& row) {
+  std::array<std::uint64_t, kRowNumbers<T>> numbers{};
   put_row(numbers.data(), row);
   return numbers;
 }
@@ -50,14 +50,19 @@ void expect_equal(const Trace& read, const Trace& indexed) {
   each_column(
       [](const char* name, const auto& a, const auto& b) {
         ASSERT_EQ(a.size(), b.size()) << name;
-        for (std::size_t i = 0; i < a.size(); ++i) ASSERT_TRUE(same(a[i], b[i])) << name << i;
+        for (std::size_t i = 0; i < a.size(); ++i)
+          if (!same(a[i], b[i]))
+            FAIL() << name << i;  // an assertion a row takes as long as reading
       },
       read.columns(), indexed.columns());
   EXPECT_EQ(put_values(read.columns().values), put_values(indexed.columns().values));
 }
 
+// Whether what is written of a trace is compared, too: it follows from equal columns.
+enum class Texts : bool { kNot, kToo };
+
 // Returns how many traces were compared.
-std::size_t write_and_open(const fs::path& root) {
+std::size_t write_and_open(const fs::path& root, Texts texts) {
   const fs::path index = fs::temp_directory_path() /
                          ("lanescope_index_test_" + std::to_string(::getpid()) + ".lanescope");
   std::size_t count = 0;
@@ -76,7 +81,7 @@ std::size_t write_and_open(const fs::path& root) {
       EXPECT_TRUE(indexed) << indexed.error().message;
       if (!indexed) continue;
       expect_equal(*read, *indexed);
-      if (check == IndexCheck::kHeader) continue;
+      if (check == IndexCheck::kHeader || texts == Texts::kNot) continue;
       EXPECT_EQ(testing::trace_text(*read), testing::trace_text(*indexed));
       EXPECT_TRUE(kineto_json_text(*read) == kineto_json_text(*indexed));
     }
@@ -88,16 +93,17 @@ std::size_t write_and_open(const fs::path& root) {
 }
 
 TEST(IndexFileTest, ShippedTracesComeBackAsTheyWere) {
-  EXPECT_GT(write_and_open(testing::shipped_traces()), 50u);
+  EXPECT_GT(write_and_open(testing::shipped_traces(), Texts::kToo), 50u);
 }
 
 TEST(IndexFileTest, RealTracesComeBackAsTheyWere) {
   LANESCOPE_NEEDS_SHARED_TRACES("ShippedTracesComeBackAsTheyWere");
-  EXPECT_GE(write_and_open(testing::shared_traces()), 70u);
+  EXPECT_GE(write_and_open(testing::shared_traces(), Texts::kNot), 70u);
 }
 
 TEST(IndexFileTest, OddTracesComeBackAsTheyWere) {
-  EXPECT_GT(write_and_open(fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "odd_traces"), 5u);
+  const fs::path root = fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "odd_traces";
+  EXPECT_GT(write_and_open(root, Texts::kToo), 5u);
 }
 
 TEST(IndexFileTest, AnEmptyTraceHasAnIndex) {
