@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -52,7 +53,7 @@ std::optional<AnomalyChecks> measure_anomaly_mode(const Facts& facts) {
   std::sort(checked.begin(), checked.end());
   checked.erase(std::unique(checked.begin(), checked.end()), checked.end());
   found.checked = checked.size();
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   // A program that looks for NaN itself does so in few places; the mode does it everywhere.
   if (found.checked < kFewestNodes * steps || found.checked * 3 < found.nodes) return std::nullopt;
   std::vector<Window> windows;
@@ -72,7 +73,7 @@ Finding tell_anomaly_mode(const Facts& facts, const AnomalyChecks& found) {
   const std::int64_t waiting_ns = facts.waiting_for_cpu_ns();
   const std::int64_t at_stake_ns =
       std::min(wall_ns, std::max(found.idle_ns, waiting_ns) + found.busy_ns);
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict = say(
       facts,

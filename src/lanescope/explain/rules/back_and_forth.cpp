@@ -11,6 +11,7 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -152,7 +153,7 @@ std::optional<BackAndForth> measure_back_and_forth(const Facts& facts) {
   for (const LaunchSequence& sequence : by_step(facts, sequences))
     find_pairs(facts, sequence, What::kMemory, found);
   found.work.finish();
-  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   if (found.count < kFewestPairs * steps ||
       wall_share(facts, found.work.time_ns()) < kLeastBackAndForthShare)
     return std::nullopt;
@@ -166,7 +167,7 @@ Finding tell_back_and_forth(const Facts& facts, const BackAndForth& found) {
     return a.second.time_ns > b.second.time_ns;
   });
   const auto& [from, to, size] = ranked.front().first;
-  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict =
       say(facts,

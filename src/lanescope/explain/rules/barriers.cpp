@@ -1,10 +1,10 @@
 // torch.distributed.barrier() in each step: all ranks wait for the slowest, and the CPU for the GPU.
-#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -68,7 +68,7 @@ std::optional<Barriers> measure_barriers(const Facts& facts) {
 }
 
 Finding tell_barriers(const Facts& facts, const Barriers& found) {
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict = say(facts,
                         "The program waits in torch.distributed.barrier(), {} [time|times] [in {} "

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -82,7 +83,7 @@ std::optional<BroadcastBuffers> measure_broadcast_buffers(const Facts& facts) {
 }
 
 Finding tell_broadcast_buffers(const Facts& facts, const BroadcastBuffers& found) {
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict = say(
       facts,

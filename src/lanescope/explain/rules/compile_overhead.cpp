@@ -1,7 +1,7 @@
 // The GPU waits for the layers around calls of compiled code: guards and wrappers.
-#include <algorithm>
 #include <optional>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -52,7 +52,7 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   const auto of = [&](CompileLayer layer) { return found.times[static_cast<std::size_t>(layer)]; };
-  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   finding.verdict = say(facts,
                         "The GPU waits {} [per step] ({}) while the CPU is in torch.compile's own "
                         "layers; compiled calls [per step]: {}.",

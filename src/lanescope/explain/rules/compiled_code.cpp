@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
@@ -92,7 +93,7 @@ std::optional<CompiledWork> measure_compiled_code(const Facts& facts) {
 }
 
 void tell_fused(const Facts& facts, const CompiledWork& found, Finding& finding) {
-  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   std::uint64_t operators = 0;
   for (const auto& [label, kernel] : found.fused) operators += kernel.operators;
   finding.verdict =
@@ -118,7 +119,7 @@ void tell_fused(const Facts& facts, const CompiledWork& found, Finding& finding)
 Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   if (!facts.main_device) {
     finding.verdict =
         say("torch.compile ran, compiled regions: {}. The trace has no GPU work, so it does not "

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -116,7 +117,7 @@ struct CostlyOperator {
 };
 
 std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   CostlyOperator found;
   for (auto& [row, calls] : find_calls(facts)) {
     if (calls.calls.size() < static_cast<std::size_t>(row->least_calls) * steps) continue;
@@ -156,7 +157,7 @@ std::int64_t in_backward_ns(const Facts& facts, const CostlyOperator& found) {
 Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
   const auto& [row, calls] = found.ranked.front();
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict = say(facts, "{} {}: {} [call|calls] [per step], {} [per step] ({}).",
                         {name(row->op), text(row->meaning), count(calls.calls.size() / steps),

@@ -6,6 +6,7 @@
 
 #include "lanescope/analysis/cpu_collectives.h"
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -75,7 +76,7 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
 }
 
 std::uint64_t of_a_step(const Facts& facts, std::uint64_t total) {
-  return total / std::max<std::uint64_t>(1, facts.selection.steady.size());
+  return total / step_count(facts);
 }
 
 bool has_many_small(const Facts& facts, const CpuCollectives& found) {

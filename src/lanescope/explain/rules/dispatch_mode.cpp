@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -79,7 +80,7 @@ std::optional<DispatchMode> measure_dispatch_mode(const Facts& facts) {
       found.longest = id;
   }
   found.calls = std::max(operators, functions);
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   if (found.calls < kFewestDispatches * steps) return std::nullopt;
   std::vector<Window> own;
   for (auto& [thread, windows] : detours) {
@@ -94,7 +95,7 @@ std::optional<DispatchMode> measure_dispatch_mode(const Facts& facts) {
 }
 
 Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   const std::int64_t cost_ns = facts.main_device ? found.idle_ns : found.own_ns;
   Finding finding;
   finding.verdict = say(facts,

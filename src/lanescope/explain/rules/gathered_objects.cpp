@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -97,7 +98,7 @@ std::optional<GatheredObjects> measure_gathered_objects(const Facts& facts) {
 }
 
 Finding tell_gathered_objects(const Facts& facts, const GatheredObjects& found) {
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict =
       say(facts,

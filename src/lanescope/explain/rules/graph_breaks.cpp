@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -86,7 +87,7 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
 Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   const bool whole = !facts.steps.marked;
   Finding finding;
-  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   finding.verdict = say(facts,
                         "Graph breaks: torch.compile cut its code into pieces, {} [break|breaks] "
                         "in {} compiled [call|calls]" +

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
@@ -51,11 +52,10 @@ void add_loop(const Facts& facts, const Owner& owner, Finding& finding) {
   Sentence text = owner_text(facts, owner);
   append(text, say(": {} a round", {ns(owner.total_ns / rounds)}));
   if (owner.work.launches >= owner.rounds)
-    append(
-        text,
-        say(facts, "; {} [piece|pieces] of GPU work [per step], one call over all rounds {}",
-            {count(owner.work.launches / std::max<std::size_t>(1, facts.selection.steady.size())),
-             count((owner.work.launches + owner.rounds - 1) / owner.rounds)}));
+    append(text,
+           say(facts, "; {} [piece|pieces] of GPU work [per step], one call over all rounds {}",
+               {count(owner.work.launches / step_count(facts)),
+                count((owner.work.launches + owner.rounds - 1) / owner.rounds)}));
   finding.arithmetic.push_back(std::move(text));
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -59,7 +60,7 @@ std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts&
 }
 
 std::optional<CalledOperator> measure_many_calls(const Facts& facts) {
-  const std::uint64_t least_calls = 200 * std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const std::uint64_t least_calls = 200 * step_count(facts);
   std::optional<CalledOperator> worst;
   for (const auto& [label, entry] : operators_by_name(facts)) {
     if (entry.calls < least_calls || entry.longest == kNone<SliceId>) continue;

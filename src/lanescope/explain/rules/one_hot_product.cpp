@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -157,7 +158,7 @@ std::optional<OneHotProduct> measure_one_hot_product(const Facts& facts) {
 Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
   const auto rows = static_cast<std::uint64_t>(found.matrix.rows);
   const auto classes = static_cast<std::uint64_t>(found.matrix.classes);
-  const std::uint64_t steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const std::uint64_t steps = step_count(facts);
   Finding finding;
   finding.verdict =
       say(facts,

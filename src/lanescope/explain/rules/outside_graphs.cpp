@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
@@ -45,7 +46,7 @@ std::optional<OutsideGraphs> measure_outside_graphs(const Facts& facts) {
   struct StepCounts {
     std::uint64_t replayed = 0, outside = 0;
   };
-  std::vector<StepCounts> counts(std::max<std::size_t>(1, facts.selection.steady.size()));
+  std::vector<StepCounts> counts(step_count(facts));
   std::size_t step = 0;
   for (const DeviceWork* work : steady_work(facts)) {
     while (step + 1 < facts.selection.steady.size() &&

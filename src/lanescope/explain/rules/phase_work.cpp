@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 
 namespace lanescope::explain::rules {
@@ -54,9 +55,7 @@ void add_ops(const PhaseWork& work, Finding& finding) {
   }
 }
 
-std::uint64_t steps_of(const Facts& facts) {
-  return std::max<std::uint64_t>(1, facts.selection.steady.size());
-}
+std::uint64_t steps_of(const Facts& facts) { return step_count(facts); }
 
 bool is_training(const std::vector<Phase>& phases) {
   return std::find(phases.begin(), phases.end(), Phase::kBackward) != phases.end();

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -104,7 +105,7 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
           "{} [operator|operators] [per step] inside the backward pass [carries|carry] a sequence "
           "number of their own and the name and shapes of a forward one; GPU work launched in them "
           "counts",
-          {count(ops / std::max<std::size_t>(1, facts.selection.steady.size()))}));
+          {count(ops / step_count(facts))}));
   finding.evidence.push_back(called_at(facts, first, say("the first of them")));
   std::vector<std::pair<std::string, std::int64_t>> ranked(by_op.begin(), by_op.end());
   std::stable_sort(ranked.begin(), ranked.end(),

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -116,8 +117,7 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
               [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
     again.insert(again.end(), all.begin() + 1, all.end());
   }
-  if (found.repeated < kFewestNodes * std::max<std::size_t>(1, facts.selection.steady.size()))
-    return std::nullopt;
+  if (found.repeated < kFewestNodes * step_count(facts)) return std::nullopt;
   found.keeps_history = numbers_of_runs.size() >= kFewestParts && goes_on_between(facts, backward);
   for (const SliceId run : again)
     if (found.longest == kNone<SliceId> || trace.dur_ns(run) > trace.dur_ns(found.longest))
@@ -149,7 +149,7 @@ void tell_history(const Facts& facts, const RepeatedBackward& found, Finding& fi
 
 Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict = say(
       facts,

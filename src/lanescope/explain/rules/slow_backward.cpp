@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_work.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -159,7 +160,7 @@ std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
 }
 
 const NodeAdvice* known_node(const Facts& facts, const SlowPart& part) {
-  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   for (const NodeAdvice& row : kNodes)
     if (row.node == node_label(*facts.trace, part.node) && part.calls >= row.least_calls * steps)
       return &row;

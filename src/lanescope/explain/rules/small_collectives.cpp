@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lanescope/analysis/collective_calls.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -77,8 +78,7 @@ Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
   if (all > 0 && sized * 2 < all)
     return NotChecked{"sizes of the collectives (torch 2.3 or newer writes them)"};
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const auto steps =
-      static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.selection.steady.size()));
+  const auto steps = step_count(facts);
   std::int64_t waited_ns = 0;
   for (const auto& [key, messages] : equal)
     for (const std::int64_t each : messages.exposed_ns)
@@ -93,8 +93,7 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
   const auto& [groups, all, small, exposed_ns, waited_ns] = measured;
   const std::int64_t latency_ns = exposed_ns - waited_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const auto steps =
-      static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.selection.steady.size()));
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict =
       say(facts,

@@ -1,11 +1,11 @@
 // Dropout and batch norm do their training work in a program without a backward pass.
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -86,7 +86,7 @@ std::optional<TrainingMode> measure_training_mode(const Facts& facts) {
 }
 
 Finding tell_training_mode(const Facts& facts, const TrainingMode& found) {
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict = say(facts,
                         "Dropout draws random masks in a program without a backward pass: {} "

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -176,7 +177,7 @@ std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
 
 Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
   const bool is_again = found.equal >= kFewestEqual;
-  const std::uint64_t calls = found.calls / std::max<std::size_t>(1, facts.selection.steady.size());
+  const std::uint64_t calls = found.calls / step_count(facts);
   const auto largest = std::max_element(
       found.by_name.begin(), found.by_name.end(),
       [](const auto& a, const auto& b) { return a.second.time_ns < b.second.time_ns; });

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -62,7 +63,7 @@ std::optional<UnusedGraph> measure_unused_graph(const Facts& facts) {
   found.copied = copying.size();
   found.made = made.size();
   for (const std::int64_t number : made) found.run += run.contains(number) ? 1u : 0u;
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   if (found.copied < kFewestGradients * steps || found.copied * 2 < found.gradients ||
       found.run * 10 > found.made)
     return std::nullopt;
@@ -91,7 +92,7 @@ std::optional<UnusedGraph> measure_unused_graph(const Facts& facts) {
 }
 
 Finding tell_unused_graph(const Facts& facts, const UnusedGraph& found) {
-  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto steps = step_count(facts);
   Finding finding;
   finding.verdict = say(
       facts,
