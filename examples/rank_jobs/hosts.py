@@ -4,7 +4,8 @@
     sudo python3 examples/rank_jobs/hosts.py OUT --network slow-host [--hosts 4] [--ranks-per-host 2] [--only NAME ...]
 
 A host is a name and a network of its own (namespaces of Linux, so root is needed); a bridge joins the networks. NCCL
-takes ranks of two such hosts for ranks of two machines, and sends over sockets. Ranks share GPUs if there are too few.
+takes ranks of two such hosts for ranks of two machines, and sends over sockets. Ranks share GPUs if there are too few:
+then start NVIDIA's MPS first (README.md).
 
     even       nothing is slow
     slow-host  what the last host sends and receives passes a filter that lets RATE through

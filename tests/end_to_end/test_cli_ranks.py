@@ -545,14 +545,34 @@ def test_recordings_of_killed_ranks_show_who_stopped(run, tmp_path):
     assert "which calls belong together is unknown" in " ".join(run("ranks", "hang", str(tmp_path)).out.split())
 
 
-def test_a_real_slow_link_between_two_hosts_is_noted(run):
-    """Real: NCCL over sockets, where 1 gbit a second passes between hosts 1 and 2; each has a quick link as well."""
-    notes = {note["kind"]: note["text"] for note in job_of(run, DATA / "shared_gpus" / "slow_link")["verdict"]["notes"]}
-    assert notes["slow-link"].startswith("The network between ranks 3 and 4 is slow: 0.12 GB/s")
-    assert "host-" not in notes["slow-link"]
-    even = job_of(run, DATA / "shared_gpus" / "even")
-    assert "slow-link" not in [note["kind"] for note in even["verdict"]["notes"]]
-    assert {rank["host"] for rank in even["ranks"]} == {"host-0", "host-1", "host-2", "host-3"}
+def test_a_real_slow_link_or_host_is_noted(run):
+    """Real: NCCL over sockets. 1 gbit a second passes between hosts 1 and 2, or to and from the last host."""
+    link, host, even = (job_of(run, DATA / "shared_gpus" / name)["verdict"] for name in ("slow_link", "slow_host", "even"))
+    said = {note["kind"]: note["text"] for note in link["notes"]}["slow-link"]
+    assert said.startswith("The network between ranks 3 and 4 is slow: 0.12 GB/s") and "host-" not in said
+    said = {note["kind"]: note["text"] for note in host["notes"]}["slow-link"]
+    assert said.startswith("The network between ranks 0 and 5 to 7 is slow: 0.06 GB/s")
+    assert "Every slow group has a rank on host host-3, and no other group of that kind has" in said
+    for verdict in (link, host):  # the ranks themselves do nothing wrong
+        assert verdict["kind"] == "unknown" and "but not by what they do themselves" in verdict["text"]
+    assert "slow-link" not in [note["kind"] for note in even["notes"]]
+
+
+def test_a_rank_that_waits_for_a_late_one_in_its_pair_is_not_late(run):
+    """Real: ranks 6 and 7 compute more. Ranks 0 and 5 sum with them first, and come late to what all ranks sum."""
+    verdict = job_of(run, DATA / "shared_gpus" / "late_pair")["verdict"]
+    assert verdict["kind"] == "straggler" and verdict["ranks"] == [6, 7]
+    assert verdict["causes"][0]["cause"] == "compute"
+    assert "late-host" not in [note["kind"] for note in verdict["notes"]]  # other work, not another machine
+
+
+def test_the_error_of_clocks_holds_over_slow_networks(run):
+    """Real: all ranks ran on one machine, so every offset is an error."""
+    for name in ("even", "slow_link", "slow_host", "late_pair"):
+        job = job_of(run, DATA / "shared_gpus" / name)
+        assert {rank["host"] for rank in job["ranks"]} == {"host-0", "host-1", "host-2", "host-3"}
+        for rank in job["ranks"]:
+            assert abs(rank["clock"]["offset_ns"]) <= rank["clock"]["error_ns"], (name, rank["rank"])
 
 
 def test_gpus_that_wait_for_cpus_on_all_ranks_are_noted(run):

@@ -33,6 +33,8 @@ using analysis::lower_median;
 constexpr std::int64_t kDriftWindowNs = 5'000'000'000;
 constexpr std::size_t kDriftSamples = 16, kMostDriftSamples = 64;
 constexpr int kRefinements = 3;
+constexpr std::int64_t kSmallBytes = 2048;                   // a loss, a norm, a flag
+constexpr std::int64_t kQuickMessageNs = 40'000;             // NVLink takes less, sockets never do
 constexpr std::int64_t kLongestShareNs = 1'000'000'000'000;  // longer than any collective
 
 // Rows on their way from the owner of a collective to the home of one of its ranks, and back.
@@ -57,12 +59,13 @@ struct ProofRow {
   std::int64_t least_ns = 0;     // it arrived before the others left
   std::int64_t apart_ns = 0;     // how much later than the common end it left
   std::int64_t together_ns = 0;  // how long all were present
+  std::int64_t small_ns = 0;     // of a small message, the shortest call: needs no common clock
 };
 struct JudgedClock {
   std::uint32_t rank = 0;
   RankClock clock;
-  std::int64_t longest_ns =
-      0;  // of the collectives that the offset is from: how long all were present
+  // Of the collectives that the offset is from: how long all were present; and how long the small ones took.
+  std::int64_t longest_ns = 0, longest_small_ns = 0;
   LeavingLine line;
 };
 
@@ -234,6 +237,7 @@ class OffsetFinder {
       if (!common_[i]) continue;
       const MatchedCollective& collective = matching_.collectives[i];
       const Ends ends = ends_of(collective);
+      const std::int64_t small_ns = small_time(collective);
       for (const CollectiveMember& member : collective.members) {
         const RankClock& clock = clocks_[member.rank];
         if (!clock.known) continue;
@@ -244,7 +248,7 @@ class OffsetFinder {
         if (last == Ends::kNever || first == Ends::kForever) continue;
         to[layout_.home[member.rank]].push_back(
             {member.rank, end - last, start - first, end - *common_[i],
-             std::max<std::int64_t>(0, ends.first - ends.last)});
+             std::max<std::int64_t>(0, ends.first - ends.last), small_ns});
       }
     }
     std::map<std::uint32_t, std::vector<ProofRow>> rows;
@@ -259,6 +263,18 @@ class OffsetFinder {
       if (each.rank == 0) reference = each.line;
     for (const JudgedClock& each : all)
       if (each.rank != 0) clocks_[each.rank] = placed(each, reference, layout_.on_cpu[each.rank]);
+  }
+
+  // How long the last one to arrive takes, whose call is the shortest. 0: the message is not small, its size is
+  // unknown, or the network is quick.
+  std::int64_t small_time(const MatchedCollective& collective) const {
+    std::int64_t shortest = Ends::kForever;
+    for (const CollectiveMember& member : collective.members) {
+      const std::int64_t bytes = matching_.kinds[member.kind].bytes;
+      if (bytes < 0 || bytes > kSmallBytes) return 0;
+      shortest = std::min(shortest, member.end_ns - member.start_ns);
+    }
+    return shortest > kQuickMessageNs ? shortest : 0;
   }
 
   void set_offset(std::size_t rank) {
@@ -286,12 +302,15 @@ class OffsetFinder {
     out.line = fit_leaving_line(rows);
     keep_shortest(rows);
     out.longest_ns = rows.back().together_ns;
+    for (const ProofRow& row : rows)
+      out.longest_small_ns = std::max(out.longest_small_ns, row.small_ns);
     clock.error_ns = static_cast<std::int64_t>(spread_apart(rows));
     return out;
   }
 
   // How much later than the reference a rank leaves is within a share of the collective, either way. If that
-  // grows with the length of collectives, it is between nothing and what the line through them says.
+  // grows with the length of collectives, it is between nothing and what the line through them says. A small message
+  // over a slow network goes from rank to rank, and the first one leaves long before the last.
   static RankClock placed(const JudgedClock& judged, const LeavingLine& reference, bool on_cpu) {
     // CPU threads leave when the scheduler runs them, so on CPUs only what is certain counts (below).
     const std::int64_t share =
@@ -306,7 +325,16 @@ class OffsetFinder {
       least = std::llround(std::max(-limit, std::min(0.0, later) - unsure));
       most = std::llround(std::min(limit, std::max(0.0, later) + unsure));
     }
+    // What small messages may add does not grow with their length, so no line shows it. The clocks of the ranks that the
+    // interval is from may be as wrong.
+    const std::int64_t small =
+        on_cpu ? 0 : std::min(kLongestShareNs, judged.longest_small_ns / 4 * 7);
+    least = std::min(least, -small);
+    most = std::max(most, small);
     RankClock clock = judged.clock;
+    clock.lowest_ns -= small;
+    clock.highest_ns += small;
+    clock.contradicts = clock.lowest_ns > clock.highest_ns;
     std::int64_t moved = -(least + (most - least) / 2);
     if (!clock.contradicts)
       moved =

@@ -20,6 +20,7 @@ struct RankClock {
   // What collectives prove: the offset lies between these. Valid if samples > 0.
   std::int64_t lowest_ns = 0, highest_ns = 0;
   bool contradicts = false;  // lowest_ns > highest_ns: some collectives are matched wrongly
+  std::uint32_t host = 0;    // ranks of one number have one clock, as unsure as it is; 0: not known
 
   // From a time since RankSummary::origin_ns to the reference's time since its own origin.
   std::int64_t aligned(std::int64_t time_ns) const;

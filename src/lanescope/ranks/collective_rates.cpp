@@ -59,6 +59,18 @@ void read(std::string_view message, SamplesByKind& into) {
   }
 }
 
+// Of the differences of these ranks' clocks: ns. Ranks of one host have one clock, however unsure it is.
+std::int64_t clock_error(const MatchedCollective& collective, std::span<const RankClock> clocks) {
+  const std::uint32_t host = clocks[collective.members.front().rank].host;
+  std::int64_t error = kLeastClockErrorNs;
+  bool is_one_host = host != 0;
+  for (const CollectiveMember& member : collective.members) {
+    error = std::max(error, clocks[member.rank].error_ns);
+    is_one_host = is_one_host && clocks[member.rank].host == host;
+  }
+  return is_one_host ? kLeastClockErrorNs : error;
+}
+
 SamplesByKind samples_of(const Matching& matching, std::span<const RankClock> clocks) {
   SamplesByKind samples;
   for (const MatchedCollective& collective : matching.collectives) {
@@ -71,8 +83,7 @@ SamplesByKind samples_of(const Matching& matching, std::span<const RankClock> cl
     into.together.push_back(
         std::max<std::int64_t>(0, presence.first_departure_ns - presence.last_arrival_ns));
     into.wait.push_back(presence.last_arrival_ns - presence.first_arrival_ns);
-    for (const CollectiveMember& member : collective.members)
-      into.error_ns = std::max(into.error_ns, clocks[member.rank].error_ns);
+    into.error_ns = std::max(into.error_ns, clock_error(collective, clocks));
     const std::int64_t size = matching.groups[collective.group].size;
     into.whole &= size == static_cast<std::int64_t>(collective.members.size());
   }

@@ -41,8 +41,8 @@ bool agrees(const RankClock& clock, bool on_cpu, std::int64_t offset_ns) {
   return std::abs(clock.offset_ns - offset_ns) <= clock.error_ns;
 }
 
-void share(const std::vector<std::size_t>& ranks, const std::vector<bool>& on_cpu,
-           std::vector<RankClock>& clocks) {
+void share(std::uint32_t host, const std::vector<std::size_t>& ranks,
+           const std::vector<bool>& on_cpu, std::vector<RankClock>& clocks) {
   const bool has_reference = ranks.front() == 0;
   std::vector<std::int64_t> offsets;
   std::int64_t error = INT64_MAX;
@@ -55,6 +55,7 @@ void share(const std::vector<std::size_t>& ranks, const std::vector<bool>& on_cp
   for (const std::size_t rank : ranks)
     if (rank != 0 && !agrees(clocks[rank], on_cpu[rank], offset)) return;
   for (const std::size_t rank : ranks) {
+    clocks[rank].host = host;
     if (rank == 0) continue;
     clocks[rank].shift_ns += offset - clocks[rank].offset_ns;
     clocks[rank].offset_ns = offset;
@@ -71,7 +72,7 @@ void share_host_clocks(const std::vector<std::string>& hosts, const std::vector<
   for (std::size_t rank = 0; rank < numbers.size() && rank < clocks.size(); ++rank)
     if (numbers[rank] != 0) ranks[numbers[rank]].push_back(rank);
   for (const auto& [host, members] : ranks)
-    if (members.size() > 1) share(members, on_cpu, clocks);
+    if (members.size() > 1) share(host, members, on_cpu, clocks);
 }
 
 }  // namespace lanescope::ranks

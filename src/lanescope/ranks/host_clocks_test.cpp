@@ -85,5 +85,50 @@ TEST(HostClocksTest, AHostWithoutTheReferenceHasOneOffsetToo) {
   EXPECT_EQ(clocks[2].error_ns, 9'000);
 }
 
+// Two ranks sum so many elements of 4 bytes, so long.
+std::int64_t error_ns(std::int64_t elements, std::int64_t us) {
+  DrawnRank zero(0, 2), one(1, 2, 10);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const std::int64_t at = i * 1000;
+    zero.step(i, at, 900, 0, us).call(at + 900, at + 900 + us, us, elements);
+    one.step(i, at, 900, 0, us).call(at + 900, at + 900 + us, us, elements);
+  }
+  return build_job({zero.file(), one.file()})->clocks[1].error_ns;
+}
+
+// 7/4 of 100 us; 2,052 bytes are not small: 100 us / 9; 40 us are quick: 5 us.
+TEST(HostClocksTest, SmallMessagesOverASlowNetworkSayLittleOfClocks) {
+  EXPECT_EQ(error_ns(512, 100), 175'000);
+  EXPECT_EQ(error_ns(513, 100), 11'111);
+  EXPECT_EQ(error_ns(512, 40), 5'000);
+}
+
+// Ranks 2 and 3 sum 4000 bytes in 100 us: 0.04 GB/s. Small messages of 100 us leave their clocks 175 us unsure, which is nothing to
+// a pair that has one clock.
+TEST(HostClocksTest, TheRateOfRanksOfOneHostNeedsNoOtherClock) {
+  for (const bool named : {true, false}) {
+    std::vector<RankFile> files;
+    for (std::int64_t number = 0; number < 4; ++number) {
+      DrawnRank rank(number, 4);
+      for (std::int64_t i = 0; i < 4; ++i) {
+        const std::int64_t at = i * 1000;
+        rank.step(i, at, 500, 0, 200)
+            .in_group(number < 2 ? "a" : "b", 2)
+            .call(at + 500, at + 600, 100);
+        rank.in_group("0", 4).call(at + 600, at + 700, 100, 1);
+      }
+      RankFile file = rank.file();
+      if (named) std::get<RankSummary>(file.content).host_name = number < 2 ? "node1" : "node2";
+      files.push_back(file);
+    }
+    const Job job = *build_job(std::move(files));
+    EXPECT_EQ(job.clocks[3].error_ns, 175'000);
+    double found = -1;
+    for (const CollectiveRate& rate : job.rates)
+      if (job.matching.groups[rate.group].name == "b") found = rate.bus_bandwidth;
+    EXPECT_DOUBLE_EQ(found, named ? 4e7 : 0);
+  }
+}
+
 }  // namespace
 }  // namespace lanescope::ranks

@@ -45,8 +45,9 @@ TEST(JobNotesTest, AGroupThatIsALittleSlowerIsNoSlowLink) {
 }
 
 TEST(JobNotesTest, TheHostOfSlowGroupsIsNamedIfItIsTheirsAlone) {
-  EXPECT_TRUE(has(job_of_groups(200, {"node1", "node1", "node2", "node3"}), NoteKind::kSlowLink,
-                  "Every slow group has a rank on host node2, and no other group has"));
+  EXPECT_TRUE(
+      has(job_of_groups(200, {"node1", "node1", "node2", "node3"}), NoteKind::kSlowLink,
+          "Every slow group has a rank on host node2, and no other group of that kind has"));
   for (const std::vector<std::string>& hosts :
        {std::vector<std::string>{"node1", "node2", "node2", "node3"},  // a quick group as well
         {"node1", "", "node2", "node3"},                               // it may be node2

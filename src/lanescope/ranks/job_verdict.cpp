@@ -17,6 +17,7 @@
 #include "lanescope/analysis/steps.h"
 #include "lanescope/ranks/job_notes.h"
 #include "lanescope/ranks/late_causes.h"
+#include "lanescope/ranks/lateness.h"
 #include "lanescope/ranks/pipeline_waits.h"
 #include "lanescope/ranks/roster.h"
 #include "lanescope/ranks/straggler_doubt.h"
@@ -53,8 +54,10 @@ class Judge {
       return std::move(verdict_);
     }
     measure();
-    if (!find_straggler() && !find_rotating() && !find_uneven())
+    if (!find_late_ranks(arrival_lateness(job_), true))
       verdict_.kind = VerdictKind::kBalanced;
+    else if (has_smaller_groups(job_))
+      ask_own_times();
     if (std::string doubt = straggler_doubt(verdict_); !doubt.empty()) withdraw(std::move(doubt));
     add_job_notes(job_, verdict_);
     return std::move(verdict_);
@@ -114,16 +117,24 @@ class Judge {
                        static_cast<std::int64_t>(walls.size());
     verdict_.threshold_ns = std::max(verdict_.error_ns, least_difference_ns(verdict_.step_ns));
     verdict_.steps = job_.steady_count();
-    average_lateness();
   }
 
-  void average_lateness() {
-    late_.assign(job_.times.size(), 0);
-    for (const JobStep& step : job_.steps)
-      if (step.steady)
-        for (std::size_t i = 0; i < late_.size(); ++i) late_[i] += step.late_ns[i];
-    for (std::int64_t& late : late_)
-      late /= static_cast<std::int64_t>(std::max<std::uint64_t>(1, verdict_.steps));
+  bool find_late_ranks(Lateness lateness, bool needs_arrivals) {
+    needs_arrivals_ = needs_arrivals;
+    lateness_ = std::move(lateness);
+    late_ = mean_lateness(job_, lateness_);
+    return find_straggler() || find_rotating() || find_uneven();
+  }
+
+  // Collectives of a smaller group make its ranks late to those of all ranks, by a slow link, by more data, or because
+  // one of them is late. Own times are free of that.
+  void ask_own_times() {
+    const JobVerdict by_arrival = verdict_;
+    withdraw({});
+    if (find_late_ranks(own_lateness(job_), false)) return;
+    verdict_ = by_arrival;
+    if (std::string doubt = smaller_groups_doubt(job_, verdict_); !doubt.empty())
+      withdraw(std::move(doubt));
   }
 
   std::vector<std::size_t> by_lateness() const {
@@ -160,13 +171,13 @@ class Judge {
   }
 
   // In this step, the least lateness of the late ones minus the most of the others.
-  static std::int64_t lead(const JobStep& step, const std::set<std::size_t>& late) {
+  std::int64_t lead(std::size_t step, const std::set<std::size_t>& late) const {
     std::int64_t least = INT64_MAX, most = INT64_MIN;
-    for (std::size_t i = 0; i < step.late_ns.size(); ++i)
+    for (std::size_t i = 0; i < lateness_[step].size(); ++i)
       if (late.contains(i))
-        least = std::min(least, step.late_ns[i]);
+        least = std::min(least, lateness_[step][i]);
       else
-        most = std::max(most, step.late_ns[i]);
+        most = std::max(most, lateness_[step][i]);
     return least - most;
   }
 
@@ -185,8 +196,8 @@ class Judge {
     if (widest <= verdict_.threshold_ns || widest * 2 <= spread) return false;
     const std::set<std::size_t> late(order.begin() + static_cast<std::ptrdiff_t>(cut), order.end());
     std::uint64_t late_steps = 0;
-    for (const JobStep& step : job_.steps)
-      if (step.steady && lead(step, late) > verdict_.threshold_ns / 2) ++late_steps;
+    for (std::size_t step = 0; step < job_.steps.size(); ++step)
+      if (job_.steps[step].steady && lead(step, late) > verdict_.threshold_ns / 2) ++late_steps;
     if (static_cast<double>(late_steps) < kLateSteps * static_cast<double>(verdict_.steps))
       return false;
     const std::int64_t late_ns = late_[order.back()] - late_[order[cut - 1]];
@@ -202,7 +213,8 @@ class Judge {
   }
 
   // The late ones are last at most collectives whose last arrival is certain, and the others wait for
-  // them a good part of the time, hidden or not.
+  // them a good part of the time, hidden or not. By own times, others may come last because they waited for the late
+  // ones before, in a smaller group.
   bool others_wait_for(const std::set<std::size_t>& late, std::int64_t late_ns) const {
     std::uint64_t last = 0, all = 0;
     std::int64_t wait = 0;
@@ -216,18 +228,18 @@ class Judge {
     }
     const auto others = static_cast<std::int64_t>(job_.times.size() - late.size());
     // Late ranks that come together, such as those of one host, leave open which of them was last.
-    const bool is_last = last * 2 > all || (all == 0 && late.size() > 1);
+    const bool is_last = !needs_arrivals_ || last * 2 > all || (all == 0 && late.size() > 1);
     return is_last && wait * 4 > late_ns * others;
   }
 
   void find_since(const std::set<std::size_t>& late) {
     verdict_.since_start = true;
-    for (auto step = job_.steps.rbegin(); step != job_.steps.rend(); ++step) {
-      if (lead(*step, late) <= verdict_.threshold_ns / 2) {
+    for (std::size_t step = job_.steps.size(); step-- > 0;) {
+      if (lead(step, late) <= verdict_.threshold_ns / 2) {
         verdict_.since_start = false;
         break;
       }
-      verdict_.since_step = step->number;
+      verdict_.since_step = job_.steps[step].number;
     }
   }
 
@@ -235,16 +247,16 @@ class Judge {
     std::set<std::size_t> slowest;
     std::uint64_t late_steps = 0;
     std::int64_t lost = 0;
-    for (const JobStep& step : job_.steps) {
-      if (!step.steady) continue;
-      const std::vector<std::int64_t>& own = step.late_ns;
-      const auto most = std::max_element(own.begin(), own.end());
-      const std::int64_t mean = std::accumulate(own.begin(), own.end(), std::int64_t{0}) /
-                                static_cast<std::int64_t>(own.size());
+    for (std::size_t step = 0; step < job_.steps.size(); ++step) {
+      if (!job_.steps[step].steady) continue;
+      const std::vector<std::int64_t>& late = lateness_[step];
+      const auto most = std::max_element(late.begin(), late.end());
+      const std::int64_t mean = std::accumulate(late.begin(), late.end(), std::int64_t{0}) /
+                                static_cast<std::int64_t>(late.size());
       lost += *most - mean;
-      if (*most - lower_median(own) <= verdict_.threshold_ns) continue;
+      if (*most - lower_median(late) <= verdict_.threshold_ns) continue;
       ++late_steps;
-      slowest.insert(static_cast<std::size_t>(most - own.begin()));
+      slowest.insert(static_cast<std::size_t>(most - late.begin()));
     }
     const auto steps = static_cast<double>(verdict_.steps);
     if (verdict_.steps < 3 || slowest.size() < 2 || static_cast<double>(late_steps) < 0.6 * steps)
@@ -267,10 +279,11 @@ class Judge {
     const std::int64_t lost = most - sum / static_cast<std::int64_t>(job_.times.size());
     if (lost <= verdict_.threshold_ns || job_.times.size() < 3) return false;
     std::uint64_t late_steps = 0;
-    for (const JobStep& step : job_.steps) {
-      if (!step.steady) continue;
-      const std::int64_t longest = *std::max_element(step.late_ns.begin(), step.late_ns.end());
-      late_steps += step.late_ns[order.back()] >= longest - verdict_.threshold_ns / 2 ? 1 : 0;
+    for (std::size_t step = 0; step < job_.steps.size(); ++step) {
+      if (!job_.steps[step].steady) continue;
+      const std::vector<std::int64_t>& late = lateness_[step];
+      const std::int64_t longest = *std::max_element(late.begin(), late.end());
+      late_steps += late[order.back()] >= longest - verdict_.threshold_ns / 2 ? 1 : 0;
     }
     if (static_cast<double>(late_steps) < kLateSteps * static_cast<double>(verdict_.steps))
       return false;
@@ -283,7 +296,9 @@ class Judge {
   }
 
   const Job& job_;
-  std::vector<std::int64_t> late_;  // mean over the steady steps, one a compared rank
+  Lateness lateness_;               // that the verdict is from
+  bool needs_arrivals_ = true;      // late ranks come last
+  std::vector<std::int64_t> late_;  // its means over the steady steps, one a compared rank
   JobVerdict verdict_;
 };
 

@@ -13,6 +13,10 @@ namespace lanescope::ranks {
 
 std::string late_host_text(const Job& job, const JobVerdict& verdict) {
   if (verdict.kind != VerdictKind::kStraggler || verdict.ranks.size() < 2) return {};
+  const bool more_work = !verdict.causes.empty() &&
+                         verdict.causes.front().cause == LateCause::kCompute &&
+                         !verdict.same_kernels.value_or(true);
+  if (more_work) return {};  // the machine did not choose it
   std::set<std::string> late, others;
   for (const std::uint32_t rank : job.compared) {
     const std::string& host = job.ranks[rank].host_name;

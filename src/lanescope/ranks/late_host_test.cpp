@@ -12,7 +12,8 @@ namespace lanescope::ranks {
 namespace {
 
 // Six ranks with steps of 1 ms; the last `late` of them need 200 us longer.
-std::string host_of_late_ranks(std::int64_t late, const std::vector<std::string>& hosts) {
+std::string host_of_late_ranks(std::int64_t late, const std::vector<std::string>& hosts,
+                               bool by_other_kernels = false) {
   std::vector<RankFile> files;
   for (std::int64_t number = 0; number < 6; ++number) {
     DrawnRank rank(number, 6);
@@ -20,6 +21,8 @@ std::string host_of_late_ranks(std::int64_t late, const std::vector<std::string>
     for (std::int64_t i = 0; i < 5; ++i)
       rank.step(i, i * 1000, own, 0, 1000 - own).call(i * 1000 + own, i * 1000 + 1000, 1000 - own);
     RankSummary summary = rank.summary();
+    if (by_other_kernels && number >= 6 - late)
+      for (RankStep& step : summary.steps) step.shapes_hash = 1;
     summary.host_name = hosts[static_cast<std::size_t>(number)];
     files.push_back({summary.file, summary});
   }
@@ -40,6 +43,8 @@ TEST(LateHostTest, NearMissesAreSilent) {
   EXPECT_EQ(host_of_late_ranks(2, {"a", "", "b", "b", "c", "c"}), "");   // it may be c
   EXPECT_EQ(host_of_late_ranks(2, {"a", "a", "b", "b", "localhost", "localhost"}), "");
   EXPECT_EQ(host_of_late_ranks(2, {"a", "a", "b", "b", "\033[2J", "\033[2J"}), "");
+  EXPECT_EQ(host_of_late_ranks(2, {"a", "a", "b", "b", "c", "c"}, true),
+            "");                                                         // they have more work
   EXPECT_EQ(host_of_late_ranks(0, {"a", "a", "b", "b", "c", "c"}), "");  // nobody is late
 }
 

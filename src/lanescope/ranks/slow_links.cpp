@@ -81,16 +81,20 @@ std::set<std::string> hosts_of(const Job& job, std::uint32_t group) {
   return hosts;
 }
 
-// Of which every slow group has a rank, and no other group. Empty: there is none, there are several, or a rank of
-// these groups does not name its host.
+// Of which every slow group has a rank, and no other group of their purposes: pairs within a host say nothing of its
+// network card. Empty: there is none, there are several, or a rank of these groups does not name its host.
 std::string common_host(const Job& job, const SlowLinks& links) {
+  const std::vector<std::uint32_t> purpose = find_purposes(job.matching);
+  std::set<std::uint32_t> slow_purposes;
   std::set<std::string> common = hosts_of(job, *links.slow.begin());
   for (const std::uint32_t group : links.slow) {
     const std::set<std::string> hosts = hosts_of(job, group);
     if (hosts.contains("")) return {};
     std::erase_if(common, [&](const std::string& host) { return !hosts.contains(host); });
+    slow_purposes.insert(purpose[group]);
   }
   for (const std::uint32_t group : links.others) {
+    if (!slow_purposes.contains(purpose[group])) continue;
     const std::set<std::string> hosts = hosts_of(job, group);
     if (hosts.contains("")) return {};
     std::erase_if(common, [&](const std::string& host) { return hosts.contains(host); });
@@ -113,8 +117,8 @@ std::string slow_links_text(const Job& job) {
       "present, where most groups of that size reach {:.2f} for the same collective. {}",
       ranks_text({ranks.begin(), ranks.end()}), links.slowest / 1e9, links.usual_of_slowest / 1e9,
       host.empty() ? "Look at the link, the network card and the placement of these ranks."
-                   : fmt::format("Every slow group has a rank on host {}, and no other group has: "
-                                 "look at the links and the network card of that host.",
+                   : fmt::format("Every slow group has a rank on host {}, and no other group of "
+                                 "that kind has: look at that host's links and network card.",
                                  host));
 }
 
