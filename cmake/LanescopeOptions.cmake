@@ -5,18 +5,14 @@ option(LANESCOPE_BUILD_BENCH "Build the benchmarks" OFF)
 option(LANESCOPE_BUILD_EXAMPLES "Build the C++ examples" OFF)
 option(LANESCOPE_WARNINGS_AS_ERRORS "Treat warnings as errors (on in presets, never for embedders)" OFF)
 option(LANESCOPE_UNITY "Compile sources in batches: a build from nothing takes a third of the time; OFF: one by one" ON)
-# A compiler cache knows a batch only by its own text: with one, nothing is precompiled, and batches are small, so that an edit
-# compiles little again (docs/decisions/build_time.md).
+# A compiler cache knows a batch only by its own text: with one, nothing is precompiled (docs/decisions/build_time.md).
 set(precompile OFF)
-set(batch 12)
-if(NOT "${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER}" MATCHES "cache")
-  set(batch 40)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    set(precompile ON)
-  endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT "${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER}" MATCHES "cache"
+   AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(precompile ON)
 endif()
 option(LANESCOPE_PRECOMPILE "Read the headers of the standard library and of GoogleTest once, not once a batch" ${precompile})
-set(LANESCOPE_BATCH ${batch} CACHE STRING "How many sources of a folder are compiled as one batch")
+set(LANESCOPE_BATCH 12 CACHE STRING "How many sources of a folder are compiled as one batch")
 set(LANESCOPE_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined")
 set_property(GLOBAL PROPERTY LANESCOPE_PARTS "")
 
