@@ -76,7 +76,7 @@ void WaitLine::run(const std::string& what) {
       return;
     }
     const std::string line = fmt::format("{}   {} s", what, seconds);
-    write_to_terminal("\r" + line.substr(0, columns_of_terminal()));
+    write_to_terminal(fmt::format("\r{}", std::string_view(line).substr(0, columns_of_terminal())));
   }
 }
 

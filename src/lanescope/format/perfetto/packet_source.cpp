@@ -107,7 +107,7 @@ std::optional<std::string> inflate_packets(std::string_view packed, std::size_t 
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + before);
     stream.avail_out = static_cast<uInt>(std::min<std::size_t>(out.size() - before, UINT32_MAX));
     code = inflate(&stream, Z_NO_FLUSH);
-    out.resize(out.size() - std::min<std::size_t>(stream.avail_out, out.size()));
+    out.erase(out.size() - std::min<std::size_t>(stream.avail_out, out.size()));
   }
   inflateEnd(&stream);
   if (code != Z_STREAM_END || out.size() > max_bytes) return std::nullopt;
