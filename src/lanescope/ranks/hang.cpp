@@ -21,10 +21,6 @@ namespace {
 
 constexpr std::int64_t kLeastRecordedWaitNs = 1'000'000'000;
 
-std::string rank_word(const std::vector<std::int64_t>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", ranks_text(ranks));
-}
-
 class HangFinder {
  public:
   explicit HangFinder(HangReport report) : report_(std::move(report)), dumps_(report_.dumps) {}
@@ -122,13 +118,13 @@ class HangFinder {
       if (at == agreed) continue;
       const FlightCall& found = dumps_.call_of(group, at->second.front(), sequence);
       text +=
-          fmt::format("{} {} {}{}; ", rank_word(at->second),
+          fmt::format("{} {} {}{}; ", named_ranks(at->second),
                       at->second.size() == 1 ? "calls" : "call", found.text(), from_text(found));
       others.insert(others.end(), at->second.begin(), at->second.end());
     }
     const FlightCall& usual = dumps_.call_of(group, agreed->second.front(), sequence);
     text +=
-        fmt::format("{} {} {}{}", rank_word(agreed->second),
+        fmt::format("{} {} {}{}", named_ranks(agreed->second),
                     agreed->second.size() == 1 ? "calls" : "call", usual.text(), from_text(usual));
     std::sort(others.begin(), others.end());
     add(HangKind::kMismatch, std::move(others), name, sequence, std::move(text));
@@ -159,8 +155,8 @@ class HangFinder {
     const FlightCall& open = dumps_.call_of(group, waiting.front(), sequence);
     std::string text = fmt::format(
         "collective {} of group {}: {} {} not called {}, in which {} {}{}{}. {}", sequence,
-        group_text(name), rank_word(without), without.size() == 1 ? "has" : "have", open.text(),
-        rank_word(waiting), waiting.size() == 1 ? "waits" : "wait", from_text(open),
+        group_text(name), named_ranks(without), without.size() == 1 ? "has" : "have", open.text(),
+        named_ranks(waiting), waiting.size() == 1 ? "waits" : "wait", from_text(open),
         open.timed_out ? " (timed out)" : "", instead_text(without.front()));
     if (without.size() > 1) text += "; the table below has the other ranks";
     add(HangKind::kNotCalled, without, name, sequence, std::move(text));
@@ -183,8 +179,8 @@ class HangFinder {
     std::string text = fmt::format(
         "collective {} of group {}: {} {} not called {}, the last call of {}, {:.1f} s before the "
         "recording ends. ",
-        sequence, group_text(name), rank_word(without), without.size() == 1 ? "has" : "have",
-        open.text(), rank_word(waiting), static_cast<double>(waited) / 1e9);
+        sequence, group_text(name), named_ranks(without), without.size() == 1 ? "has" : "have",
+        open.text(), named_ranks(waiting), static_cast<double>(waited) / 1e9);
     const HangRank& state = dumps_.state(without.front());
     if (!state.open) {
       text += fmt::format("Rank {} has called none", state.rank);
@@ -204,8 +200,8 @@ class HangFinder {
     const FlightCall& open = dumps_.call_of(group, waiting.front(), sequence);
     add(HangKind::kNotEnded, waiting, name, sequence,
         fmt::format("collective {} of group {}: {} {} called {}, and it has not ended on {}{}",
-                    sequence, group_text(name), rank_word(all), all.size() == 1 ? "has" : "have",
-                    open.text(), rank_word(waiting),
+                    sequence, group_text(name), named_ranks(all), all.size() == 1 ? "has" : "have",
+                    open.text(), named_ranks(waiting),
                     open.timed_out ? " (timed out): look at the network and at the GPUs"
                                    : ". A job that runs looks like this, too"));
     return true;
@@ -256,7 +252,7 @@ class HangFinder {
         "there is no dump of {}: what {} did is unknown. A process that crashed or was killed "
         "writes "
         "none",
-        rank_word(ranks), ranks.size() == 1 ? "it" : "they");
+        named_ranks(ranks), ranks.size() == 1 ? "it" : "they");
     report_.findings.push_back({HangKind::kNoDump, std::move(ranks), "", -1, std::move(text)});
   }
 

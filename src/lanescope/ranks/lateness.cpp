@@ -71,11 +71,10 @@ std::string smaller_groups_doubt(const Job& job, const JobVerdict& verdict) {
   if (mean_of(job, verdict, true, exposed) < verdict.late_ns) return {};
   const bool one = verdict.ranks.size() == 1;
   return fmt::format(
-      "{} {} {} {:.2f} ms later than the others to collectives of a step ({:.0f} % of {:.2f} ms), "
+      "{} {} {:.2f} ms later than the others to collectives of a step ({:.0f} % of {:.2f} ms), "
       "but not by what {}: own times are {:.2f} ms there and {:.2f} ms on the others. {} may have "
       "made {} late",
-      one ? "rank" : "ranks", ranks_text(verdict.ranks), one ? "comes" : "come",
-      milliseconds(verdict.late_ns),
+      named_ranks(verdict.ranks), one ? "comes" : "come", milliseconds(verdict.late_ns),
       100.0 * static_cast<double>(verdict.late_ns) /
           static_cast<double>(std::max<std::int64_t>(1, verdict.step_ns)),
       milliseconds(verdict.step_ns), one ? "it does itself" : "they do themselves",

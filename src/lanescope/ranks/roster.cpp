@@ -278,4 +278,8 @@ std::string ranks_text(const std::vector<std::int64_t>& ranks) {
 
 Result<Job> make_roster(std::vector<RankFile> files) { return Roster().run(std::move(files)); }
 
+std::string named_ranks(const std::vector<std::int64_t>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", ranks_text(ranks));
+}
+
 }  // namespace lanescope::ranks

@@ -18,5 +18,7 @@ std::string message_without(const std::string& path, const std::string& message)
 
 // "0 to 3, 7 and 9"; long lists end in "and N more".
 std::string ranks_text(const std::vector<std::int64_t>& ranks);
+// The same after its noun: "rank 3", "ranks 0 to 3".
+std::string named_ranks(const std::vector<std::int64_t>& ranks);
 
 }  // namespace lanescope::ranks

@@ -21,6 +21,7 @@ constexpr double kLeastCost = 0.02;  // of a step: what the usual bandwidth woul
 constexpr std::size_t kLeastGroups = 3;
 
 struct SlowLinks {
+  std::vector<std::uint32_t> purposes;       // of the job's groups
   std::set<std::uint32_t> slow, others;      // groups
   double slowest = 0, usual_of_slowest = 0;  // bytes a second
 };
@@ -41,14 +42,14 @@ double lost_ns(const Job& job, const CollectiveRate& rate, double usual) {
 // Groups of one purpose and size that run the same collective should be equally fast. Pairs within a host and pairs
 // across hosts serve different purposes.
 SlowLinks find_slow_links(const Job& job) {
-  const std::vector<std::uint32_t> purposes = find_purposes(job.matching);
+  SlowLinks found;
+  found.purposes = find_purposes(job.matching);
   std::map<std::tuple<std::uint32_t, std::string, std::int64_t>, std::vector<const CollectiveRate*>>
       alike;
   for (const CollectiveRate& rate : job.rates)
     if (rate.bus_bandwidth > 0)
-      alike[{purposes[rate.group], rate.kind, job.matching.groups[rate.group].size}].push_back(
-          &rate);
-  SlowLinks found;
+      alike[{found.purposes[rate.group], rate.kind, job.matching.groups[rate.group].size}]
+          .push_back(&rate);
   const double step_ns = mean_step_ns(job);
   for (auto& [key, rates] : alike) {
     if (rates.size() < kLeastGroups) continue;
@@ -84,17 +85,16 @@ std::set<std::string> hosts_of(const Job& job, std::uint32_t group) {
 // Of which every slow group has a rank, and no other group of their purposes: pairs within a host say nothing of its
 // network card. Empty: there is none, there are several, or a rank of these groups does not name its host.
 std::string common_host(const Job& job, const SlowLinks& links) {
-  const std::vector<std::uint32_t> purpose = find_purposes(job.matching);
   std::set<std::uint32_t> slow_purposes;
   std::set<std::string> common = hosts_of(job, *links.slow.begin());
   for (const std::uint32_t group : links.slow) {
     const std::set<std::string> hosts = hosts_of(job, group);
     if (hosts.contains("")) return {};
     std::erase_if(common, [&](const std::string& host) { return !hosts.contains(host); });
-    slow_purposes.insert(purpose[group]);
+    slow_purposes.insert(links.purposes[group]);
   }
   for (const std::uint32_t group : links.others) {
-    if (!slow_purposes.contains(purpose[group])) continue;
+    if (!slow_purposes.contains(links.purposes[group])) continue;
     const std::set<std::string> hosts = hosts_of(job, group);
     if (hosts.contains("")) return {};
     std::erase_if(common, [&](const std::string& host) { return hosts.contains(host); });

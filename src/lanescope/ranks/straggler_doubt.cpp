@@ -20,11 +20,6 @@ double share_of_step(std::int64_t ns, const JobVerdict& verdict) {
   return static_cast<double>(ns) / static_cast<double>(std::max<std::int64_t>(1, verdict.step_ns));
 }
 
-std::string subject(const JobVerdict& verdict) {
-  return fmt::format("{} {}", verdict.ranks.size() == 1 ? "rank" : "ranks",
-                     ranks_text(verdict.ranks));
-}
-
 // A CPU that is slower in the same operators and calls as on the other ranks: a profiler slows each of them, and
 // not equally on all CPUs.
 bool is_within_profilers_reach(const JobVerdict& verdict) {
@@ -37,7 +32,7 @@ std::string profilers_reason(const JobVerdict& verdict) {
       "{} {} {:.2f} ms later than the others in each step ({:.0f} % of {:.2f} ms), but only by the "
       "CPU, in operators and calls that the others make as well. A profiler can slow one CPU by as "
       "much; compare the step times of a run without it",
-      subject(verdict), verdict.ranks.size() == 1 ? "is" : "are", ms(verdict.late_ns),
+      named_ranks(verdict.ranks), verdict.ranks.size() == 1 ? "is" : "are", ms(verdict.late_ns),
       100 * share_of_step(verdict.late_ns, verdict), ms(verdict.step_ns));
 }
 
@@ -57,7 +52,7 @@ std::string recording_reason(const JobVerdict& verdict) {
       "CPU. But {} needs only {:.2f} ms more of a step, in the same operators, and the profiler "
       "may "
       "have cost it up to {:.2f} ms there; compare the step times of a run without it",
-      subject(verdict), one ? "is" : "are", ms(verdict.late_ns),
+      named_ranks(verdict.ranks), one ? "is" : "are", ms(verdict.late_ns),
       100 * share_of_step(verdict.late_ns, verdict), ms(verdict.step_ns),
       one ? "that CPU" : "such a CPU",
       ms(std::max<std::int64_t>(0, verdict.more_work_ns) +
@@ -83,7 +78,7 @@ std::string late_start_reason(const JobVerdict& verdict) {
   return fmt::format(
       "{} {} {:.2f} ms later than the others in {}, but did only {:.2f} ms more. {} may have begun "
       "late, as where a recording begins",
-      subject(verdict), one ? "was" : "were", ms(verdict.late_ns),
+      named_ranks(verdict.ranks), one ? "was" : "were", ms(verdict.late_ns),
       verdict.steps == 1 ? "the only step" : "the two steps", ms(explained_ns(verdict)),
       one ? "It" : "They");
 }

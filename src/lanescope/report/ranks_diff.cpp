@@ -145,9 +145,8 @@ std::string ranks_section(const JobComparison& change) {
                                       rounded_time(change.limit_ns)));
   if (!waits.empty())
     text +=
-        wrapped("  ", fmt::format("Waits for other ranks changed by more than {} on {} {}.",
-                                  rounded_time(change.clock_limit_ns),
-                                  waits.size() == 1 ? "rank" : "ranks", ranks::ranks_text(waits)));
+        wrapped("  ", fmt::format("Waits for other ranks changed by more than {} on {}.",
+                                  rounded_time(change.clock_limit_ns), ranks::named_ranks(waits)));
   if (!change.only_a.empty())
     text += wrapped("  ", "Only in A: ranks " + ranks::ranks_text(change.only_a) + ".");
   if (!change.only_b.empty())

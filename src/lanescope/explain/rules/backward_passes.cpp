@@ -7,13 +7,12 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/names/collective_calls.h"
 
 namespace lanescope::explain::rules {
 namespace {
-
-constexpr char kOptimizerStep[] = "Optimizer.step#";
 
 class PassReader {
  public:
@@ -102,10 +101,7 @@ std::vector<analysis::Sizes> input_shapes(const Trace& trace, SliceId op) {
 }
 
 bool is_in_optimizer_step(const Facts& facts, SliceId op) {
-  for (SliceId up = facts.nesting.parent[raw(op)]; up != kNone<SliceId>;
-       up = facts.nesting.parent[raw(up)])
-    if (facts.trace->name(up).starts_with(kOptimizerStep)) return true;
-  return false;
+  return ancestor_named(facts, op, "Optimizer.step#") != kNone<SliceId>;
 }
 
 bool has_collectives(const Trace& trace) {

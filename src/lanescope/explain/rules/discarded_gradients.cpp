@@ -75,13 +75,8 @@ std::uint64_t used_between(const std::vector<ShapeUse>& uses, std::int64_t from_
 
 // Did this node's AccumulateGrad add to a gradient that was there?
 bool adds_to_gradient(const Facts& facts, SliceId node) {
-  const Trace& trace = *facts.trace;
-  const Track& track = trace.track(node);
-  for (std::uint32_t i = raw(node) + 1;
-       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(node);
-       ++i)
-    if (trace.name(SliceId{i}).starts_with("aten::add")) return true;
-  return false;
+  return any_inside(facts, node,
+                    [](std::string_view name) { return name.starts_with("aten::add"); });
 }
 
 // When the next pass after `at` makes a new gradient of this shape, which shows that the one before was dropped. Nothing:

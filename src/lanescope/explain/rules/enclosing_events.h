@@ -1,5 +1,6 @@
 // What an event belongs to: a training phase, compiled code, an event around it.
 #pragma once
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,18 @@ SliceId ancestor_where(const Facts& facts, SliceId slice, Wanted wanted) {
 }
 // The same: whose name starts with `prefix`.
 SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix);
+
+// Does `wanted` accept the name of a slice inside of this one?
+template <typename Wanted>
+bool any_inside(const Facts& facts, SliceId slice, Wanted wanted) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(slice);
+  for (std::uint32_t i = raw(slice) + 1; i < track.first_slice + track.slice_count &&
+                                         trace.start_ns(SliceId{i}) < trace.end_ns(slice);
+       ++i)
+    if (wanted(trace.name(SliceId{i}))) return true;
+  return false;
+}
 
 // Inside of an operator on sparse tensors, or such an operator: what it does there is torch's, not the program's.
 bool is_in_sparse(const Facts& facts, SliceId op);

@@ -233,14 +233,8 @@ bool is_no_later_state(const Facts& facts, SliceId op) {
 }
 
 bool repeats_by_counts(const Facts& facts, SliceId op) {
-  const Trace& trace = *facts.trace;
-  if (is_inside(facts, op, "aten::repeat_interleave")) return true;
-  const Track& track = trace.track(op);
-  for (std::uint32_t i = raw(op) + 1;
-       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
-       ++i)
-    if (trace.name(SliceId{i}) == "aten::index_select") return true;
-  return false;
+  return is_inside(facts, op, "aten::repeat_interleave") ||
+         any_inside(facts, op, [](std::string_view name) { return name == "aten::index_select"; });
 }
 
 bool follows_no_repeating_lookup(const Facts& facts, SliceId op) {
@@ -280,16 +274,10 @@ bool follows_no_expand(const Facts& facts, SliceId op) {
 }
 
 bool multiplies_sparse(const Facts& facts, SliceId op) {
-  const Trace& trace = *facts.trace;
-  const Track& track = trace.track(op);
-  for (std::uint32_t i = raw(op) + 1;
-       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
-       ++i)
-    if (const std::string_view name = trace.name(SliceId{i});
-        name.find("sparse") != std::string_view::npos || name == "aten::_nnz" ||
-        name == "aten::crow_indices")
-      return true;
-  return false;
+  return any_inside(facts, op, [](std::string_view name) {
+    return name.find("sparse") != std::string_view::npos || name == "aten::_nnz" ||
+           name == "aten::crow_indices";
+  });
 }
 
 bool follows_no_kron(const Facts& facts, SliceId op) {
@@ -402,14 +390,9 @@ bool is_not_only_ranked(const Facts& facts, SliceId op) {
 }
 
 bool copies_nothing_inside(const Facts& facts, SliceId op) {
-  const Trace& trace = *facts.trace;
-  const Track& track = trace.track(op);
-  for (std::uint32_t i = raw(op) + 1;
-       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
-       ++i)
-    if (trace.name(SliceId{i}) == "aten::clone" || trace.name(SliceId{i}) == "aten::copy_")
-      return false;
-  return true;
+  return !any_inside(facts, op, [](std::string_view name) {
+    return name == "aten::clone" || name == "aten::copy_";
+  });
 }
 
 bool is_outside_index_backward(const Facts& facts, SliceId op) {
