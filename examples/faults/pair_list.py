@@ -1,4 +1,4 @@
-"""The list that programs of one folder enter themselves into; record.py of examples/blind_faults reads it."""
+"""The list that programs of one folder enter themselves into; record.py of examples/fault_sets reads it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def trap(function: Callable[..., Step]) -> Callable[..., Step]:
 
 
 def recorded(**options: Any) -> Callable[[Callable[..., Step]], Callable[..., Step]]:
-    """How a program is recorded, see record.py of examples/blind_faults: shapes, stacks, memory, marks (of steps), active (steps at most)."""
+    """How a program is recorded, see record.py of examples/fault_sets: shapes, stacks, memory, marks (of steps), active (steps at most)."""
 
     def enter(function: Callable[..., Step]) -> Callable[..., Step]:
         function.recording = options  # type: ignore[attr-defined]

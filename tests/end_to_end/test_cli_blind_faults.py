@@ -1,4 +1,4 @@
-"""What explain says of recordings of examples/blind_faults (tests/data/blind_faults) where a reader once found it wrong or missing."""
+"""What explain says of recordings of examples/fault_sets/blind_faults (tests/data/blind_faults) where a reader once found it wrong or missing."""
 
 from __future__ import annotations
 

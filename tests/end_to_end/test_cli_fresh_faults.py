@@ -1,4 +1,4 @@
-"""What explain says of recordings of examples/fresh_faults (tests/data/fresh_faults) where a reader once found it wrong or missing."""
+"""What explain says of recordings of examples/fault_sets/fresh_faults (tests/data/fresh_faults) where a reader once found it wrong or missing."""
 
 from __future__ import annotations
 

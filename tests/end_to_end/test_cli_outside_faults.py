@@ -1,4 +1,4 @@
-"""What explain says of recordings of examples/outside_faults (tests/data/outside_faults): faults that someone planted who had not read
+"""What explain says of recordings of examples/fault_sets/outside_faults (tests/data/outside_faults): faults that someone planted who had not read
 its rules, and healthy programs that look suspicious."""
 
 from __future__ import annotations

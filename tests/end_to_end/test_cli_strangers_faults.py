@@ -1,4 +1,4 @@
-"""examples/strangers_faults: every program parses, is in the README's table, and has what explain should say of it written down."""
+"""examples/fault_sets/strangers_faults: every program parses, is in the README's table, and has what explain should say of it written down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from conftest import SOURCE
 
-FOLDER = SOURCE / "examples" / "strangers_faults"
+FOLDER = SOURCE / "examples" / "fault_sets" / "strangers_faults"
 
 
 def programs() -> Dict[str, str]:

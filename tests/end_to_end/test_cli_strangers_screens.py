@@ -1,4 +1,4 @@
-"""What explain says of recordings of examples/strangers_faults (tests/data/strangers_faults), mended after the first reading of them."""
+"""What explain says of recordings of examples/fault_sets/strangers_faults (tests/data/strangers_faults), mended after the first reading of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What explain says of recordings of examples/unseen_faults (tests/data/unseen_faults): what it once said wrongly or not at all."""
+"""What explain says of recordings of examples/fault_sets/unseen_faults (tests/data/unseen_faults): what it once said wrongly or not at all."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Looks for what was written down before in what `lanescope explain` says of the recordings.
 
-    python3 examples/blind_faults/judge.py --traces tests/data/blind_faults
-    python3 examples/blind_faults/judge.py --traces results --show repeat_kv      # the expectation, and the text to read
+    python3 examples/fault_sets/judge.py --traces tests/data/blind_faults
+    python3 examples/fault_sets/judge.py --traces results --show repeat_kv      # the expectation, and the text to read
 
 A pattern finds words, not whether a sentence is right: a "told" here must still be read. The verdicts of a reader are in
 docs/measurements/blind_faults.md.
@@ -21,8 +21,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def load(folder):
-    """What is expected of the pairs of a folder of examples, and which of them were never read."""
-    sys.path.insert(0, os.path.join(HERE, "..", folder))
+    """What is expected of the pairs of a set, and which of them were never read."""
+    sys.path.insert(0, os.path.join(HERE, folder))
     module = importlib.import_module("expectations")
     return module.EXPECTED, getattr(module, "BLIND", frozenset())
 
@@ -43,7 +43,7 @@ def found(expected, text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--set", default="blind_faults", help="folder of examples (default: %(default)s)")
+    parser.add_argument("--set", default="blind_faults", help="folder beside this file (default: %(default)s)")
     parser.add_argument("--traces", required=True, help="folder that record.py wrote")
     parser.add_argument("--lanescope", default="lanescope", help="the command")
     parser.add_argument("--show", help="one pair: what is expected, and both texts")

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Dict
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "faults"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "faults"))
 from expected import Expected, trap  # noqa: E402
 
 EXPECTED: Dict[str, Expected] = {

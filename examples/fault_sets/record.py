@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Times and records pairs of programs: first without a profiler, then under torch.profiler or lanescope.
 
-    python3 examples/blind_faults/record.py --out results                        # all, on a GPU
-    python3 examples/blind_faults/record.py --out /tmp/tried --device cpu --small --only sort_for_top1
-    python3 examples/blind_faults/record.py --out results --set real_changes     # the programs of another folder
+    python3 examples/fault_sets/record.py --out results                        # all, on a GPU
+    python3 examples/fault_sets/record.py --out /tmp/tried --device cpu --small --only sort_for_top1
+    python3 examples/fault_sets/record.py --out results --set real_changes     # the programs of another folder
 
 Writes OUT/times.json and OUT/<pair>.<variant>.<recorder>.json.gz. Each program has a fresh process, which times it and then records
 it. They prepare themselves side by side (--jobs), but measure and record one at a time. One that fails or runs out of time
@@ -40,11 +40,18 @@ class Middle(Setting):
         return 2 ** round(math.log2(full * small) / 2)
 
 
+def folder_of(name):
+    """The folder of a set: one beside this file, or one of examples (real_changes)."""
+    beside = os.path.join(HERE, name)
+    return beside if os.path.isdir(beside) else os.path.join(HERE, "..", name)
+
+
 def load(folder):
-    """The table of pairs, from the programs of a folder of examples, and the names of the two variants."""
-    sys.path.insert(0, os.path.join(HERE, "..", folder, "programs"))
+    """The table of pairs, from the programs of a set, and the names of the two variants."""
+    programs = os.path.join(folder_of(folder), "programs")
+    sys.path.insert(0, programs)
     common = importlib.import_module("common")
-    for file in sorted(os.listdir(os.path.join(HERE, "..", folder, "programs"))):
+    for file in sorted(os.listdir(programs)):
         if file.endswith(".py"):
             importlib.import_module(file[:-3])
     return common.PAIRS, getattr(common, "VARIANTS", ("bad", "good"))
@@ -154,7 +161,7 @@ def run_all(jobs, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--set", default="blind_faults", help="folder of examples with the programs (default: %(default)s)")
+    add("--set", default="blind_faults", help="folder with the programs, here or in examples (default: %(default)s)")
     add("--out", default="blind_results")
     add("--only", help="names of pairs with commas between")
     add("--recorder", default="torch", choices=("torch", "lanescope"))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records the programs of programs.py on the CPU, under torch.profiler and lanescope.
 
-    python3 examples/unknown_faults/record.py --out traces [--only cell_by_cell] [--recorder torch] [--stacks]
+    python3 examples/fault_sets/unknown_faults/record.py --out traces [--only cell_by_cell] [--recorder torch] [--stacks]
 """
 
 from __future__ import annotations

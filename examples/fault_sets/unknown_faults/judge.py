@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the general part of `lanescope explain` says where no rule knows the fault.
 
-    python3 examples/unknown_faults/judge.py --faults tests/data/faults      # planted faults, their own rules switched off
-    python3 examples/unknown_faults/judge.py --traces traces                 # what record.py recorded
+    python3 examples/fault_sets/unknown_faults/judge.py --faults tests/data/faults      # planted faults, their own rules switched off
+    python3 examples/fault_sets/unknown_faults/judge.py --traces traces                 # what record.py recorded
 
 Owner and kind are compared with what was written down before: told (both, of one owner on the first screen), partly (the
 owner alone), not.
