@@ -60,7 +60,8 @@ EXPECTED: Dict[str, Expected] = {
         remedy="compute the slots on the GPU from the block table (or with numpy)",
         fix=r"on the GPU|vector|numpy|tensor op|move|arange|outside",
         gain="half or more", forbidden=r"slot_mapping.*(Python|idle)|torch\.tensor.*list",
-        told="cause: Python in slot_mapping (lists) holds the step while the GPU idles. fix: vectorise, or compute on the GPU. owner: the range or line",
+        told="cause: Python in slot_mapping (lists) holds the step while the GPU idles. fix: vectorise, or compute on the GPU. owner: the range "
+             "or line",
         partly="cause: GPU idles for Python without the place, or only the copy of the list. fix: pinned copy. owner: the step as a whole"),
     "text_detokenised_from_start": Expected(
         "host code without events: the text of each of 64 requests is joined from its first token on, for one new token (1,500 tokens each; "
@@ -78,7 +79,8 @@ EXPECTED: Dict[str, Expected] = {
         owner=r"index_copy|write|pool|copy_|clone|Memcpy",
         remedy="index_copy_ in place", fix=r"in.?place|index_copy_|_\b.*preallocat|without.*copy",
         gain="two thirds: bytes copied", forbidden=r"index_copy.*(whole|copies|in place)",
-        told="cause: the whole pool is copied to write few rows. fix: in place. owner: aten::index_copy at that line; copies GPU to GPU, so many bytes",
+        told="cause: the whole pool is copied to write few rows. fix: in place. owner: aten::index_copy at that line; copies GPU to GPU, so many "
+             "bytes",
         partly="cause: copies (DtoD memcpy) hold so much, without why. fix: avoid copies. owner: aten::clone or copy_ or memcpy alone"),
     # alignment.py
     "reference_scored_in_every_epoch": Expected(
@@ -91,14 +93,16 @@ EXPECTED: Dict[str, Expected] = {
         told="cause: equal forward passes (reference) done again in each epoch. fix: once a rollout. owner: range reference or its line; GPU work",
         partly="cause: matrix products hold the step, or forward without gradients named but not that it repeats. fix: none needed. owner: linears"),
     "scales_multiplied_into_weights": Expected(
-        "GPU work: int8 weights are cast to bfloat16 and then multiplied by scales, a pass over 134 MB for each of 8 layers, before a product with 16 rows",
+        "GPU work: int8 weights are cast to bfloat16 and then multiplied by scales, a pass over 134 MB for each of 8 layers, before a product "
+        "with 16 rows",
         cause=r"cast|scale|aten::mul|dequant|weight|to\(|_to_copy|elementwise|bandwidth",
         place="weight = self.quantised.to(x.dtype) * self.scale",
         owner=r"aten::mul|aten::_?to|copy_|Int8Linear|dequant",
         remedy="scale the output of the product (16 rows) and not the weights; better an int8 kernel",
         fix=r"after the product|output|fus|int8|kernel|compile|once|keep",
         gain="two fifths", forbidden=r"aten::mul.*(\d\d) %.*weight|multipl.*weights.*before",
-        told="cause: weights are dequantised (cast and multiplied) each call, more bytes than the product. fix: scale after, or fuse (compile), or an int8 kernel. "
+        told="cause: weights are dequantised (cast and multiplied) each call, more bytes than the product. fix: scale after, or fuse (compile), "
+             "or an int8 kernel. "
              "owner: aten::mul/aten::to in Int8Linear at that line; GPU work bound by memory",
         partly="cause: casts of weights alone. fix: keep bfloat16 weights. owner: elementwise kernels without place"),
     "counter_inside_compiled_module": Expected(
@@ -109,13 +113,15 @@ EXPECTED: Dict[str, Expected] = {
         remedy="keep the counter outside of the compiled code (or in a tensor)",
         fix=r"compile|fus|counter|outside|dynamic|limit",
         gain="half", forbidden=r"recompil|not compiled|torch\.compile.*(use|would|try)",
-        told="cause: elementwise chain unfused because the compiled module fell back to eager (or: recompiled). fix: take what changes out of compiled code. "
+        told="cause: elementwise chain unfused because the compiled module fell back to eager (or: recompiled). fix: take what changes out of "
+             "compiled code. "
              "owner: the module (Gate) or its chain of elementwise kernels; memory-bound GPU work",
         partly="cause: chain of elementwise kernels that could be fused, without torch.compile's limit. fix: torch.compile. owner: aten ops"),
     # vision.py
     "frames_encoded_for_each_clip": Expected(
-        "GPU work: overlapping clips are cut before the encoder of single frames, which so encodes each frame up to 4 times (136 frames instead of 40)",
-        cause=r"same|again|overlap|conv|frames|times", place="seen = clips_of(video).flatten(0, 1)",
+        "GPU work: overlapping clips are cut before the encoder of single frames, which so encodes each frame up to 4 times (136 frames instead "
+        "of 40)",
+        cause=r"same|again|overlap|conv|frames|times", place="seen = clips_of(videos)",
         owner=r"encoder|conv|cudnn|FrameEncoder",
         remedy="encode each frame once, cut clips of the features", fix=r"once|after|features|before|reuse|dedup|fewer",
         gain="two thirds", forbidden=r"(same|overlap).*(frame|row|image).*again|conv.*(channels_last|layout)",
@@ -127,7 +133,8 @@ EXPECTED: Dict[str, Expected] = {
         owner=r"upsampl|interpolat|sigmoid|enlarge|postprocess",
         remedy="choose the 20 by score first, then enlarge these", fix=r"first|before|fewer|select|choose|gather|after",
         gain="most", forbidden=r"upsampl.*\b200|(choose|select).*(first|before)",
-        told="cause: enlarging (and passes over) masks that are thrown away. fix: choose first. owner: aten::upsample_bilinear2d in postprocess; GPU work",
+        told="cause: enlarging (and passes over) masks that are thrown away. fix: choose first. owner: aten::upsample_bilinear2d in postprocess; "
+             "GPU work",
         partly="cause: upsampling or elementwise passes hold the step. fix: fuse, lower precision. owner: kernels"),
     "slices_by_tensors_on_gpu": Expected(
         "waiting: slices by numbers that lie on the GPU: each start and end is read by itself (4 waits a box, 96 a step: aten::item, "
@@ -136,7 +143,8 @@ EXPECTED: Dict[str, Expected] = {
         owner=r"item|_local_scalar_dense|crop|slice|index|wait",
         remedy="boxes.tolist() once, or roi_align", fix=r"tolist|once|roi|one copy|cpu\(\)|on the GPU|batch",
         gain="a third to a half", forbidden=r"\b(9\d|96) (wait|item|time)|item.*96",
-        told="cause: each slice waits for the GPU because its ends are tensors there (so many waits). fix: read all at once. owner: that line; waits for the GPU "
+        told="cause: each slice waits for the GPU because its ends are tensors there (so many waits). fix: read all at once. owner: that line; "
+             "waits for the GPU "
              "(aten::item inside of slicing)",
         partly="cause: item/waits named without the slice. fix: remove item. owner: aten::item without line"),
     # science.py
@@ -146,7 +154,8 @@ EXPECTED: Dict[str, Expected] = {
         owner=r"laplacian|autograd|grad|tanh|mm|linear|residual",
         remedy="take derivatives at the points inside only", fix=r"only|select|fewer|inside|mask.*(before|first)|subset",
         gain="half or more", forbidden=r"(rows|points).*(thrown|zero|masked)",
-        told="cause: work over rows whose result is masked to zero. fix: choose rows first. owner: laplacian (range, line); GPU work of second derivatives",
+        told="cause: work over rows whose result is masked to zero. fix: choose rows first. owner: laplacian (range, line); GPU work of second "
+             "derivatives",
         partly="cause: second derivatives (double backward) hold the step. fix: cheaper derivatives. owner: mm, tanh_backward"),
     "cholesky_checked_each_time": Expected(
         "waiting: linalg.cholesky reads its error code on the CPU in each time step (24 waits a step: a copy of info and a synchronisation)",
@@ -165,7 +174,8 @@ EXPECTED: Dict[str, Expected] = {
         told="cause: equal small models one after the other, launch-bound. fix: one batched call (vmap/bmm). owner: that line or Member; launches",
         partly="cause: launch-bound with tiny kernels. fix: CUDA graph/compile. owner: step, backward"),
     "metadata_in_tensor_subclass": Expected(
-        "host code: each operation passes __torch_function__ of a tensor subclass that carries units (about 10 us of Python for each of 120 operations); "
+        "host code: each operation passes __torch_function__ of a tensor subclass that carries units (about 10 us of Python for each of 120 "
+        "operations); "
         "launches come too slowly",
         cause=r"__torch_function__|Python|subclass|CPU-bound|launch|host|dispatch", place="def __torch_function__",
         owner=r"__torch_function__|Quantity|Python|launch|step",
@@ -182,15 +192,17 @@ EXPECTED: Dict[str, Expected] = {
         told="cause: clones of large tensors, so many a step. fix: leave out. owner: aten::clone at its line; copies GPU to GPU, so many bytes",
         partly="cause: copies GPU to GPU named without clone. fix: fuse, compile. owner: memcpy DtoD or elementwise kernels"),
     # data.py
-    "lengths_on_gpu_for_ctc": Expected(
-        "waiting: the lengths given to ctc_loss are on the GPU, so the loss copies them to the CPU and waits for the encoder, and the "
-        "host work after it (about 3 ms) is no longer done meanwhile",
-        cause=r"ctc|wait|sync|lengths|DtoH|copy", place="loss = F.ctc_loss(spoken, texts, frames, letters)",
-        owner=r"ctc_loss|_local_scalar|copy_|to\b|item|wait",
-        remedy="keep the lengths on the CPU", fix=r"CPU|host|lengths|keep|before|move the wait|overlap",
-        gain="a quarter to a half", forbidden=r"ctc.*(wait|sync|lengths)",
-        told="cause: ctc_loss waits to copy lengths to the CPU. fix: give CPU lengths. owner: ctc_loss at that line; waits for the GPU, so many ms",
-        partly="cause: a wait before the host's work, without ctc. fix: overlap host's work. owner: next_batch (host) or copies"),
+    "pad_mask_asks_for_the_longest": Expected(
+        "waiting: the pad mask is as long as the largest of the lengths, which lie on the GPU: arange reads it and waits for the encoder, "
+        "and the host's work after it (some ms) is no longer done meanwhile",
+        cause=r"arange|max|item|_local_scalar_dense|wait|sync", place="at = torch.arange(longest, device=lengths.device)",
+        owner=r"pad_mask|arange|item|_local_scalar_dense|wait",
+        remedy="take the length of the padded batch, which the CPU knows", fix=r"CPU|host|shape|size|keep|known|overlap|later|before",
+        gain="a quarter to a half", forbidden=r"pad_mask|arange.*(wait|item)|item.*(wait|arange)",
+        told="cause: a wait for the GPU in pad_mask (arange of a number on the GPU). fix: a length that the CPU knows (shape). owner: that line; "
+             "waits for "
+             "the GPU, so many ms a step",
+        partly="cause: a wait before the host's work, without the line; or host work that the GPU waits for. fix: overlap. owner: item, next_batch"),
     "resampling_kernel_made_each_call": Expected(
         "launch overhead: the same resampling filter is made by about 20 small operations at each of 4 calls a step",
         cause=r"constants?|same|again|launch|tiny|small|times", place="def filter_for(device, old, new)",
@@ -205,16 +217,18 @@ EXPECTED: Dict[str, Expected] = {
         owner=r"aten::(index|to|copy_|_to_copy)|Memcpy|HtoD|fetch",
         remedy="copy the rows of nodes once, index by edges on the GPU", fix=r"on the GPU|once|unique|after|fewer|pin|smaller",
         gain="most", forbidden=r"(8\d|90) MB|per edge",
-        told="cause: gather on the CPU and copy of 84 MB hold the step (rows repeat). fix: copy unique rows, index on the GPU. owner: that line; copying to GPU and host gather",
+        told="cause: gather on the CPU and copy of 84 MB hold the step (rows repeat). fix: copy unique rows, index on the GPU. owner: that line; "
+             "copying to GPU and host gather",
         partly="cause: pageable copy, or CPU index alone. fix: pinned memory, workers. owner: aten::to / aten::index"),
     "one_thread_left_for_host_work": Expected(
-        "others (CPU threads): host work on tensors (a resize of 16 pictures) runs with one thread, because set_num_threads(1) is left; "
+        "others (CPU threads): host work on tensors (a resize of 8 pictures) runs with one thread, because set_num_threads(1) is left; "
         "the GPU idles meanwhile",
         cause=r"thread|CPU|host|upsampl|interpolat|idle", place="torch.set_num_threads(1)",
         owner=r"upsampl|interpolat|prepare|CPU|aten::",
         remedy="let it use the cores, or do it on the GPU or in workers", fix=r"thread|cores|on the GPU|worker|DataLoader|overlap",
         gain="half or more (16 cores)", forbidden=r"one thread|set_num_threads",
-        told="cause: CPU operations in prepare hold the step (one thread). fix: more threads, or the GPU/workers. owner: prepare / aten::upsample on the CPU",
+        told="cause: CPU operations in prepare hold the step (one thread). fix: more threads, or the GPU/workers. owner: prepare / aten::upsample "
+             "on the CPU",
         partly="cause: GPU idles for the CPU, without the operation. fix: general overlap. owner: the step, the copy"),
     "memory_asked_of_a_shell": Expected(
         "others (process): a shell is started in each step to ask for this process's memory (milliseconds in subprocess; the GPU idles)",
@@ -225,7 +239,8 @@ EXPECTED: Dict[str, Expected] = {
         told="cause: subprocess in log_memory blocks the step. fix: without a process, or less often. owner: subprocess.run / log_memory; host code",
         partly="cause: GPU idles for Python, without place. fix: log less. owner: step"),
     "history_shifted_each_step": Expected(
-        "memory: a window of 4096 measurements of 32,768 sensors is shifted by one with torch.cat each step (537 MB read and written), to drop one and add one",
+        "memory: a window of 4096 measurements of 32,768 sensors is shifted by one with torch.cat each step (537 MB read and written), to drop "
+        "one and add one",
         cause=r"cat\b|cop(y|ies)|shift|roll", place="history = torch.cat([history[1:], measured[None]])",
         owner=r"aten::cat|Cat|remember|copy",
         remedy="a ring buffer: write one row in place", fix=r"in.?place|ring|preallocat|buffer|index|without.*cat",
@@ -254,7 +269,8 @@ EXPECTED: Dict[str, Expected] = {
         "2 ms of Python per step run while the GPU works off its queue: leaving it out changes nothing",
         r"Python.*(hold|delay|idle)|GPU (idles|waits) for|CPU-bound"),
     "pages_gathered_for_attention": trap(
-        "the pages of each request lie scattered in the pool and differ each step: the gather is what paged attention does without a kernel of its own; "
+        "the pages lie scattered, in a pool for each layer, and differ each step: the gather is what paged attention does without a kernel of its "
+        "own; "
         "padded length is the same for all",
         r"(index_select|gather|index).*(once|before the loop|again|cache)|padding"),
 }
