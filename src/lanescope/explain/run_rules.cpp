@@ -299,7 +299,7 @@ Sentence first_use_note(const Facts& facts) {
   if (!facts.main_device || facts.steps.marked || facts.steps.found) return {};
   const std::int64_t context_ns = rules::start_up_calls(facts).context_ns;
   if (context_ns <= facts.steady_wall_ns()) return {};
-  return say("Before its first GPU work, the first use of the GPU took {}.",
+  return say("Not counted: {} before that, in which the GPU was used for the first time.",
              {linked(ns(context_ns), "library-setup")});
 }
 

@@ -58,11 +58,17 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
     nothing.remark = "Most of the CPU's time belongs to:";
   else if (has_takers)
     nothing.remark += " Most of the time belongs to:";
-  if (const std::string advice = owner_advice(facts); !advice.empty()) {
+  const Finding* headline = headline_finding(explanation);
+  // Of a device that is not a GPU, its own rows say more than the calls of the CPU.
+  const bool is_of_device = facts.vendor && headline && !headline->action.pattern.empty();
+  if (const std::string advice = owner_advice(facts); !advice.empty() && !is_of_device) {
     nothing.next = advice;
     return nothing;
   }
-  const Finding* headline = headline_finding(explanation);
+  if (is_of_device) {
+    nothing.next = fmt::format("To go further: {}", rounded_sentence(headline->action));
+    return nothing;
+  }
   if (!facts.main_device && explain::step_owners(facts)) return nothing;
   if (!headline || has_too_little_data(facts) || headline->try_next.empty()) return nothing;
   nothing.next = fmt::format("To go further: {}", headline->action.pattern.empty()

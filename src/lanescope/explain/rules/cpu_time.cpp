@@ -53,6 +53,9 @@ std::vector<std::string> advice_for(const Facts& facts, HostPart most,
     return {
         "record with ProfilerActivity.CUDA: the program used a GPU that this trace does not show, "
         "so operators may only have launched GPU work or waited for it"};
+  if (facts.vendor)
+    return {"operators may only have started work of the " + facts.vendor->name +
+            ", or waited for it: look at what the device did first"};
   const bool compiled = std::any_of(shares.begin(), shares.end(), [](const HostShare& share) {
     return share.name.find("Torch-Compiled Region") != std::string::npos;
   });

@@ -80,7 +80,7 @@ TEST(LibrarySetupTest, TheHeadlineSaysWhatCameBefore) {
   ASSERT_TRUE(facts);
   const auto explanation = run_rules(*facts, {});
   ASSERT_TRUE(explanation);
-  EXPECT_NE(explanation->headline.pattern.find("Before its first GPU work"), std::string::npos);
+  EXPECT_NE(explanation->headline.pattern.find("Not counted: {} before that"), std::string::npos);
 }
 
 }  // namespace

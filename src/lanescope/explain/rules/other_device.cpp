@@ -97,6 +97,22 @@ Sentence other_device_verdict(const Facts& facts, const OtherDeviceTimes& found)
   return verdict;
 }
 
+// One line for the first screen; empty if the device was mostly idle, since the rows do not say why.
+Sentence other_device_action(const Facts& facts, const OtherDeviceTimes& found) {
+  const auto longest = [&](const std::vector<RowTime>& rows) {
+    return std::vector<Value>{name(rows.front().name), ns(facts.per_step(rows.front().time_ns))};
+  };
+  if (found.most == LargestPart::kCommunication && !found.collectives.empty())
+    return say(facts,
+               "compare {}, {} [per step], with the same one in the other ranks' traces (lanescope "
+               "ranks FOLDER): a rank in which it is much shorter comes late",
+               longest(found.collectives));
+  if (found.most == LargestPart::kCompute && !found.works.empty())
+    return say(facts, "the device's longest work is {}, {} [per step]: make that cheaper first",
+               longest(found.works));
+  return {};
+}
+
 Finding tell_other_device(const Facts& facts, const OtherDeviceTimes& found) {
   const analysis::VendorWall& wall = found.wall;
   Finding finding;
@@ -130,6 +146,7 @@ Finding tell_other_device(const Facts& facts, const OtherDeviceTimes& found) {
         "steps, lanescope tree"};
   else
     finding.try_next = {"look at what takes most of the device's time, in the rows below"};
+  finding.action = other_device_action(facts, found);
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   return finding;

@@ -53,6 +53,24 @@ TEST(OtherDevice, AnNpuThatMostlyCommunicatesIsSaidToDoSo) {
   for (const Finding& finding : explanation->findings) EXPECT_NE(finding.rule, "no-gpu-work");
 }
 
+TEST(OtherDevice, TheLongestCollectiveIsToBeComparedWithOtherRanks) {
+  const Trace trace = npu();
+  const auto finding = find_by_rule(trace, "other-device");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, StartsWith("compare {}, {} per step, with the same one"));
+  ASSERT_EQ(finding->action.values.size(), 2u);
+  EXPECT_EQ(finding->action.values[0].text, "hcom_allReduce__868_0_1");
+  EXPECT_EQ(finding->action.values[1].integer, us(700));
+}
+
+TEST(OtherDevice, OperatorsOfItsTraceAreNotAdvisedAsIfTheyRanOnTheCpu) {
+  const Trace trace = npu();
+  const auto finding = find_by_rule(trace, "cpu-time");
+  ASSERT_TRUE(finding);
+  ASSERT_EQ(finding->try_next.size(), 1u);
+  EXPECT_THAT(finding->try_next.front(), HasSubstr("may only have started work of the"));
+}
+
 TEST(OtherDevice, ATraceWithoutSuchRowsIsQuiet) {
   Sketch sketch;
   sketch.annotation("ProfilerStep#1", 0, us(1'000)).op("aten::mm", 0, us(500));
