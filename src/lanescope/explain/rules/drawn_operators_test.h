@@ -51,4 +51,28 @@ inline testing::Fields inputs(std::string dims, std::string types, std::string s
   return fields;
 }
 
+// 20 us of a call and 300 us of the one after it.
+inline std::string after(const char* before, const testing::Fields& its, const char* op,
+                         const testing::Fields& inputs_of_op) {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op(before, its).kernel("k", 20).end();
+    p.begin_op(op, inputs_of_op).kernel("gemm", 300).end();
+  });
+  return action_of(program.trace());
+}
+
+// 300 us of a call and 10 us of the one after it, with 100 us of other work.
+inline std::string action_before(const char* op, const testing::Fields& call, const char* next_op,
+                                 const testing::Fields& next, const char* later_op = "aten::mm",
+                                 const testing::Fields& later = {}) {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op(op, call).kernel("k", 300).end();
+    p.begin_op(next_op, next).kernel("k2", 10).end();
+    p.begin_op(later_op, later).kernel("gemm", 100).end();
+  });
+  return action_of(program.trace());
+}
+
 }  // namespace lanescope::explain

@@ -1,4 +1,5 @@
-// The rows of operator_advice.h, in order.
+// All rows of operator_advice.h, sorted by operator. The rows of one operator lie in one file, in the
+// order in which they are asked: operator_rows_matrices.h, _lookups.h, _layers.h.
 #pragma once
 #include <span>
 

@@ -1,0 +1,250 @@
+#include "lanescope/explain/rules/operator_neighbours.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/program_calls.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::TensorArguments;
+
+namespace {
+
+constexpr std::uint32_t kFurthestCall = 160;  // slices, Python frames among them
+
+// Calls the operators before this one that lie in the same event, the nearest first, until `look` returns false.
+template <typename Look>
+void each_before(const Facts& facts, SliceId op, Look look) {
+  const Trace& trace = *facts.trace;
+  const std::uint32_t first = trace.track(op).first_slice;
+  for (std::uint32_t i = raw(op); i > first && raw(op) - i < kFurthestCall; --i)
+    if (trace.kind(SliceId{i - 1}) == CategoryKind::kCpuOp &&
+        facts.nesting.parent[i - 1] == facts.nesting.parent[raw(op)] && !look(SliceId{i - 1}))
+      return;
+}
+
+// The next operator that lies in the same event; kNone: none is near.
+SliceId next_call(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(op);
+  const std::uint32_t last =
+      std::min(track.first_slice + track.slice_count, raw(op) + kFurthestCall);
+  for (std::uint32_t i = raw(op) + 1; i < last; ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
+        facts.nesting.parent[i] == facts.nesting.parent[raw(op)])
+      return SliceId{i};
+  return kNone<SliceId>;
+}
+
+// Around the operator, which does not count itself.
+bool is_inside(const Facts& facts, SliceId op, std::string_view begins) {
+  return ancestor_named(facts, facts.nesting.parent[raw(op)], begins) != kNone<SliceId>;
+}
+
+}  // namespace
+
+bool is_in_optimizer(const Facts& facts, SliceId op) {
+  return is_inside(facts, op, "Optimizer.step");
+}
+
+bool is_outside_optimizer(const Facts& facts, SliceId op) { return !is_in_optimizer(facts, op); }
+
+bool is_no_later_state(const Facts& facts, SliceId op) {
+  if (is_outside_optimizer(facts, op)) return true;
+  const std::size_t step = steady_step_at(facts, facts.trace->start_ns(op));
+  return step == 0 || step == ~std::size_t{0};
+}
+
+bool repeats_by_counts(const Facts& facts, SliceId op) {
+  return is_inside(facts, op, "aten::repeat_interleave") ||
+         any_inside(facts, op, [](std::string_view name) { return name == "aten::index_select"; });
+}
+
+bool follows_no_repeating_lookup(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto rows = operator_inputs(trace, op).tensor(0);
+  bool repeats = false;
+  if (!rows || rows->rank() < 2) return true;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    const auto table = operator_inputs(trace, before).tensor(0);
+    repeats =
+        (name == "aten::index" || name == "aten::index_select" || name == "aten::embedding") &&
+        table && table->rank() == 2 && table->dim(0) == rows->dim(0) &&
+        4 * table->elements() <= rows->elements();
+    return false;
+  });
+  return !repeats;
+}
+
+bool follows_no_expand(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto rows = operator_inputs(trace, op).tensor(0);
+  if (!rows || rows->rank() < 2) return true;
+  bool repeats = false;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    // What turns the expanded tensor into rows, which copies it.
+    if (name == "aten::flatten" || name == "aten::reshape" || name == "aten::contiguous" ||
+        name == "aten::view")
+      return true;
+    const auto table = operator_inputs(trace, before).tensor(0);
+    repeats = name == "aten::expand" && table && table->rank() >= 2 &&
+              table->dim(0) == rows->dim(0) && 8 * table->elements() <= rows->elements();
+    return false;
+  });
+  return !repeats;
+}
+
+bool multiplies_sparse(const Facts& facts, SliceId op) {
+  return any_inside(facts, op, [](std::string_view name) {
+    return name.find("sparse") != std::string_view::npos || name == "aten::_nnz" ||
+           name == "aten::crow_indices";
+  });
+}
+
+bool follows_no_kron(const Facts& facts, SliceId op) {
+  bool is_kron = false;
+  each_before(facts, op, [&](SliceId before) {
+    is_kron = facts.trace->name(before) == "aten::kron";
+    return false;
+  });
+  return !is_kron;
+}
+
+bool follows_no_one_hot(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto added = operator_inputs(trace, op).tensor(0);
+  bool is_one_hot = false;
+  if (!added || added->rank() == 0) return true;
+  const analysis::Sizes indices(added->dims.begin(), added->dims.end() - 1);
+  each_before(facts, op, [&](SliceId before) {
+    if (trace.name(before) == "aten::one_hot")
+      if (const auto index = operator_inputs(trace, before).tensor(0))
+        is_one_hot = index->dims == indices;
+    return !is_one_hot;
+  });
+  return !is_one_hot;
+}
+
+bool follows_no_diagonal(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  bool has_diagonal = false;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    const auto diagonal = operator_inputs(trace, before).tensor(0);
+    if ((name != "aten::diag" && name != "aten::diag_embed") || !diagonal || diagonal->rank() != 1)
+      return false;
+    const analysis::Sizes matrix{diagonal->dims[0], diagonal->dims[0]};
+    const TensorArguments inputs = operator_inputs(trace, op);
+    for (const std::size_t side : {0, 1})
+      if (const auto input = inputs.tensor(side); input && input->dims == matrix)
+        has_diagonal = true;
+    return false;
+  });
+  return !has_diagonal;
+}
+
+bool is_no_detour(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const SliceId next = next_call(facts, op);
+  if (next == kNone<SliceId> || trace.name(next) != trace.name(op)) return true;
+  const TensorArguments first = operator_inputs(trace, op), second = operator_inputs(trace, next);
+  const auto a = first.tensor(0), b = first.tensor(1), made = second.tensor(0),
+             x = second.tensor(1);
+  if (!a || !b || !made || !x || a->rank() != 2 || b->rank() != 2 || x->rank() != 2) return true;
+  const analysis::Sizes result{a->dims[0], b->dims[1]};
+  if (made->dims != result || x->dims[0] != result[1]) return true;
+  const auto size = [](std::int64_t value) { return static_cast<double>(value); };
+  const double m = size(a->dims[0]), j = size(a->dims[1]), k = size(b->dims[1]),
+               n = size(x->dims[1]);
+  return m * j * k + m * k * n < 2 * (j * k * n + m * j * n);
+}
+
+bool has_other_target(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto target = operator_inputs(trace, op).tensor(1);
+  bool is_scattered = false;
+  if (!target || target->rank() != 2) return true;
+  each_before(facts, op, [&](SliceId before) {
+    if (trace.name(before) != "aten::scatter_" && trace.name(before) != "aten::scatter")
+      return true;
+    const TensorArguments inputs = operator_inputs(trace, before);
+    const auto into = inputs.tensor(0), index = inputs.tensor(2);
+    is_scattered = into && index && into->dims == target->dims && index->rank() == 2 &&
+                   index->dims[0] == target->dims[0] && index->dims[1] == 1;
+    return !is_scattered;
+  });
+  return !is_scattered;
+}
+
+bool is_not_added_up(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const SliceId next = next_call(facts, op);
+  if (next == kNone<SliceId> ||
+      (trace.name(next) != "aten::sum" && trace.name(next) != "aten::mean"))
+    return true;
+  const auto table = operator_inputs(trace, op).tensor(0),
+             index = operator_inputs(trace, op).tensor(1);
+  const TensorArguments sum = operator_inputs(trace, next);
+  const auto rows = sum.tensor(0);
+  if (!table || !index || !rows || index->rank() < 2) return true;
+  analysis::Sizes made = index->dims;
+  made.push_back(table->dim(0));
+  const std::vector<double> over = sum.numbers(1);
+  // Over the words of a bag, which are the last dimension of the index.
+  const auto words = static_cast<double>(made.size()) - 2;
+  return rows->dims != made || over.size() != 1 || (over[0] != words && over[0] != -2);
+}
+
+bool is_not_only_ranked(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto scores = operator_inputs(trace, op).tensor(0);
+  SliceId next = next_call(facts, op);
+  if (!scores || next == kNone<SliceId> || trace.name(next) != "aten::argmax") return true;
+  for (int i = 0; i < 16; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
+    const TensorArguments inputs = operator_inputs(trace, next);
+    for (std::size_t k = 0; k < 3; ++k)
+      if (const auto taken = inputs.tensor(k); taken && taken->dims == scores->dims) return true;
+  }
+  return false;
+}
+
+bool copies_nothing_inside(const Facts& facts, SliceId op) {
+  return !any_inside(facts, op, [](std::string_view name) {
+    return name == "aten::clone" || name == "aten::copy_";
+  });
+}
+
+bool is_outside_index_backward(const Facts& facts, SliceId op) {
+  return !is_inside(facts, op, "IndexBackward0");
+}
+
+bool is_used_whole(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto sorted = operator_inputs(trace, op).tensor(0);
+  if (!sorted) return false;
+  constexpr std::uint32_t kFurthest = 64;  // slices
+  const Track& track = trace.track(op);
+  const std::uint32_t last = std::min(track.first_slice + track.slice_count, raw(op) + kFurthest);
+  for (std::uint32_t i = raw(op) + 1; i < last; ++i) {
+    const SliceId next{i};
+    if (trace.kind(next) != CategoryKind::kCpuOp || trace.start_ns(next) < trace.end_ns(op))
+      continue;
+    const auto input = operator_inputs(trace, next).tensor(0);
+    if (!input || input->dims != sorted->dims) continue;
+    const std::string_view name = trace.name(next);
+    return name != "aten::slice" && name != "aten::select" && name != "aten::narrow" &&
+           name != "aten::index" && name != "aten::split" && name != "aten::detach";
+  }
+  return false;
+}
+
+}  // namespace lanescope::explain::rules

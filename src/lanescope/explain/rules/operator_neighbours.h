@@ -1,0 +1,48 @@
+// Which calls the rows of the table of costly operators are for, by what runs around them and inside.
+#pragma once
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// In a range Optimizer.step, or not.
+bool is_in_optimizer(const Facts& facts, SliceId op);
+bool is_outside_optimizer(const Facts& facts, SliceId op);
+// In no optimizer, or in the first steady step, in which an optimizer may make its state.
+bool is_no_later_state(const Facts& facts, SliceId op);
+// Repeats by a tensor of counts, which picks rows by index; or is a part of such a call.
+bool repeats_by_counts(const Facts& facts, SliceId op);
+
+// The call before it on the thread is no lookup, or its table has more than a quarter of the rows that are
+// multiplied; or sizes are not recorded.
+bool follows_no_repeating_lookup(const Facts& facts, SliceId op);
+
+// No expand() before it repeated its rows eight times or more.
+bool follows_no_expand(const Facts& facts, SliceId op);
+// An operator on sparse tensors runs in it.
+bool multiplies_sparse(const Facts& facts, SliceId op);
+// The call before it on the thread is no kron.
+bool follows_no_kron(const Facts& facts, SliceId op);
+// No one_hot before it made a tensor of its input's shape.
+bool follows_no_one_hot(const Facts& facts, SliceId op);
+
+// The call before it on the thread did not make a diagonal matrix that is one of its inputs.
+bool follows_no_diagonal(const Facts& facts, SliceId op);
+// The next product on the thread does not multiply its result by so few columns that the other order would need less
+// than half of the multiplications.
+bool is_no_detour(const Facts& facts, SliceId op);
+// Its target was not filled and scattered by one index a row just before.
+bool has_other_target(const Facts& facts, SliceId op);
+
+// The next call on the thread is no sum or mean of its result over words: all dimensions of the index but the last stay.
+bool is_not_added_up(const Facts& facts, SliceId op);
+// The next call does not take argmax of its result, or a later one takes a tensor of that shape, too.
+bool is_not_only_ranked(const Facts& facts, SliceId op);
+// No clone and no copy_ in it.
+bool copies_nothing_inside(const Facts& facts, SliceId op);
+// Not called by the backward part of x[index].
+bool is_outside_index_backward(const Facts& facts, SliceId op);
+
+// The next operator on the thread that takes a tensor of the sorted shape is no cut: all of the order is used.
+bool is_used_whole(const Facts& facts, SliceId op);
+
+}  // namespace lanescope::explain::rules

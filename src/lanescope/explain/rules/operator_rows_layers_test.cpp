@@ -1,0 +1,201 @@
+// Rows for layers, losses and optimizers, each with a call that is no fault.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lanescope/explain/rules/drawn_operators_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+// The first step makes the state. A new optimizer makes it in each.
+TEST(LayerRowsTest, SeesAnOptimizerThatIsMadeAgain) {
+  const auto action = [](bool each_step, const char* range) {
+    ProgramSketch program;
+    int step = 0;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin(range);
+      for (int i = 0; i < 20 && (each_step || step == 0); ++i)
+        p.begin_op("aten::zeros_like").kernel("fill", 30).end();
+      p.end();
+      ++step;
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action(true, "Optimizer.step#AdamW.step"), ::testing::HasSubstr("optimizer once"));
+  EXPECT_EQ(action(false, "Optimizer.step#AdamW.step"), "");
+  EXPECT_EQ(action(true, "my part"), "");
+}
+
+// In double precision oneDNN has no convolution to switch to.
+TEST(LayerRowsTest, SeesConvolutionsWithoutALibrary) {
+  const auto with = [](const char* type) {
+    return action_of(
+        step_with_inputs("aten::_slow_conv2d_forward",
+                         inputs("[[8, 4, 8, 8]]", std::string("[\"") + type + "\"]", "", "")));
+  };
+  EXPECT_THAT(with("float"), ::testing::HasSubstr("cudnn.enabled"));
+  EXPECT_EQ(with("double"), "");
+}
+
+TEST(LayerRowsTest, KnowsColumnsOfWindows) {
+  EXPECT_THAT(action_of(step_with("aten::im2col", 300)), ::testing::HasSubstr("F.conv2d"));
+  EXPECT_EQ(action_of(step_with("aten::unfold", 300)), "");  // a view
+}
+
+// cuDNN copies scattered weights first. Only these copies are the cost, not the cells: 60 of 360 us.
+TEST(LayerRowsTest, CountsOnlyTheCopiesOfScatteredWeights) {
+  const auto with = [](const char* first) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::_cudnn_rnn").kernel(first, 60).kernel("cells", 300).end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto finding = with("Memcpy DtoD (Device -> Device)");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(60));
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("flatten_parameters()"));
+  EXPECT_FALSE(with("gemm"));
+}
+
+// A blur of 31 x 31 for each of three channels; a usual depthwise filter is 3 x 3.
+TEST(LayerRowsTest, SeesLargeFiltersOfOneChannel) {
+  const auto with = [](const char* dims, const char* groups) {
+    return action_of(step_with_inputs(
+        "aten::conv2d",
+        inputs(dims,
+               R"(["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"])", "",
+               std::string(R"(["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", ")") + groups + R"("])")));
+  };
+  EXPECT_THAT(with("[[8, 3, 64, 64], [3, 1, 31, 31], [], [], [], [], []]", "3"),
+              ::testing::HasSubstr("separable"));
+  EXPECT_EQ(with("[[8, 3, 64, 64], [3, 1, 3, 3], [], [], [], [], []]", "3"), "");
+  EXPECT_EQ(with("[[8, 3, 64, 64], [64, 3, 31, 31], [], [], [], [], []]", "1"), "");
+}
+
+// Taps of a filter, and a stride: a patch embedding takes long steps.
+TEST(LayerRowsTest, SeesLongFilters) {
+  const auto with = [](const char* taps, const char* stride) {
+    return action_of(step_with_inputs(
+        "aten::conv1d",
+        inputs(std::string("[[8, 1, 9000], [1, 1, ") + taps + "], [], [], [], [], []]",
+               R"(["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"])", "",
+               std::string(R"(["", "", "", "[)") + stride + R"(]", "[0]", "[1]", "1"])")));
+  };
+  EXPECT_THAT(with("256", "1"), ::testing::HasSubstr("rfft"));
+  EXPECT_EQ(with("255", "1"), "");
+  EXPECT_EQ(with("256", "256"), "");
+}
+
+TEST(LayerRowsTest, SeesSmoothedLabelsThatAreFilledIn) {
+  const auto target =
+      inputs("[[512, 1000], [], [512, 1], []]", R"(["float", "Scalar", "long int", "Scalar"])", "",
+             R"(["", "1", "", "0.9"])");
+  const auto loss =
+      inputs("[[512, 1000], [512, 1000], [], []]", R"(["float", "float", "Scalar", "Scalar"])", "",
+             R"(["", "", "2", "False"])");
+  EXPECT_THAT(after("aten::scatter_", target, "aten::kl_div", loss),
+              ::testing::HasSubstr("label_smoothing"));
+  EXPECT_EQ(after("aten::softmax", target, "aten::kl_div", loss), "");
+}
+
+// Classes in the middle of [8, 1000, 512]: the next one is 512 elements away. Forward and backward are one fault, 160 us.
+TEST(LayerRowsTest, AddsABackwardPartThatGoesAcrossRowsToo) {
+  const auto with = [](const char* dim) {
+    const std::string dims = "[8, 1000, 512]", strides = "[512000, 512, 1]";
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(
+          "aten::_log_softmax",
+          inputs("[" + dims + ", [], []]", R"(["float", "Scalar", "Scalar"])",
+                 "[" + strides + ", [], []]", std::string(R"(["", ")") + dim + R"(", "False"])"));
+      p.kernel("softmax", 100).end();
+      p.begin_op("aten::_log_softmax_backward_data",
+                 inputs("[" + dims + ", " + dims + ", [], []]",
+                        R"(["float", "float", "Scalar", "Scalar"])",
+                        "[" + strides + ", " + strides + ", [], []]",
+                        std::string(R"(["", "", ")") + dim + R"(", "6"])"));
+      p.kernel("softmax_backward", 60).end();
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto across = with("1");
+  ASSERT_TRUE(across);
+  EXPECT_EQ(across->at_stake_ns, us(160));
+  EXPECT_FALSE(with("2"));
+}
+
+// [8, 1000, 512] as a view of [8, 512, 1000]: classes lie side by side, and torch takes its kernel for inner dimensions.
+TEST(LayerRowsTest, KnowsTheSoftmaxOfAnInnerDimension) {
+  const auto with = [](const char* dims, const char* dim, const char* kernel) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(
+          "aten::_log_softmax",
+          inputs("[" + std::string(dims) + ", [], []]", R"(["float", "Scalar", "Scalar"])",
+                 "[[512000, 1, 1000], [], []]", std::string(R"(["", ")") + dim + R"(", "False"])"));
+      p.kernel(kernel, 100).end();
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto inner = with("[8, 1000, 512]", "1", "cunn_SpatialSoftMaxForward<float>");
+  ASSERT_TRUE(inner);
+  EXPECT_EQ(inner->at_stake_ns, us(100));
+  EXPECT_FALSE(with("[8, 1000, 512]", "1", "softmax_warp_forward"));
+  EXPECT_FALSE(
+      with("[8, 21, 512]", "1", "cunn_SpatialSoftMaxForward<float>"));  // pixels of few classes
+}
+
+TEST(LayerRowsTest, SeesASoftmaxThatOnlyArgmaxReads) {
+  const auto scores =
+      inputs("[[64, 1000], [], []]", R"(["float", "Scalar", ""])", "", R"(["", "1", ""])");
+  EXPECT_THAT(action_before("aten::softmax", scores, "aten::argmax", scores),
+              ::testing::HasSubstr("argmax of the scores"));
+  EXPECT_EQ(action_before("aten::softmax", scores, "aten::max", scores), "");
+  // The probabilities are read as well.
+  EXPECT_EQ(action_before("aten::softmax", scores, "aten::argmax", scores, "aten::log", scores),
+            "");
+}
+
+TEST(LayerRowsTest, SeesTheGradientOfImages) {
+  const auto with = [](const char* channels, const char* mask) {
+    return action_of(step_with_inputs(
+        "aten::convolution_backward",
+        inputs(
+            "[[8, 64, 28, 28], [8, " + std::string(channels) + ", 56, 56], [64, " + channels +
+                ", 3, 3], [], [], [], [], [], [], [], []]",
+            R"(["float", "float", "float", "ScalarList", "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar", "ScalarList"])",
+            "",
+            std::string(
+                R"(["", "", "", "[0]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1", ")") +
+                mask + R"("])")));
+  };
+  EXPECT_THAT(with("3", "[True, True, False]"), ::testing::HasSubstr("images.detach()"));
+  EXPECT_EQ(with("3", "[False, True, False]"), "");
+  EXPECT_EQ(with("3", "[True, False, False]"), "");  // an attack on the model: images only
+  EXPECT_EQ(with("64", "[True, True, False]"), "");
+}
+
+// Flash attention takes 16-bit types only.
+TEST(LayerRowsTest, SeesAttentionInFloat32) {
+  const auto with = [](const char* type) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::_scaled_dot_product_efficient_attention",
+                 inputs("[[8, 16, 1024, 64]]", type, "", ""));
+      p.kernel("fmha_cutlassF_f32_aligned_64x64_rf_sm80", 300).end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(with(R"(["float"])"), ::testing::HasSubstr("bfloat16"));
+  EXPECT_EQ(with(R"(["c10::BFloat16"])"), "");
+}
+
+}  // namespace
+}  // namespace lanescope::explain

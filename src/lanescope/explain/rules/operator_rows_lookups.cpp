@@ -1,0 +1,149 @@
+#include "lanescope/explain/rules/operator_rows_lookups.h"
+
+#include <array>
+
+#include "lanescope/explain/rules/operator_fits.h"
+#include "lanescope/explain/rules/operator_neighbours.h"
+#include "lanescope/explain/rules/operator_row_texts.h"
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+constexpr char kSelects[] = "searches each row with one block, however long the row is";
+constexpr char kTopk[] = "Use torch.topk, torch.sort or a histogram: they use the whole GPU";
+constexpr char kTopkMore[] =
+    "for few long rows use torch.topk or torch.sort, which spread a row over the GPU; or reduce "
+    "the "
+    "row first";
+constexpr char kSortsEqual[] = "sorts its indices, as use_deterministic_algorithms(True) demands";
+constexpr char kNotDeterministic[] =
+    "Switch use_deterministic_algorithms off where last digits may differ";
+constexpr char kNotDeterministicMore[] =
+    "without torch.use_deterministic_algorithms(True) index_add adds in parallel; sums may then "
+    "differ in their last digits from run to run";
+
+constexpr std::array kLookupOperatorRows = {
+    OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
+                   "sorts indices to add up rows, in the backward part of x[index]",
+                   "If one index takes rows: x.index_select(0, index), which needs no sort",
+                   "index_select adds rows in parallel in its backward part (index_add_), in "
+                   "another order from "
+                   "run to run; few distinct rows wait for each other there",
+                   kIndexSelect, nullptr, is_outside_index_backward},
+    OperatorAdvice{"aten::_unique2", "", "", 1, "sorts all elements and waits for their number",
+                   "Use torch.bincount or a table of known size where values are small integers",
+                   "where values are small integers, torch.bincount(minlength=n) or scatter into a "
+                   "table need no sort",
+                   kTorch},
+    OperatorAdvice{"aten::coalesce", "", "", 1,
+                   "sorts the indices of a sparse tensor and adds up equal ones",
+                   "A matrix that does not change: coalesce() it once, before the loop",
+                   "a sparse tensor that is made once keeps its order, and to_sparse_csr() needs "
+                   "none; coalesce() also waits for the GPU to count the indices that differ",
+                   kSparse, nullptr, is_in_optimizer},
+    OperatorAdvice{"aten::coalesce", "", "", 1,
+                   "sorts the rows of a sparse gradient and adds up equal ones",
+                   "Of a table whose rows are mostly met: nn.Embedding(sparse=False)",
+                   "a dense gradient needs no sort and no wait for the number of rows; sparse ones "
+                   "pay where a batch meets a small part of a large table",
+                   kEmbedding, nullptr, is_outside_optimizer},
+    OperatorAdvice{"aten::cumsum", "", "", 1, kAcrossRows, kThatDimensionLast,
+                   kThatDimensionLastMore, kIndexing, reduces_across_rows},
+    OperatorAdvice{
+        "aten::embedding", "", "", 1, "writes out rows that are only added up",
+        "Use nn.EmbeddingBag (F.embedding_bag): it adds while it reads",
+        "embedding_bag(mode=\"sum\", \"mean\" or \"max\") reads each row once and never stores "
+        "[bags, words, width]; bags of several lengths need offsets, no padding",
+        kEmbeddingBag, has_any_inputs, is_not_added_up},
+    OperatorAdvice{
+        "aten::embedding_dense_backward", "", "", 1,
+        "fills a gradient as large as the whole table, for the rows that were looked up",
+        "Use nn.Embedding(sparse=True) with an optimizer for sparse gradients",
+        "nn.Embedding(sparse=True) with SGD, SparseAdam or Adagrad touches only the rows "
+        "of the batch; so does a table that is split or frozen",
+        kEmbedding, fills_more_rows_than_are_met},
+    OperatorAdvice{
+        "aten::embedding_renorm_", "", "", 1,
+        "sorts the words of each lookup and scales their rows down to max_norm",
+        "Leave max_norm out, or scale the table yourself every few steps",
+        "nn.Embedding(max_norm=...) does this before every lookup and waits for the GPU; without "
+        "it, "
+        "torch.renorm(table, 2, 0, max_norm) on the whole table every few steps is one kernel",
+        kEmbedding},
+    OperatorAdvice{
+        "aten::index", "", "", 1, "reads from a tensor whose last dimension is spread over memory",
+        "If whole rows are read: keep the tensor contiguous (x.contiguous(), once)",
+        "each element of a row is in another sector of memory, of which the rest is read "
+        "for nothing; right as it is if columns are read",
+        kIndexing, reads_spread_rows},
+    OperatorAdvice{"aten::index_add", "indexing_backward_kernel", "", 1, kSortsEqual,
+                   kNotDeterministic, kNotDeterministicMore, kDeterministic},
+    OperatorAdvice{
+        "aten::index_add_", "", "", 1, "adds many rows into a few, where they wait for each other",
+        "For few classes use a product: F.one_hot(index, n).to(x.dtype).T @ x",
+        "additions into one row are atomic and run one after another; a product with the one-hot "
+        "matrix (few classes), or a sort and torch.segment_reduce, adds them in parallel",
+        kIndexAdd, adds_into_few_rows, nullptr, false, true},
+    OperatorAdvice{
+        "aten::index_put_", "indexing_backward_kernel", "aten::index_add", 1,
+        "with accumulate sorts all indices and adds equal ones one after another",
+        "Use index_add_ or scatter_add_ instead of index_put_(accumulate=True)",
+        "index_add_ and scatter_add_ add in parallel; for few distinct indices a product "
+        "with a one-hot matrix is faster still. In a backward pass: look rows up with "
+        "F.embedding or index_select instead of x[indices]",
+        kIndexAdd},
+    OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr,
+                   nullptr, false, true},
+    OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
+                   false, true},
+    OperatorAdvice{"aten::mode", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
+                   false, true},
+    OperatorAdvice{
+        "aten::one_hot", "", "", 1, "makes a matrix with a column for each class",
+        "For a lookup use F.embedding(index, table), to add up rows index_add_",
+        "a product of a one-hot matrix and a table is a lookup, F.embedding(index, table); "
+        "with the matrix transposed it is a sum by class, index_add_; losses take class "
+        "indices",
+        kEmbedding, has_many_classes},
+    OperatorAdvice{"aten::randperm", "", "", 1, "makes a random key for each element and sorts all",
+                   "Use torch.randint for a few indices, or one permutation an epoch",
+                   "to draw some indices use torch.randint; a permutation of everything is needed "
+                   "once an epoch",
+                   kTorch},
+    OperatorAdvice{
+        // instance_norm repeats its own weights.
+        "aten::repeat", "", "aten::instance_norm", 1, "copies its input as often as it repeats it",
+        "Use expand() or broadcasting, which repeat without copying",
+        "expand() and broadcasting read the same memory again; only what writes into the "
+        "result needs copies",
+        kTorch},
+    OperatorAdvice{
+        "aten::repeat_interleave", "", "", 1, "copies its input as often as it repeats it",
+        "Repeat without a copy: expand(), or enable_gqa=True in attention",
+        "scaled_dot_product_attention(enable_gqa=True) shares key and value heads without "
+        "copies; elsewhere expand() or broadcasting",
+        kAttention, has_any_inputs, repeats_by_counts},
+    OperatorAdvice{"aten::repeat_interleave", "compute_cuda_kernel", "", 1,
+                   "waits for the sum of its counts",
+                   "Pass the sum where it is known: repeat_interleave(x, counts, output_size=n)",
+                   "the size of the result is the sum of the counts, which the CPU waits for; with "
+                   "output_size= it does not",
+                   kRepeats, lacks_output_size},
+    OperatorAdvice{"aten::sort", "", "aten::topk", 1, "sorts all elements of each row",
+                   "If only the largest are used: torch.topk(x, k)",
+                   "torch.topk(x, k) finds the k largest without sorting all; keep an order that "
+                   "does not change",
+                   kTorch, nullptr, is_used_whole},
+    OperatorAdvice{"aten::sum", "", "", 1, "adds up one-hot tensors of 64-bit integers",
+                   "Count with torch.bincount(target * classes + prediction, minlength=...)",
+                   "one number for each element and class is written and read again for each sum; "
+                   "bincount reads the indices only, and its table has all sums and overlaps",
+                   kBincount, adds_up_whole_numbers, follows_no_one_hot},
+};
+
+}  // namespace
+
+std::span<const OperatorAdvice> lookup_operator_rows() { return kLookupOperatorRows; }
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,110 @@
+// Rows for lookups, sorts and counts, each with a call that is no fault.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lanescope/explain/rules/drawn_operators_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+// By a tensor of counts nothing can be expanded; by a number it can.
+TEST(LookupRowsTest, TellsRepeatsByCountsFromRepeatsByANumber) {
+  const auto action = [](const char* dims, const char* size, const char* inside) {
+    const auto call = inputs(dims, R"(["float", "long int", "Scalar", "Scalar"])", "",
+                             std::string(R"(["", "", "0", ")") + size + R"("])");
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::repeat_interleave", call).kernel("compute_cuda_kernel<long>", 200);
+      p.begin_op(inside).kernel("k", 100).end().end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("[[8, 4], [], [], []]", "", "aten::clone"), ::testing::HasSubstr("expand()"));
+  EXPECT_THAT(action("[[8, 4], [8], [], []]", "", "aten::index_select"),
+              ::testing::HasSubstr("output_size="));
+  EXPECT_EQ(action("[[8, 4], [8], [], []]", "40", "aten::index_select"), "");
+}
+
+// The gradient of a table is sorted in the optimizer, a matrix elsewhere.
+TEST(LookupRowsTest, KnowsWhatIsCoalesced) {
+  const auto action = [](bool in_optimizer) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      if (in_optimizer) p.begin("Optimizer.step#SparseAdam.step").pass(1);
+      p.begin_op("aten::coalesce").kernel("radix_sort", 300).end();
+      if (in_optimizer) p.pass(1).end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action(false), ::testing::HasSubstr("once"));
+  EXPECT_THAT(action(true), ::testing::HasSubstr("sparse=False"));
+}
+
+// 65,536 lookups meet every row of a small table; 512 meet a part of a large one.
+TEST(LookupRowsTest, LeavesTheGradientOfASmallTableDense) {
+  const auto with = [](const char* rows) {
+    return action_of(
+        step_with_inputs("aten::embedding_dense_backward",
+                         inputs("[[8192, 8, 128], [8192, 8], [], [], []]",
+                                R"(["float", "long int", "Scalar", "Scalar", "Scalar"])", "",
+                                std::string(R"(["", "", ")") + rows + R"(", "-1", "False"])")));
+  };
+  EXPECT_THAT(with("1000000"), ::testing::HasSubstr("sparse=True"));
+  EXPECT_EQ(with("4096"), "");
+}
+
+// Histories of 64 words, as rows of 128: [2048, 64, 128].
+TEST(LookupRowsTest, SeesRowsThatAreOnlyAddedUp) {
+  const auto lookup = inputs("[[100000, 128], [2048, 64], [], [], []]",
+                             R"(["float", "long int", "Scalar", "Scalar", "Scalar"])", "",
+                             R"(["", "", "-1", "False", "False"])");
+  const auto over = [](const char* dim) {
+    return inputs("[[2048, 64, 128], [], [], []]", R"(["float", "ScalarList", "Scalar", ""])", "",
+                  std::string(R"(["", "[)") + dim + R"(]", "False", ""])");
+  };
+  EXPECT_THAT(action_before("aten::embedding", lookup, "aten::sum", over("1")),
+              ::testing::HasSubstr("EmbeddingBag"));
+  EXPECT_THAT(action_before("aten::embedding", lookup, "aten::mean", over("-2")),
+              ::testing::HasSubstr("EmbeddingBag"));
+  EXPECT_EQ(action_before("aten::embedding", lookup, "aten::sum", over("2")), "");
+  EXPECT_EQ(action_before("aten::embedding", lookup, "aten::mul", over("1")), "");
+}
+
+TEST(LookupRowsTest, SeesASortInTheBackwardPartOfAnIndex) {
+  const auto action = [](const char* node) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(node).begin_op("aten::_index_put_impl_");
+      p.kernel("indexing_backward_kernel<float>", 300).end().end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("IndexBackward0"), ::testing::HasSubstr("index_select(0, index)"));
+  EXPECT_EQ(action("aten::index_copy_"), "");
+}
+
+TEST(LookupRowsTest, SeesCountsByOneHotTensors) {
+  const auto action = [](const char* first, const char* type) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(first, inputs("[[8, 256, 256], []]", R"(["long int", "Scalar"])", "", ""));
+      p.kernel("scatter", 20).end();
+      p.begin_op("aten::sum", inputs("[[8, 256, 256, 64], []]", type, "", ""));
+      p.kernel("reduce", 300).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kLong[] = R"(["long int", "Scalar"])";
+  EXPECT_THAT(action("aten::one_hot", kLong), ::testing::HasSubstr("bincount"));
+  EXPECT_EQ(action("aten::gather", kLong), "");
+  EXPECT_EQ(action("aten::one_hot", R"(["float", "Scalar"])"), "");
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,161 @@
+// Rows for products and transforms, each with a call that is no fault.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lanescope/explain/rules/drawn_operators_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+// A thousand texts with a thousand pictures, or each text with its own.
+TEST(MatrixRowsTest, SeesSimilaritiesOfAllPairs) {
+  const auto with = [](const char* dims) {
+    return action_of(step_with_inputs("aten::cosine_similarity",
+                                      inputs(dims, R"(["float", "float", "Scalar"])", "", "")));
+  };
+  EXPECT_THAT(with("[[1000, 1, 64], [1, 1000, 64], []]"), ::testing::HasSubstr("one product"));
+  EXPECT_EQ(with("[[1000, 64], [1000, 64], []]"), "");
+  EXPECT_EQ(with("[[1000, 64], [1, 64], []]"), "");
+}
+
+// 4,000 lookups in a table of 1,000 rows, and their product. The same product of 3,000 or of other rows.
+TEST(MatrixRowsTest, SeesProductsOfRepeatedRows) {
+  const auto with = [](const char* lookup, const char* rows) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(lookup, inputs("[[1000, 64], []]", R"(["float", ""])", "", R"(["", ""])"));
+      p.kernel("index", 20).end();
+      p.begin_op("aten::linear", inputs(rows, R"(["float", "float"])", "", R"(["", ""])"));
+      p.kernel("gemm", 300).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(with("aten::index", "[[4000, 64], [64, 64]]"), ::testing::HasSubstr("table first"));
+  EXPECT_EQ(with("aten::index", "[[3000, 64], [64, 64]]"), "");
+  EXPECT_EQ(with("aten::relu", "[[4000, 64], [64, 64]]"), "");
+}
+
+TEST(MatrixRowsTest, SeesProductsWithDiagonalMatrices) {
+  const auto product = inputs("[[64, 64], [64, 32]]", R"(["float", "float"])", "", R"(["", ""])");
+  const auto vector = inputs("[[64], []]", R"(["float", "Scalar"])", "", R"(["", "0"])");
+  EXPECT_THAT(after("aten::diag", vector, "aten::matmul", product),
+              ::testing::HasSubstr("d[:, None]"));
+  EXPECT_EQ(after("aten::relu", vector, "aten::matmul", product), "");
+  const auto other = inputs("[[32], []]", R"(["float", "Scalar"])", "", R"(["", "0"])");
+  EXPECT_EQ(after("aten::diag", other, "aten::matmul",
+                  inputs("[[64, 64], [64, 64]]", R"(["float", "float"])", "", R"(["", ""])")),
+            "");
+}
+
+// (A B) x with 64 x 64 matrices and one column: 64^3 + 64^2 multiplications, and 2 x 64^2 the other way.
+TEST(MatrixRowsTest, SeesProductsInTheLongOrder) {
+  const auto both = [](const char* second) {
+    ProgramSketch drawn;
+    drawn.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::matmul",
+                 inputs("[[64, 64], [64, 64]]", R"(["float", "float"])", "", R"(["", ""])"));
+      p.kernel("gemm", 300).end();
+      p.begin_op("aten::matmul", inputs(second, R"(["float", "float"])", "", R"(["", ""])"));
+      p.kernel("gemm", 20).end();
+    });
+    return action_of(drawn.trace());
+  };
+  EXPECT_THAT(both("[[64, 64], [64, 1]]"), ::testing::HasSubstr("A @ (B @ x)"));
+  EXPECT_EQ(both("[[64, 64], [64, 64]]"), "");
+}
+
+TEST(MatrixRowsTest, KnowsAWholeSpectrumOfRealNumbers) {
+  const auto with = [](const char* type) {
+    return action_of(step_with_inputs(
+        "aten::fft_fft",
+        inputs("[[64, 1024], [], [], []]", std::string(R"([")") + type + R"(", "", "Scalar", ""])",
+               "", R"(["", "", "-1", ""])")));
+  };
+  EXPECT_THAT(with("float"), ::testing::HasSubstr("torch.fft.rfft"));
+  EXPECT_EQ(with("c10::complex<float>"), "");
+}
+
+// [1024, 8, 1, 128] times [8, 128, 128]: each matrix is copied 1,024 times.
+TEST(MatrixRowsTest, SeesMatricesThatAProductCopies) {
+  const auto action = [](const char* dims, const char* inside) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::matmul", inputs(dims, R"(["float", "float"])", "", R"(["", ""])"));
+      p.begin_op(inside).kernel("copy", 300).end().end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kRepeated[] = "[[1024, 8, 1, 128], [8, 128, 128]]";
+  EXPECT_THAT(action(kRepeated, "aten::clone"), ::testing::HasSubstr("torch.einsum"));
+  EXPECT_EQ(action(kRepeated, "aten::bmm"), "");
+  EXPECT_EQ(action("[[1024, 8, 1, 128], [128, 128]]", "aten::clone"), "");
+  EXPECT_EQ(action("[[1024, 8, 1, 128], [1024, 8, 128, 128]]", "aten::clone"), "");
+}
+
+TEST(MatrixRowsTest, SeesProductsWithALargeSquare) {
+  const auto inside = [](const char* op) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 2; ++i) {
+        p.begin_op("aten::matmul",
+                   inputs("[[8192, 8192], [8192, 256]]", R"(["float", "float"])", "", ""));
+        p.begin_op(op).kernel("k", 300).end().end();
+      }
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(inside("aten::mm"), ::testing::HasSubstr("mostly zeros"));
+  EXPECT_EQ(inside("aten::_sparse_mm"), "");
+  EXPECT_EQ(inside("aten::crow_indices"), "");
+  const auto with = [](const char* dims) {
+    return action_of(
+        step_with_inputs("aten::matmul", inputs(dims, R"(["float", "float"])", "", ""), 2));
+  };
+  EXPECT_THAT(with("[[8192, 8192], [8192, 256]]"), ::testing::HasSubstr("mostly zeros"));
+  EXPECT_EQ(with("[[8192, 8192], [8192, 1]]"), "");
+  EXPECT_EQ(with("[[8192, 8192], [8192, 4096]]"), "");
+  EXPECT_EQ(with("[[1024, 1024], [1024, 16]]"), "");
+}
+
+// The matrix of all pairs is large and square, but not of zeros.
+TEST(MatrixRowsTest, KnowsKroneckerProducts) {
+  const auto action = [](const char* before) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      const char* types = R"(["float", "float"])";
+      for (int i = 0; i < 2; ++i) {
+        p.begin_op(before, inputs("[[64, 64], [64, 64]]", types, "", "")).kernel("mul", 20).end();
+        p.begin_op("aten::matmul", inputs("[[4096, 4096], [4096, 64]]", types, "", ""));
+        p.kernel("gemm", 300).end();
+      }
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("aten::kron"), ::testing::HasSubstr("by factors"));
+  EXPECT_THAT(action("aten::mul"), ::testing::HasSubstr("mostly zeros"));
+}
+
+// 512 rows for each of 256 users, or one for each.
+TEST(MatrixRowsTest, SeesRowsThatExpandRepeats) {
+  const auto action = [](const char* table) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      const char* types = R"(["float", "float", "float"])";
+      p.begin_op("aten::expand", inputs(table, types, "", "")).end();
+      p.begin_op("aten::flatten", inputs("[[256, 512, 64]]", types, "", "")).kernel("copy", 20);
+      p.end();
+      p.begin_op("aten::linear", inputs("[[131072, 64], [64, 64], [64]]", types, "", ""));
+      p.kernel("gemm", 300).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("[[1, 512, 64]]"), ::testing::HasSubstr("expand the result"));
+  EXPECT_EQ(action("[[256, 512, 64]]"), "");
+}
+
+}  // namespace
+}  // namespace lanescope::explain
