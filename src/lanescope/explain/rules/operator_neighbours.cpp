@@ -48,6 +48,18 @@ bool is_inside(const Facts& facts, SliceId op, std::string_view begins) {
 
 }  // namespace
 
+bool is_outside_parametrization(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  for (std::uint32_t i = raw(op); i-- > trace.track(op).first_slice;) {
+    const SliceId frame{i};
+    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
+        trace.end_ns(frame) >= trace.end_ns(op) &&
+        trace.name(frame).find("nn/utils/parametrize.py(") != std::string_view::npos)
+      return false;
+  }
+  return true;
+}
+
 bool is_in_optimizer(const Facts& facts, SliceId op) {
   return is_inside(facts, op, "Optimizer.step");
 }

@@ -22,6 +22,7 @@ constexpr char kEinsumMore[] =
     "nn.Bilinear loops over its output features, forward and backward; einsum makes a product of "
     "all of them, and a batched one with the second input";
 constexpr char kWeightNorm[] = "computes the normalised weight again at every access";
+constexpr char kMadeWeight[] = "makes the weight of a parametrized module, again at each access";
 constexpr char kMatrixOfWeight[] = "makes the exponential of a matrix";
 constexpr char kKronProduct[] = "takes part in a product with kron(A, B)";
 constexpr char kByFactors[] =
@@ -35,9 +36,11 @@ constexpr char kCachedMore[] =
     "keeps the plain weight";
 constexpr char kFactorises[] = "factorises matrices, mostly one after another";
 constexpr char kSmallMatrix[] = "works on one small matrix; a Python loop calls it for each";
-constexpr char kStackMatrices[] = "Stack the matrices: one call over the whole batch";
+constexpr char kStackMatrices[] =
+    "Independent ones: torch.stack, one call; the same one again: make it once";
 constexpr char kStackMatricesMore[] =
-    "torch.stack the matrices: torch.linalg's functions take a batch in one call, and inv_ex, "
+    "torch.stack matrices of which none needs the result of another: torch.linalg's functions take "
+    "a batch in one call, and inv_ex, "
     "solve_ex and cholesky_ex do not wait for the GPU to check the result";
 constexpr char kLargePrime[] =
     "transforms a length with a prime factor above 127, which takes several times as long";
@@ -57,6 +60,8 @@ constexpr std::array kMatrixOperatorRows = {
         "aten::_linalg_eigh", "", "", 1, kFactorises,
         "Factorise less often, or many equal matrices in one batched call",
         "batch matrices of one size, compute it every n steps, or choose a faster driver", kLinalg},
+    OperatorAdvice{"aten::_linalg_solve_ex", "", "", 2, kMadeWeight, kCached, kCachedMore,
+                   kParametrize, has_any_inputs, is_outside_parametrization},
     OperatorAdvice{"aten::_linalg_solve_ex", "", "", 8, kSmallMatrix, kStackMatrices,
                    kStackMatricesMore, kLinalg, is_small_matrix},
     OperatorAdvice{"aten::_linalg_svd", "", "", 1, kFactorises,
@@ -88,8 +93,14 @@ constexpr std::array kMatrixOperatorRows = {
     OperatorAdvice{"aten::fft_fftn", "", "", 1, kWholeSpectrum, kHalfSpectrum, kHalfSpectrumMore,
                    kFft, takes_real_numbers},
     OperatorAdvice{"aten::kron", "", "", 1, kKronProduct, kByFactors, kByFactorsMore, kKron},
+    OperatorAdvice{"aten::linalg_cholesky_ex", "", "", 2, kMadeWeight, kCached, kCachedMore,
+                   kParametrize, has_any_inputs, is_outside_parametrization},
     OperatorAdvice{"aten::linalg_cholesky_ex", "", "", 8, kSmallMatrix, kStackMatrices,
                    kStackMatricesMore, kLinalg, is_small_matrix},
+    OperatorAdvice{"aten::linalg_householder_product", "", "", 2, kMadeWeight, kCached, kCachedMore,
+                   kParametrize, has_any_inputs, is_outside_parametrization},
+    OperatorAdvice{"aten::linalg_inv_ex", "", "", 2, kMadeWeight, kCached, kCachedMore,
+                   kParametrize, has_any_inputs, is_outside_parametrization},
     OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 8, kSmallMatrix, kStackMatrices,
                    kStackMatricesMore, kLinalg, is_small_matrix},
     OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 1,

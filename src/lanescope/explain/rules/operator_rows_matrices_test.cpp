@@ -157,5 +157,28 @@ TEST(MatrixRowsTest, SeesRowsThatExpandRepeats) {
   EXPECT_EQ(action("[[256, 512, 64]]"), "");
 }
 
+// One weight, made again at each access, or matrices of the program.
+TEST(MatrixRowsTest, TellsWeightsThatAreMadeAgainFromMatrices) {
+  const auto action = [](const char* frame, int calls) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      const std::int64_t start = p.cpu_us();
+      for (int i = 0; i < calls; ++i) {
+        p.begin_op("aten::_linalg_solve_ex",
+                   inputs("[[256, 256], [256, 256]]", R"(["float", "float"])", "", ""));
+        p.kernel("getrf", 300).end();
+      }
+      program.sketch().slice("python_function", frame, us(start), us(p.cpu_us() - start));
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kAccess[] = "torch/nn/utils/parametrize.py(400): get_parametrized";
+  EXPECT_THAT(action(kAccess, 4), ::testing::HasSubstr("parametrize.cached()"));
+  EXPECT_EQ(action(kAccess, 1), "");
+  EXPECT_EQ(action("solver.py(4): solve", 4), "");
+  EXPECT_THAT(action("solver.py(4): solve", 8), ::testing::HasSubstr("Independent ones"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
