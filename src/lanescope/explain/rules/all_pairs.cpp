@@ -151,7 +151,7 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
   finding.try_next = {pair_action(found.kind),
                       "torch.compile on the function that makes and reduces the pairs never writes "
                       "them to memory"};
-  for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof"})
+  for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "inflated-tensor"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("{} makes all {} pairs of {} and {}",
                       {name(op), count(static_cast<std::uint64_t>(found.elements)),

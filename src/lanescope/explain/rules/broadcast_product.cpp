@@ -125,7 +125,8 @@ Finding tell_broadcast_product(const Facts& facts, const BroadcastProducts& foun
       "use torch.matmul, torch.bmm or torch.einsum: they add up while they multiply, on tensor "
       "cores "
       "where the type allows"};
-  for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain"})
+  for (const char* covered :
+       {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain", "inflated-tensor"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
       say("aten::mul and aten::sum do what a matrix product does, through {}", {bytes(in_between)});

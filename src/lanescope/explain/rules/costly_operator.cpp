@@ -188,9 +188,9 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = calls.calls.size();
   finding.sample_noun = "call";
-  for (const char* covered :
-       {"hotspot-kernel", "few-blocks", "tiny-kernels", "memory-roof", "graph-opportunity",
-        "gpu-idle", "low-occupancy", "kernel-spread", "no-roof", "layout-copies", "optimizer-loop"})
+  for (const char* covered : {"hotspot-kernel", "few-blocks", "tiny-kernels", "memory-roof",
+                              "graph-opportunity", "gpu-idle", "low-occupancy", "kernel-spread",
+                              "no-roof", "layout-copies", "optimizer-loop", "inflated-tensor"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.explains.push_back({"slow-backward", in_backward_ns(facts, found)});
   finding.brief = say("{} {}", {name(row->op), text(row->meaning)});

@@ -179,7 +179,8 @@ Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
     finding.try_next = {
         "call torch.nn.functional.scaled_dot_product_attention instead of the written-out form",
         "pass a mask or bias as its attn_mask, or use torch.nn.attention.flex_attention"};
-  finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  for (const char* covered : {"no-roof", "inflated-tensor"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("Attention runs without a fused kernel");
   if (!is_fallback)
     finding.action =

@@ -182,7 +182,7 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
       "each index",
       "to add up rows by class, use index_add_ or scatter_add_"};
   for (const char* covered :
-       {"hotspot-kernel", "fp32-matmul", "slow-gemm", "no-roof", "memory-roof"})
+       {"hotspot-kernel", "fp32-matmul", "slow-gemm", "no-roof", "memory-roof", "inflated-tensor"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("A product takes a one-hot matrix, {} x {}: almost all of it are zeros",
                       {count(rows), count(classes)});
