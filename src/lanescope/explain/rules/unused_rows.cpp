@@ -13,6 +13,7 @@
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/tensor_sizes.h"
 
 namespace lanescope::explain::rules {
 
@@ -27,47 +28,27 @@ constexpr double kLeastUnusedRowsShare = 0.05;
 constexpr double kMostRead = 0.25;  // of the result's elements
 constexpr double kLeastElements = 4096;
 
-// The shape of the result; none: no product, or shapes that do not fit.
-std::optional<Sizes> result_shape(std::string_view op, const TensorArguments& inputs) {
-  const bool is_linear = op == "aten::linear";
-  const bool is_addmm = op == "aten::addmm";
-  if (!is_linear && !is_addmm && op != "aten::matmul" && op != "aten::mm") return std::nullopt;
-  const auto left = inputs.tensor(is_addmm ? 1 : 0), right = inputs.tensor(is_addmm ? 2 : 1);
-  if (!left || !right || left->rank() < 2 || right->rank() != 2) return std::nullopt;
-  Sizes shape = left->dims;
-  shape.back() = right->dims[is_linear ? 0 : 1];
-  return shape;
-}
-
 // True: the operator passes on all elements one by one, so what is read of its result counts.
 bool passes_on(std::string_view op) {
   return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous" ||
          op == "aten::clone" || op == "aten::detach" || op == "aten::copy_";
 }
 
-std::int64_t wrapped(std::int64_t at, std::int64_t size) {
-  return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
-}
-
-// The part of its first input that a view keeps, 0 to 1; none: no such view.
-std::optional<double> kept_part(std::string_view op, const TensorArguments& inputs,
-                                const Tensor& input) {
-  const bool is_select = op == "aten::select";
-  if (!is_select && op != "aten::slice") return std::nullopt;
-  const auto integer = [&](std::size_t index, std::int64_t otherwise) {
-    const auto value = inputs.value(index);
-    return value && value->integer ? *value->integer : otherwise;
-  };
+// The part of its first input that a view or index_select keeps, 0 to 1, and the size of the dimension that it cuts.
+struct Cut {
+  double part = 1;
+  std::int64_t size = 0;
+};
+std::optional<Cut> cut_of(std::string_view op, const TensorArguments& inputs, const Tensor& input) {
+  if (op != "aten::select" && op != "aten::slice" && op != "aten::index_select")
+    return std::nullopt;
+  const auto taken = taken_of(op, inputs, 0);
+  if (!taken || input.elements() <= 0) return std::nullopt;
+  const auto dim = inputs.value(1);
+  const std::int64_t at = dim && dim->integer ? *dim->integer : 0;
   const auto rank = static_cast<std::int64_t>(input.rank());
-  const std::int64_t dim = wrapped(integer(1, 0), rank);
-  if (dim >= rank) return std::nullopt;
-  const std::int64_t size = input.dims[static_cast<std::size_t>(dim)];
-  if (size <= 0) return std::nullopt;
-  if (is_select) return 1.0 / static_cast<double>(size);
-  const std::int64_t start = wrapped(integer(2, 0), size), end = wrapped(integer(3, size), size);
-  const std::int64_t step = std::max<std::int64_t>(1, integer(4, 1));
-  const std::int64_t rows = end <= start ? 0 : (end - start + step - 1) / step;
-  return static_cast<double>(rows) / static_cast<double>(size);
+  return Cut{taken->elements / input.elements(),
+             input.dims[static_cast<std::size_t>(at < 0 ? at + rank : at)]};
 }
 
 struct UnusedRows {
@@ -77,12 +58,14 @@ struct UnusedRows {
   SliceId longest = kNone<SliceId>;  // a product
   Sizes shape;                       // of its result
   double read = 0;                   // of its elements
+  SliceId maker = kNone<SliceId>;    // makes the dimension that is cut, before the product
 };
 
 // How much of the result of the product at `at` is read until the same product runs again, and the
 // operators that passed it on. Nothing: all of it is read, or it is not known.
 struct Read {
   double part = 0;
+  std::int64_t cut_size = 0;  // of the dimension that is cut
   std::vector<SliceId> passed_on;
 };
 std::optional<Read> read_after(const Trace& trace, const CallSequence& calls, std::size_t at,
@@ -104,13 +87,14 @@ std::optional<Read> read_after(const Trace& trace, const CallSequence& calls, st
       is_taken = is_taken || (!is_view(op) && !passes_on(op) &&
                               std::find(cuts.begin(), cuts.end(), input->elements()) != cuts.end());
       if (input->dims != shape) continue;
-      const auto kept = k == 0 ? kept_part(op, inputs, *input) : std::nullopt;
-      if (kept && *kept < 1) {
-        read.part += *kept;
+      const auto cut = k == 0 ? cut_of(op, inputs, *input) : std::nullopt;
+      if (cut && cut->part < 1) {
+        read.part += cut->part;
+        read.cut_size = cut->size;
         is_cut = true;
-        cuts.push_back(std::round(*kept * input->elements()));
-      } else if (!kept) {
-        if (k != 0 || is_cut || !passes_on(op)) return std::nullopt;
+        cuts.push_back(std::round(cut->part * input->elements()));
+      } else if (!cut) {
+        if (k != 0 || is_cut || (!passes_on(op) && !works_on_each_element(op))) return std::nullopt;
         read.passed_on.push_back(calls[i]);
       }
     }
@@ -120,6 +104,48 @@ std::optional<Read> read_after(const Trace& trace, const CallSequence& calls, st
   return read;
 }
 
+bool has_dimension(const Trace& trace, SliceId op, std::int64_t size) {
+  const TensorArguments inputs = operator_inputs(trace, op);
+  for (std::size_t k = 0; k < 3; ++k)
+    if (const auto tensor = inputs.tensor(k);
+        tensor && std::find(tensor->dims.begin(), tensor->dims.end(), size) != tensor->dims.end())
+      return true;
+  return false;
+}
+
+// Operators that make a dimension of frames, windows or pixels.
+bool makes_dimension(std::string_view op) {
+  return op == "aten::stft" || op == "aten::unfold" || op == "aten::conv1d" ||
+         op == "aten::conv2d" || op.starts_with("aten::upsample_");
+}
+
+// What leads to the product on tensors with the dimension that is cut, and nothing else: elementwise operators, and the one
+// that makes it.
+struct LeadUp {
+  std::vector<SliceId> calls;
+  SliceId maker = kNone<SliceId>;
+};
+LeadUp calls_before(const Trace& trace, const CallSequence& calls, std::size_t at,
+                    std::int64_t cut_size) {
+  constexpr std::int64_t kTellingSize = 64;  // smaller ones are equal by chance
+  LeadUp before;
+  if (cut_size < kTellingSize || !has_dimension(trace, calls[at], cut_size)) return before;
+  for (std::size_t i = at; i-- > 0;) {
+    const std::string_view op = trace.name(calls[i]);
+    const bool has_size = has_dimension(trace, calls[i], cut_size);
+    if (makes_dimension(op) && !has_size) {
+      before.calls.push_back(calls[i]);
+      before.maker = calls[i];
+      break;
+    }
+    if (!has_size) break;
+    if (is_view(op)) continue;
+    if (!works_on_each_element(op)) break;
+    before.calls.push_back(calls[i]);
+  }
+  return before;
+}
+
 std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
   const Trace& trace = *facts.trace;
   UnusedRows found;
@@ -127,7 +153,8 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
   for (const CallSequence& sequence : call_sequences(facts))
     for (std::size_t i = 0; i < sequence.size(); ++i) {
       const SliceId id = sequence[i];
-      const auto shape = result_shape(trace.name(id), operator_inputs(trace, id));
+      if (maker_kind(trace.name(id)) != MakerKind::kProduct) continue;
+      const auto shape = made_size(trace.name(id), operator_inputs(trace, id));
       if (!shape) continue;
       double elements = 1;
       for (const std::int64_t size : *shape) elements *= static_cast<double>(size);
@@ -136,6 +163,8 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
       if (!after) continue;
       found.calls.insert(raw(id));
       for (const SliceId op : after->passed_on) found.calls.insert(raw(op));
+      const LeadUp before = calls_before(trace, sequence, i, after->cut_size);
+      for (const SliceId op : before.calls) found.calls.insert(raw(op));
       read += after->part * static_cast<double>(trace.dur_ns(id));
       found.unread_ns += static_cast<double>(trace.dur_ns(id));
       if (found.longest != kNone<SliceId> && trace.dur_ns(found.longest) >= trace.dur_ns(id))
@@ -143,6 +172,7 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
       found.longest = id;
       found.shape = *shape;
       found.read = after->part;
+      found.maker = before.maker;
     }
   if (found.calls.empty()) return std::nullopt;
   // Without the unread rows, the cost falls by their share of the result.
@@ -162,19 +192,25 @@ Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
            ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.arithmetic.push_back(say(
-      "counted: products whose result no operator of the step takes as a whole, only aten::select "
-      "and aten::slice, which keep a quarter of it or less for an operator after them; by shapes, "
-      "on the same thread"));
+      "counted: products whose result no operator of the step takes as a whole, only aten::select, "
+      "aten::slice and aten::index_select, which keep a quarter of it or less for an operator "
+      "after them; copies and elementwise operators between, and those before that have the same "
+      "dimension; by shapes, on the same thread"));
   finding.evidence.push_back(called_at(facts, found.longest, say("the longest of these products")));
   finding.try_next = {
       "select the rows before the product, not after it: head(h[:, -1]) instead of head(h)[:, -1]",
       "where the columns are cut, multiply by that part of the weight"};
-  for (const char* covered : {"hotspot-kernel", "no-roof", "memory-roof"})
+  for (const char* covered :
+       {"hotspot-kernel", "no-roof", "memory-roof", "inflated-tensor", "unfused-chain"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
       say("Of the result of {}, {}, only {} is read",
           {name(facts.trace->name(found.longest)), text(shape_text(found.shape)), read});
-  finding.action = say("Select the rows before the product: head(h[:, -1]), not head(h)[:, -1]");
+  finding.action =
+      found.maker == kNone<SliceId>
+          ? say("Select the rows before the product: head(h[:, -1]), not head(h)[:, -1]")
+          : say("Let {} make only what is kept: a longer hop or stride, or cut its input",
+                {name(facts.trace->name(found.maker))});
   return finding;
 }
 

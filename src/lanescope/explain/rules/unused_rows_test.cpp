@@ -87,5 +87,34 @@ TEST(UnusedRowsTest, IsQuietWhereAllIsReadOrNothingIsKnown) {
       find_by_rule(draw_unused_rows({.read = ""}), "unused-rows"));  // the view leaves the step
 }
 
+// Frames of a spectrogram: 640 are made and 40 kept. 100 us of stft, abs, product and log each: 15 of 16 parts.
+TEST(UnusedRowsTest, GoesBackToWhatMakesTheFrames) {
+  const auto found = [](std::string_view first, std::string_view in_between) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.begin_op(first, tensor_fields("[[16, 102400]]", R"(["float"])")).pass(98).end();
+      p.begin_op(in_between, tensor_fields("[[16, 201, 640]]", R"(["float"])")).pass(98).end();
+      p.begin_op("aten::matmul",
+                 tensor_fields("[[80, 201], [16, 201, 640]]", R"(["float", "float"])"));
+      p.pass(98).end();
+      p.begin_op("aten::log", tensor_fields("[[16, 80, 640]]", R"(["float"])")).pass(98).end();
+      p.begin_op("aten::slice",
+                 tensor_fields("[[16, 80, 640], [], [], [], []]",
+                               R"(["float", "Scalar", "Scalar", "Scalar", "Scalar"])",
+                               R"(["", "2", "0", "9223372036854775807", "16"])"))
+          .end();
+      p.begin_op("aten::conv1d", tensor_fields("[[16, 80, 40]]", R"(["float"])")).pass(98).end();
+    });
+    return find_by_rule(program.trace(), "unused-rows");
+  };
+  const auto frames = found("aten::stft", "aten::abs");
+  ASSERT_TRUE(frames);
+  EXPECT_EQ(frames->at_stake_ns, us(400) * 15 / 16);
+  EXPECT_EQ(frames->action.values.at(0).text, "aten::stft");
+  // A softmax over the frames needs all of them; what makes them is not known.
+  EXPECT_EQ(found("aten::stft", "aten::softmax")->at_stake_ns, us(200) * 15 / 16);
+  EXPECT_EQ(found("aten::roll", "aten::abs")->at_stake_ns, us(300) * 15 / 16);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
