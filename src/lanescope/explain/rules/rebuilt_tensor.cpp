@@ -1,0 +1,165 @@
+// A large tensor is copied as a whole so that a small part of it can change: a queue that cat makes anew with the new rows
+// in front, a clone into which few rows are written.
+//
+// Problem: the copy is as fast as memory allows, so no rule about kernels remarks on it. Idea: compare what is copied with
+// what is new. Example: cat of [64, 256] and [1048512, 256] copies 268 M elements for 16 K new ones.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/operator_results.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::element_count;
+using analysis::Sizes;
+using analysis::TensorArguments;
+
+namespace {
+
+constexpr double kLeastRebuiltShare = 0.05;
+constexpr double kLeastRebuiltElements = 1 << 20;
+constexpr double kMostNew = 1.0 / 8;       // of what is copied
+constexpr std::size_t kFurthestWrite = 6;  // operators of the program after the copy
+
+struct Rebuilt {
+  double elements = 0, added = 0;
+  bool is_join = false;
+};
+
+// cat of a large tensor, which slice has cut just before, and small ones: a queue of fixed length. One that grows has no
+// place of its own to write to (growing-cat).
+std::optional<Rebuilt> joined_anew(const Trace& trace, const CallSequence& calls, std::size_t at) {
+  if (trace.name(calls[at]) != "aten::cat" || at == 0) return std::nullopt;
+  const auto inputs = taken_tensors(trace, calls[at]);
+  if (!inputs || !inputs->is_list || inputs->tensors.size() < 2) return std::nullopt;
+  const Sizes* largest = nullptr;
+  double all = 0;
+  for (const Sizes& each : inputs->tensors) {
+    all += element_count(each);
+    if (!largest || element_count(each) > element_count(*largest)) largest = &each;
+  }
+  const double added = all - element_count(*largest);
+  if (all < kLeastRebuiltElements || added > kMostNew * all) return std::nullopt;
+  for (std::size_t i = at; i-- > 0 && at - i <= kFurthestWrite;) {
+    // Zeros in front: a shift by some places, not a queue.
+    const ResultKind kind = result_kind(trace.name(calls[i]));
+    if (kind == ResultKind::kFill || kind == ResultKind::kFillLike ||
+        trace.name(calls[i]).starts_with("aten::new_"))
+      return std::nullopt;
+    if (trace.name(calls[i]) != "aten::slice") continue;
+    const auto cut = operator_inputs(trace, calls[i]).tensor(0);
+    // As long before as after.
+    if (cut && cut->rank() == largest->size() && cut->elements() == all)
+      return Rebuilt{all, added, true};
+  }
+  return std::nullopt;
+}
+
+// clone() of a large tensor and then a write into a part of it.
+std::optional<Rebuilt> cloned_for_a_part(const Trace& trace, const CallSequence& calls,
+                                         std::size_t at) {
+  if (trace.name(calls[at]) != "aten::clone") return std::nullopt;
+  const auto copied = operator_inputs(trace, calls[at]).tensor(0);
+  if (!copied || copied->elements() < kLeastRebuiltElements) return std::nullopt;
+  bool is_cut = false;
+  for (std::size_t i = at + 1; i < calls.size() && i - at <= kFurthestWrite; ++i) {
+    const std::string_view op = trace.name(calls[i]);
+    const TensorArguments inputs = operator_inputs(trace, calls[i]);
+    const auto into = inputs.tensor(0);
+    if (!into) continue;
+    if ((op == "aten::select" || op == "aten::slice") && into->dims == copied->dims) is_cut = true;
+    // Into a view of it.
+    if (is_cut && (op == "aten::copy_" || op == "aten::fill_") &&
+        into->elements() <= kMostNew * copied->elements())
+      return Rebuilt{copied->elements(), into->elements(), false};
+  }
+  return std::nullopt;
+}
+
+struct RebuiltTensors {
+  std::unordered_set<std::uint32_t> calls;
+  Rebuilt largest;
+  SliceId call = kNone<SliceId>;
+  std::int64_t cost_ns = 0;
+};
+
+std::optional<RebuiltTensors> measure_rebuilt_tensor(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  RebuiltTensors found;
+  for (const CallSequence& sequence : call_sequences(facts))
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      auto rebuilt = joined_anew(trace, sequence, i);
+      if (!rebuilt) rebuilt = cloned_for_a_part(trace, sequence, i);
+      if (!rebuilt) continue;
+      found.calls.insert(raw(sequence[i]));
+      if (rebuilt->elements <= found.largest.elements) continue;
+      found.largest = *rebuilt;
+      found.call = sequence[i];
+    }
+  if (found.calls.empty()) return std::nullopt;
+  found.cost_ns = cost_of_calls(facts, found.calls);
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRebuiltShare) return std::nullopt;
+  return found;
+}
+
+Finding tell_rebuilt_tensor(const Facts& facts, const RebuiltTensors& found) {
+  const auto whole = static_cast<std::uint64_t>(found.largest.elements),
+             added = static_cast<std::uint64_t>(found.largest.added);
+  const Value op = name(facts.trace->name(found.call));
+  const std::uint64_t calls = std::max<std::uint64_t>(1, found.calls.size() / step_count(facts));
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          "{} copies {} elements, of which {} are new; {} such [call|calls] [per "
+          "step] take {} [per step] ({}).",
+          {op, count(whole), count(added), count(calls), ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls.size(), finding);
+  finding.arithmetic.push_back(
+      say("counted: aten::cat after aten::slice of a tensor as large as its result, and "
+          "aten::clone before a write into a part of the copy, of 1,048,576 elements or more, an "
+          "eighth or less of them new; by shapes, on the same thread"));
+  finding.evidence.push_back(called_at(facts, found.call, say("the largest of these copies")));
+  if (found.largest.is_join) {
+    finding.action = say(
+        "Of a queue: keep one buffer, write the new rows over the oldest: buffer[at:at + n] = new");
+    finding.try_next = {
+        "a ring buffer: keep the place where the next rows go, modulo the length; what reads the "
+        "buffer must not depend on the order of its rows, or use the place to find it"};
+  } else {
+    finding.action = say("Write into the tensor itself, if nothing reads its old value");
+    finding.try_next = {
+        "write into the tensor itself where no one needs its old value (under torch.no_grad(), or "
+        "of a tensor that needs no gradient); else torch.where or index_put make one new tensor"};
+  }
+  for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief =
+      say("{} copies {} elements anew, of which {} are new", {op, count(whole), count(added)});
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule rebuilt_tensor_rule = {
+    .id = "rebuilt-tensor",
+    .question = "is a large tensor copied to change a small part of it?",
+    .meant_by = "queue buffer cat clone copy ring",
+    .order = 461,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_rebuilt_tensor, tell_rebuilt_tensor>,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,80 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rules/drawn_operators_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+testing::Fields joined_with(std::string_view added, std::string_view old) {
+  return inputs("[[" + std::string(added) + ", " + std::string(old) + "], []]",
+                R"(["TensorList", "Scalar"])", "", R"(["", "0"])");
+}
+
+// A queue of `before`, cut and joined anew in 200 us, then a product of 100 us.
+std::optional<Finding> find_in_queue(std::string_view before, std::string_view added,
+                                     std::string_view old, const char* cut = "aten::slice",
+                                     const char* added_by = "aten::normalize") {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op(cut, inputs("[" + std::string(before) + ", [], [], [], []]",
+                           R"(["float", "Scalar", "Scalar", "Scalar", "Scalar"])", "",
+                           R"(["", "0", "0", "-64", "1"])"));
+    p.end();
+    p.begin_op(added_by).end();
+    p.begin_op("aten::cat", joined_with(added, old)).kernel("cat", 200).end();
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+  });
+  return find_by_rule(program.trace(), "rebuilt-tensor");
+}
+
+TEST(RebuiltTensorTest, SeesAQueueThatIsJoinedAnew) {
+  const auto finding = find_in_queue("[65536, 32]", "[64, 32]", "[65472, 32]");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(200));
+  EXPECT_EQ(finding->brief.values[1].integer, 65'536 * 32);
+  EXPECT_EQ(finding->brief.values[2].integer, 64 * 32);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("over the oldest"));
+}
+
+TEST(RebuiltTensorTest, IsQuietAboutOtherJoins) {
+  // A cache that grows, halves that are joined, and parts that no slice has cut.
+  EXPECT_FALSE(find_in_queue("[65472, 32]", "[64, 32]", "[65472, 32]"));
+  EXPECT_FALSE(find_in_queue("[65536, 32]", "[32768, 32]", "[32768, 32]"));
+  EXPECT_FALSE(find_in_queue("[65536, 32]", "[64, 32]", "[65472, 32]", "aten::relu"));
+  EXPECT_FALSE(find_in_queue("[65536, 32]", "[64, 32]", "[65472, 32]", "aten::slice",
+                             "aten::zeros"));                           // a shift
+  EXPECT_FALSE(find_in_queue("[4096, 32]", "[64, 32]", "[4032, 32]"));  // small
+}
+
+// A clone of 2 M elements, into which `written` is copied.
+std::optional<Finding> find_in_clone(std::string_view written, bool is_cut = true) {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op("aten::clone", inputs("[[65536, 32], []]", R"(["float", ""])", "", ""));
+    p.kernel("copy", 200).end();
+    if (is_cut)
+      p.begin_op("aten::select",
+                 inputs("[[65536, 32], [], []]", R"(["float", "Scalar", "Scalar"])", "", ""))
+          .end();
+    p.begin_op("aten::copy_", inputs("[" + std::string(written) + "]", R"(["float"])", "", ""));
+    p.kernel("copy_row", 5).end();
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+  });
+  return find_by_rule(program.trace(), "rebuilt-tensor");
+}
+
+TEST(RebuiltTensorTest, SeesAClonePartOfWhichIsWritten) {
+  const auto finding = find_in_clone("[32]");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(200));
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("tensor itself"));
+  EXPECT_FALSE(find_in_clone("[65536, 32]"));
+  EXPECT_FALSE(find_in_clone("[32]", false));  // into another tensor
+}
+
+}  // namespace
+}  // namespace lanescope::explain
