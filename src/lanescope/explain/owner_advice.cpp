@@ -67,6 +67,23 @@ bool has_stacks(const Trace& trace) {
   return false;
 }
 
+// Kernels near what the GPU can do: faster ones are not to be had. Of one operator whose shapes are known.
+Sentence remedy_near_the_limit(const Owner& owner) {
+  constexpr double kNear = 0.7;
+  const OwnerWork& work = owner.work;
+  if (mechanism_of(owner) != Mechanism::kGpuWork || !is_one_operator(owner) ||
+      !is_most(work.rated_ns, work.gpu_ns) ||
+      work.rated_floor_ns < kNear * static_cast<double>(work.rated_ns))
+    return {};
+  return is_most(work.rated_by_memory_ns, work.rated_ns)
+             ? say("{} is as fast as memory allows: only less data helps (fewer rows, smaller "
+                   "types, or fusing it with its neighbours)",
+                   {name(owner.name)})
+             : say("{} is near the GPU's peak: only less work helps (fewer rows, or a type with "
+                   "fewer bits)",
+                   {name(owner.name)});
+}
+
 // Of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
 Sentence remedy_text(const Facts& facts, const Owner& owner) {
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
@@ -107,6 +124,7 @@ bool has_remedy(const Facts& facts, const Owner& owner) {
 
 Sentence advice_text(const Facts& facts, const Owner& owner) {
   if (Sentence remedy = remedy_text(facts, owner); !remedy.pattern.empty()) return remedy;
+  if (Sentence limit = remedy_near_the_limit(owner); !limit.pattern.empty()) return limit;
   std::string more = record_more(facts, owner);
   if (more.empty()) return {};
   return say("To learn more: {}", {text(std::move(more))});

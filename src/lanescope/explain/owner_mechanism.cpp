@@ -1,16 +1,20 @@
 #include "lanescope/explain/owner_mechanism.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "lanescope/explain/call_tree.h"
+#include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/owner_advice.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/tensor_sizes.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 
@@ -102,8 +106,54 @@ Sentence launch_text(const Facts& facts, const Owner& owner) {
 SliceId longest_call(const Facts& facts, const Owner& owner) {
   if (!is_one_operator(owner)) return kNone<SliceId>;
   const std::string& op = owner.cell.size() == 1 ? owner.cell.front() : owner.name;
-  return rules::ancestor_where(facts, owner.example,
+  return rules::ancestor_where(facts, cpu_side(facts, owner.example),
                                [&](std::string_view name) { return name == op; });
+}
+
+// The longest call makes a tensor of many times its inputs' elements.
+Sentence proportion_text(const Facts& facts, const Owner& owner) {
+  constexpr double kLeastTimes = 8, kLeastElements = 1 << 20, kWellUsed = 0.4;
+  constexpr std::size_t kMostInputs = 3;
+  const SliceId call = longest_call(facts, owner);
+  if (call == kNone<SliceId>) return {};
+  const analysis::TensorArguments inputs = rules::operator_inputs(*facts.trace, call);
+  const auto made = rules::made_size(facts.trace->name(call), inputs);
+  if (!made) return {};
+  // A product that uses the GPU well makes what it is there for.
+  if (rules::maker_kind(facts.trace->name(call)) == rules::MakerKind::kProduct &&
+      owner.work.rated_floor_ns > kWellUsed * static_cast<double>(owner.work.rated_ns))
+    return {};
+  double taken = 0;
+  for (std::size_t k = 0; k < kMostInputs; ++k)
+    if (const auto tensor = inputs.tensor(k))
+      taken = std::max(taken, rules::stored_elements(*tensor));
+  const double elements = analysis::element_count(*made);
+  if (elements < kLeastElements || elements < kLeastTimes * taken) return {};
+  return say("; makes {} elements out of {}", {count(static_cast<std::uint64_t>(elements)),
+                                               count(static_cast<std::uint64_t>(taken))});
+}
+
+// Kernels without a known limit that take many times as long as reading their inputs.
+Sentence reading_text(const Facts& facts, const Owner& owner) {
+  constexpr double kLeastTimes = 20;
+  constexpr std::int64_t kLeastCallNs = 50'000;
+  constexpr std::size_t kMostInputs = 4;
+  const OwnerWork& work = owner.work;
+  if (!facts.main_device || mechanism_of(owner) != Mechanism::kGpuWork ||
+      is_most(work.rated_ns, work.gpu_ns) || work.calls == 0)
+    return {};
+  const auto bandwidth = kernel_facts(facts).roofline.bandwidth_bytes_per_s;
+  const SliceId call = longest_call(facts, owner);
+  const std::int64_t each_ns = mean(work.gpu_ns, work.calls);
+  if (!bandwidth || call == kNone<SliceId> || each_ns < kLeastCallNs) return {};
+  const analysis::TensorArguments inputs = rules::operator_inputs(*facts.trace, call);
+  double input_bytes = 0;
+  for (std::size_t k = 0; k < kMostInputs; ++k)
+    if (const auto tensor = inputs.tensor(k)) input_bytes += tensor->stored_bytes();
+  const double read_ns = input_bytes / *bandwidth * 1e9;
+  if (input_bytes <= 0 || read_ns * kLeastTimes > static_cast<double>(each_ns)) return {};
+  return say("; {} as long as reading its inputs",
+             {factor(each_ns, std::max<std::int64_t>(1, std::llround(read_ns)))});
 }
 
 // One operator whose calls are so unequal that their mean says little.
@@ -292,7 +342,10 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
                      {count(a_step(facts, owner.work.waits))}));
   append(text, spread_text(owner));
   append(text, more_of_rounds(facts, owner));
-  append(text, known_text(facts, owner));
+  const Sentence proportion = proportion_text(facts, owner), known = known_text(facts, owner);
+  append(text, proportion);
+  if (proportion.pattern.empty() && known.pattern.empty()) append(text, reading_text(facts, owner));
+  append(text, known);
   if (step_count(facts) >= 3 && owner.most_in_a_step_ns * 5 > owner.total_ns * 3)
     append(text, say("; {} of it in one step", {ratio(owner.most_in_a_step_ns, owner.total_ns)}));
   return text;
