@@ -18,7 +18,8 @@ namespace lanescope::python::frames {
 // ---- the common events, in short
 
 // `caller`: the key of what must be open innermost, or that plus one when `or_its_c_call`.
-inline bool begin_known(Key key, Key caller, bool or_its_c_call, std::uint32_t name) {
+[[gnu::always_inline]] inline bool begin_known(Key key, Key caller, bool or_its_c_call,
+                                               std::uint32_t name) {
   ThreadFrames* const thread = thread_frames;
   LanescopeWriter* const writer = lanescope_thread_writer;
   if (!thread || !writer) [[unlikely]]

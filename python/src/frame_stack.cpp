@@ -15,6 +15,7 @@ __thread bool thread_is_ending __attribute__((tls_model("initial-exec"))) = fals
 struct FreeThreadFrames {
   ~FreeThreadFrames() {
     thread_is_ending = true;
+    if (LanescopeWriter* const writer = lanescope_thread_writer) writer->frame_changes = nullptr;
     delete std::exchange(thread_frames, nullptr);
   }
 };
@@ -37,6 +38,8 @@ struct FreeThreadFrames {
 // What was open when the window began: `innermost` and all around it.
 [[gnu::noinline]] void begin_window(ThreadFrames& thread, std::uint32_t window,
                                     const void* innermost, std::uint32_t options) {
+  if (LanescopeWriter* const writer = record::thread_writer())
+    writer->frame_changes = &thread.events;
   thread.window = window;
   thread.lost = 0;
   thread.import = 0;
@@ -53,6 +56,13 @@ struct FreeThreadFrames {
 }
 
 }  // namespace
+
+void count_changes([[maybe_unused]] bool on) {
+#if PY_VERSION_HEX >= 0x030c0000
+  static std::uint32_t last = 0;  // a mark from before must not be one from after
+  lanescope_frames_counted.store(on ? ++last : 0, std::memory_order_relaxed);
+#endif
+}
 
 void set_frames_began(std::uint64_t ticks) { frames_began = ticks; }
 

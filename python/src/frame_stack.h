@@ -43,7 +43,7 @@ struct ThreadFrames {
   std::uint32_t window = ~std::uint32_t{0};  // that `open` belongs to; at first none
   std::uint32_t count = 0;                   // of `open`
   std::size_t lost = 0;                      // open ones beyond kMostOpen
-  std::uint64_t events = 0;                  // counts up whenever `open` changes
+  std::uint64_t events = 0;   // counts up whenever `open` changes: LanescopeWriter::frame_changes
   Key import = 0;             // the outermost open import, when what it runs is left out
   OpenFrame open[kMostOpen];  // not set at first, so that unused pages take no memory
   OpenFrame& last() { return open[count - 1]; }
@@ -56,20 +56,20 @@ inline bool are_all_frames_wanted(std::uint32_t options) {
 
 inline __thread ThreadFrames* thread_frames __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// Equal at two moments: no Python function was called or left between them. 0: unknown. Without the
-// GIL, too. Only from 3.12 on, where a thread cannot lose its hook.
+// record::frame_mark() of this thread; 0 where not every change is counted. Without the GIL, too.
 inline std::uint64_t frame_mark() {
-#if PY_VERSION_HEX >= 0x030c0000
   const ThreadFrames* const thread = thread_frames;
-  if (!thread || (thread->lost | thread->import) != 0 || !hot.on.load(std::memory_order_relaxed) ||
+  const LanescopeWriter* const writer = lanescope_thread_writer;
+  if (!thread || !writer || (thread->lost | thread->import) != 0 ||
       thread->window != lanescope_recording.load(std::memory_order_relaxed) ||
       !are_all_frames_wanted(record::record_options()))
     return 0;
-  return thread->events;
-#else
-  return 0;
-#endif
+  return record::frame_mark(writer);
 }
+
+// From now on changes are counted, or no longer. Only from 3.12 on, where a thread cannot lose its
+// hook. With the GIL.
+void count_changes(bool on);
 
 // The last place whose key `is` says; nothing when there is none.
 template <typename Is>

@@ -13,38 +13,31 @@ namespace {
 
 PyObject* disable = nullptr;  // sys.monitoring.DISABLE; with the GIL
 
-// What a callback gives back: when nobody wants frames any more, Python need not call again here.
+// ---- all but the common events. What they return: when nobody wants frames any more, Python need
+// not call again here.
+
 [[gnu::noinline]] PyObject* answer(std::uint32_t options, bool may_disable) {
-  PyObject* const result =
-      may_disable && disable && record::is_recording() && !(options & kFrameOptions) ? disable
-                                                                                     : Py_None;
-  return Py_NewRef(result);
+  const bool is_unwanted = record::is_recording() && !(options & kFrameOptions);
+  if (is_unwanted) count_changes(false);
+  return Py_NewRef(may_disable && is_unwanted && disable ? disable : Py_None);
 }
 
-template <bool kMayDisable>
-PyObject* on_call_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
-  const std::uint32_t options = record::record_options();
-  if (note_call(nullptr, options)) [[likely]]
-    Py_RETURN_NONE;
+[[gnu::noinline]] PyObject* any_call(std::uint32_t options, bool may_disable) {
   if (options & kFrameOptions)
     note(options, [options] { on_call(lanescope_current_frame(), options); });
-  return answer(options, kMayDisable);
+  return answer(options, may_disable);
 }
 
-template <bool kMayDisable>
-PyObject* on_return_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
-  const std::uint32_t options = record::record_options();
-  const void* const frame = lanescope_current_frame();
-  if (note_return(key_of(frame), options)) [[likely]]
-    Py_RETURN_NONE;
-  if (options & kFrameOptions) note(options, [=] { on_return(frame, options); });
-  return answer(options, kMayDisable);
+[[gnu::noinline]] PyObject* any_return(std::uint32_t options, bool may_disable) {
+  if (options & kFrameOptions)
+    note(options, [options] { on_return(lanescope_current_frame(), options); });
+  return answer(options, may_disable);
 }
 
 // Of what can be called only these are C functions, as for a profile hook. PyCFunction_Check() would
 // ask for each Python function whether one of all its type's bases is that of C functions; but
 // such a base would be on the way of tp_base.
-const PyMethodDef* c_function(PyObject* const* args, std::size_t count, PyObject** self) {
+inline const PyMethodDef* c_function(PyObject* const* args, std::size_t count, PyObject** self) {
   if (PyVectorcall_NARGS(count) < 4) return nullptr;
   PyObject* const callable = args[2];
   PyTypeObject* const type = Py_TYPE(callable);
@@ -61,31 +54,62 @@ const PyMethodDef* c_function(PyObject* const* args, std::size_t count, PyObject
   return function->m_ml;
 }
 
-PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
-  const std::uint32_t options = record::record_options();
+[[gnu::noinline]] PyObject* any_c_call(PyObject* const* args, std::size_t count,
+                                       std::uint32_t options) {
   PyObject* self = nullptr;
   const PyMethodDef* const definition = c_function(args, count, &self);
-  if (definition) {
-    const void* const caller = lanescope_current_frame();
-    if (note_c_call(caller, definition, options)) [[likely]]
-      Py_RETURN_NONE;
-    if (options & kFrameOptions)
-      note(options, [=] { on_c_call(caller, definition, self, options); });
-  } else if (options & kFrameOptions) {
-    Py_RETURN_NONE;
+  if (options & kFrameOptions) {
+    if (!definition) Py_RETURN_NONE;
+    note(options, [=] { on_c_call(lanescope_current_frame(), definition, self, options); });
   }
   return answer(options, true);
 }
 
+[[gnu::noinline]] PyObject* any_c_return(PyObject* const* args, std::size_t count,
+                                         std::uint32_t options) {
+  PyObject* self = nullptr;
+  if ((options & kFrameOptions) && c_function(args, count, &self))
+    note(options, [=] { on_c_return(lanescope_current_frame(), options); });
+  Py_RETURN_NONE;
+}
+
+// ---- the callbacks. Short, so that the common event saves few registers.
+
+template <bool kMayDisable>
+PyObject* on_call_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  if (note_call(nullptr, options)) [[likely]]
+    Py_RETURN_NONE;
+  return any_call(options, kMayDisable);
+}
+
+template <bool kMayDisable>
+PyObject* on_return_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  if (note_return(key_of(lanescope_current_frame()), options)) [[likely]]
+    Py_RETURN_NONE;
+  return any_return(options, kMayDisable);
+}
+
+PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  PyObject* self = nullptr;
+  const PyMethodDef* const definition = c_function(args, count, &self);
+  if (!definition) {
+    if (options & kFrameOptions) [[likely]]
+      Py_RETURN_NONE;
+  } else if (note_c_call(lanescope_current_frame(), definition, options)) [[likely]] {
+    Py_RETURN_NONE;
+  }
+  return any_c_call(args, count, options);
+}
+
 PyObject* on_c_return_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
   const std::uint32_t options = record::record_options();
-  const void* const caller = lanescope_current_frame();
   // Another callable has no open call of this caller, so it need not be looked at first.
-  if (!note_return(key_of_c_call(caller), options) && (options & kFrameOptions)) [[unlikely]] {
-    PyObject* self = nullptr;
-    if (c_function(args, count, &self)) note(options, [=] { on_c_return(caller, options); });
-  }
-  Py_RETURN_NONE;
+  if (note_return(key_of_c_call(lanescope_current_frame()), options)) [[likely]]
+    Py_RETURN_NONE;
+  return any_c_return(args, count, options);
 }
 
 // What sys.monitoring calls. An object with a function of its own: Python's built-in functions

@@ -41,6 +41,7 @@ int start_frames(const py::object& module_code, const py::object& import_code, b
   }
   set_frames_began(record::ticks());
   hot.on.store(true, std::memory_order_relaxed);
+  count_changes(true);
   int foreign = 0;
   hook_all_threads(&foreign);
   return foreign;
@@ -49,6 +50,7 @@ int start_frames(const py::object& module_code, const py::object& import_code, b
 // How many threads lost the hook to somebody else on the way.
 int stop_frames() {
   hot.on.store(false, std::memory_order_relaxed);
+  count_changes(false);
   if (thread_frames && thread_frames->window == lanescope_recording.load(std::memory_order_relaxed))
     pop_to(*thread_frames, 0);
   return unhook_all_threads();

@@ -28,6 +28,7 @@ constinit std::atomic<std::uint32_t> lanescope_recording{0};
 constinit std::atomic<std::uint32_t> lanescope_record_options{0};
 constinit std::atomic<std::uint64_t> lanescope_short_operator_ticks{0};
 constinit LanescopeCostScale lanescope_cost_scale{{}, ~std::uint64_t{0}};
+constinit std::atomic<std::uint32_t> lanescope_frames_counted{0};
 __thread LanescopeWriter* lanescope_thread_writer = nullptr;
 constinit std::atomic<const LanescopeRangeListeners*> lanescope_range_listeners{nullptr};
 }

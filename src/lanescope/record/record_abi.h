@@ -12,7 +12,7 @@
 // Changes whenever LanescopeWriter, Record or the functions below change. Compare with
 // lanescope_record_abi() first: LANESCOPE_RECORD_ABI is the version of the header, the function
 // returns that of the loaded library.
-#define LANESCOPE_RECORD_ABI 7u
+#define LANESCOPE_RECORD_ABI 8u
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u
@@ -96,6 +96,8 @@ struct LanescopeWriter {
   std::uint64_t torch_tid;
   std::uint32_t has_torch_tid;
   std::uint32_t chunks;  // that it had in this spool; only for the library
+  // Counts up with each change of the thread's open Python frames; null: nobody counts here.
+  const std::uint64_t* frame_changes;
   struct LanescopeCost cost;
   struct LanescopeOpenRange stack[kLanescopeStackDepth];
   struct LanescopePointerName pointer_names[kLanescopePointerCache];
@@ -112,6 +114,9 @@ LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_record_optio
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint64_t> lanescope_short_operator_ticks;
 // For everything without a scale of its own. Written once, before a session measures.
 LANESCOPE_RECORD_EXPORT extern struct LanescopeCostScale lanescope_cost_scale;
+// While it stays the same and is not 0, LanescopeWriter::frame_changes counts each change. Relaxed: a
+// thread asks for its own frames only.
+LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_frames_counted;
 LANESCOPE_RECORD_EXPORT extern __thread struct LanescopeWriter* lanescope_thread_writer
     __attribute__((tls_model("initial-exec")));
 

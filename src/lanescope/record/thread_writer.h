@@ -7,6 +7,8 @@
 // called at any time, on any thread, recording or not. Cost of begin + end: two reads of the tick
 // counter and some ten stores to cache lines of the thread (bench/range_cost.cpp).
 #pragma once
+#include <bit>
+#include <cstddef>
 #include <cstring>
 
 #include "lanescope/codec/activity_layout.h"
@@ -41,22 +43,49 @@ inline LanescopeWriter* thread_writer() noexcept {
 }
 
 namespace detail {
+// Fields that are next to each other in one store: a short range has few instructions, and each
+// store waits for its turn.
+[[gnu::always_inline]] inline void set_kind(spool::RangeRecord& range, const RangeInfo& info) {
+  if constexpr (std::endian::native == std::endian::little) {
+    constexpr std::size_t kAt = offsetof(spool::RangeRecord, name);
+    static_assert(offsetof(spool::RangeRecord, kind) == kAt + 4 &&
+                  offsetof(spool::RangeRecord, scope) == kAt + 5 &&
+                  offsetof(spool::RangeRecord, flags) == kAt + 6);
+    const std::uint64_t word =
+        info.name | std::uint64_t{static_cast<std::uint8_t>(spool::RecordKind::kRange)} << 32 |
+        std::uint64_t{info.scope} << 40 | std::uint64_t{info.flags} << 48;
+    std::memcpy(reinterpret_cast<unsigned char*>(&range) + kAt, &word, sizeof word);
+  } else {
+    range.name = info.name;
+    range.kind = spool::RecordKind::kRange;
+    range.scope = info.scope;
+    range.flags = info.flags;
+  }
+}
+[[gnu::always_inline]] inline void set_details(spool::RangeRecord& range, const RangeInfo& info) {
+  if constexpr (std::endian::native == std::endian::little) {
+    constexpr std::size_t kAt = offsetof(spool::RangeRecord, forward_thread);
+    static_assert(offsetof(spool::RangeRecord, detail) == kAt + 4);
+    const std::uint64_t word = info.forward_thread | std::uint64_t{info.detail} << 32;
+    std::memcpy(reinterpret_cast<unsigned char*>(&range) + kAt, &word, sizeof word);
+  } else {
+    range.forward_thread = info.forward_thread;
+    range.detail = info.detail;
+  }
+}
+
 // `began`: 0: now.
-inline RangeToken begin(LanescopeWriter* writer, const RangeInfo& info,
-                        std::uint64_t began = 0) noexcept {
+[[gnu::always_inline]] inline RangeToken begin(LanescopeWriter* writer, const RangeInfo& info,
+                                               std::uint64_t began = 0) noexcept {
   spool::Record* record = RecordingScope::reserve(writer);
   if (!record) [[unlikely]]
     return {};
   // A fresh chunk is zero, so values of 0 (such as end_tsc) need no store. With a constant `info`
   // the compiler removes these tests.
   spool::RangeRecord& range = record->range;
-  range.name = info.name;
-  range.kind = spool::RecordKind::kRange;
-  range.scope = info.scope;
-  if (info.flags != 0) range.flags = info.flags;
+  set_kind(range, info);
+  set_details(range, info);
   if (info.sequence_number != 0) range.sequence_number = info.sequence_number;
-  if (info.forward_thread != 0) range.forward_thread = info.forward_thread;
-  if (info.detail != 0) range.detail = info.detail;
   if (info.handle != 0) range.handle = info.handle;
   const RangeToken token{writer->sequence, writer->count};
   // Last, so that the range does not include our cost.
@@ -179,9 +208,8 @@ inline OpenRange innermost_range(std::uint64_t handle) noexcept {
   return {range.name, ticks() - range.begin_tsc};
 }
 
-// Ends the range with that handle, wherever it began; handle 0: this thread's innermost range.
-inline void end_nested(std::uint64_t handle = 0) noexcept {
-  const std::uint64_t now = ticks();
+namespace detail {
+[[gnu::noinline]] inline void end_any_nested(std::uint64_t handle, std::uint64_t now) noexcept {
   LanescopeWriter* writer = lanescope_thread_writer;
   if (!writer) {
     if (handle == 0 || !is_recording()) return;
@@ -215,6 +243,40 @@ inline void end_nested(std::uint64_t handle = 0) noexcept {
   if (!record) return;
   *record = spool::EndByHandleRecord{.end_tsc = now, .handle = handle};
   inside.commit();
+}
+
+// The usual case: the range is this thread's innermost one. False: another case, and nothing changed.
+[[gnu::always_inline]] inline bool end_innermost(std::uint64_t handle, std::uint64_t now) noexcept {
+  LanescopeWriter* const writer = lanescope_thread_writer;
+  if (!writer || writer->busy.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return false;
+  const RecordingScope inside(writer);
+  const std::uint32_t last = writer->depth - 1;
+  if (!inside.ok() || writer->stack_window != inside.window() || last >= kLanescopeStackDepth)
+      [[unlikely]]
+    return false;
+  const LanescopeOpenRange& open = writer->stack[last];
+  if (open.handle != handle || handle == 0) [[unlikely]]
+    return false;
+  writer->depth = last;
+  if (open.sequence != 0) [[likely]]
+    end(writer, {open.sequence, open.index}, now);
+  return true;
+}
+}  // namespace detail
+
+// Ends the range with that handle, wherever it began; handle 0: this thread's innermost range.
+inline void end_nested(std::uint64_t handle = 0) noexcept {
+  const std::uint64_t now = ticks();
+  if (!detail::end_innermost(handle, now)) [[unlikely]]
+    detail::end_any_nested(handle, now);
+}
+
+// Equal at two moments, and not 0: no Python function was called or left on the writer's thread
+// between them.
+inline std::uint64_t frame_mark(const LanescopeWriter* writer) noexcept {
+  const std::uint64_t counted = lanescope_frames_counted.load(std::memory_order_relaxed);
+  return counted != 0 && writer->frame_changes ? (counted << 40) + *writer->frame_changes : 0;
 }
 
 namespace detail {

@@ -99,8 +99,62 @@ inline bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
          operator_lengths.is_shorter(name, limit);
 }
 
+// The usual range in short: a name that the thread has had before, no inputs. False: another case, and
+// nothing changed. kWithStack: with its Python stack.
+template <bool kWithStack>
+[[gnu::always_inline]] inline bool begin_usual(const at::RecordFunction& fn) {
+  LanescopeWriter* const writer = lanescope_thread_writer;
+  if (!writer || !writer->has_torch_tid || writer->depth == kLanescopeStackDepth ||
+      writer->busy.load(std::memory_order_relaxed) != 0 || fn.handle() != 0 || is_collective(fn))
+      [[unlikely]]
+    return false;
+  if constexpr (kWithStack) {
+    if ((observed_options.load(std::memory_order_relaxed) & kDetailOptions) !=
+        LANESCOPE_RECORD_STACK) [[unlikely]]
+      return false;
+  }
+  const char* const name = fn.name();
+  const SeenName* const seen = seen_name(name);
+  if (!seen) [[unlikely]]
+    return false;
+  record::RangeInfo info;
+  info.name = seen->id;
+  info.scope = static_cast<std::uint8_t>(fn.scope());
+  info.sequence_number = fn.seqNr();
+  info.flags = static_cast<std::uint16_t>(
+      (fn.isAsync() ? spool::kAsync : 0) |
+      (info.sequence_number >= 0 ? spool::kHasSequence | spool::kHasForwardThread : 0));
+  info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
+  info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  StackOfRange found;
+  if constexpr (kWithStack) {
+    if (writer->stack_window != lanescope_recording.load(std::memory_order_relaxed)) [[unlikely]]
+      return false;
+    info.detail = inherited_stack(writer);
+    if (info.detail == 0) {
+      find_stack(found);
+      info.detail = found.stack;
+    }
+  }
+  {
+    const record::RecordingScope inside(writer);
+    if (!inside.ok() || inside.window() != writer->stack_window) [[unlikely]]
+      return false;
+    const record::RangeToken token = record::begin_range(writer, info);
+    writer->stack[writer->depth++] = {info.handle, token.sequence, token.index};
+  }
+  if constexpr (kWithStack) {
+    if (found.is_new) keep_stack(found, fn, name);
+  }
+  return true;
+}
+
 template <bool kDetailed, bool kMeasured>
 inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
+  if constexpr (!kMeasured) {
+    if (begin_usual<kDetailed>(fn)) [[likely]]
+      return nullptr;
+  }
   if (!record::is_recording()) return nullptr;
   MaybeMeasured<kMeasured> cost(fn);
   record::RangeInfo info;

@@ -19,10 +19,10 @@ namespace lanescope::record_torch {
 // Names come as pointers: into operator schemas, which stay, or into strings that live for one
 // call, so one address can have many names. A thread remembers the last name at an address and
 // compares the characters, which costs a third of hashing them.
-struct alignas(64) SeenName {  // one cache line
+struct alignas(128) SeenName {  // two cache lines: the names of a backward pass's nodes are long
   const char* pointer;
   std::uint32_t id;
-  char text[52];  // ends with 0; longer names are found by their hash
+  char text[116];  // ends with 0; longer names are found by their hash
 };
 inline constexpr std::size_t kSeenNames = 512;
 // Initial-exec: one load instead of a call. The static TLS block has room for a pointer even in a
@@ -55,14 +55,24 @@ struct FreeSeenNames {
   return id;
 }
 
-inline std::uint32_t intern_name(const char* name) {
+inline std::size_t place_of_name(const char* name) {
   const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(name));
-  const std::size_t place = (address * 0x9e3779b97f4a7c15u) >> 55;  // kSeenNames is 2^9
-  if (const SeenName* seen = seen_names) [[likely]] {
-    if (seen[place].pointer == name && std::strcmp(seen[place].text, name) == 0) [[likely]]
-      return seen[place].id;
-  }
-  return intern_new_name(name, place);
+  return (address * 0x9e3779b97f4a7c15u) >> 55;  // kSeenNames is 2^9
+}
+
+// Null: the thread has not had it before.
+[[gnu::always_inline]] inline const SeenName* seen_name(const char* name) {
+  const SeenName* const all = seen_names;
+  if (!all) [[unlikely]]
+    return nullptr;
+  const SeenName* const seen = all + place_of_name(name);
+  return seen->pointer == name && std::strcmp(seen->text, name) == 0 ? seen : nullptr;
+}
+
+inline std::uint32_t intern_name(const char* name) {
+  if (const SeenName* const seen = seen_name(name)) [[likely]]
+    return seen->id;
+  return intern_new_name(name, place_of_name(name));
 }
 
 // RecordFunction::overload_name() and torch.profiler's capture_overload_names came together.

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "lanescope/record/thread_writer.h"
@@ -48,8 +50,20 @@ struct FreeKnownStack {
 inline bool holds_its_frame(const at::RecordFunction& fn, const char* name) {
   if (fn.scope() != at::RecordScope::FUNCTION)
     return fn.scope() == at::RecordScope::BACKWARD_FUNCTION;
-  return name[0] == 'a' && name[1] == 't' && name[2] == 'e' && name[3] == 'n' && name[4] == ':' &&
-         name[5] == ':';
+  constexpr std::string_view kOperator = "aten::", kNode = "autograd::engine::evaluate_function: ";
+  return std::strncmp(name, kOperator.data(), kOperator.size()) == 0 ||
+         std::strncmp(name, kNode.data(), kNode.size()) == 0;
+}
+
+// The stack of a range that has just begun to begin, inside of the one of the last walk, when Python
+// has run nothing since. 0: not known. Changes nothing.
+[[gnu::always_inline]] inline std::uint32_t inherited_stack(const LanescopeWriter* writer) {
+  const KnownStack* const last = known_stack;
+  if (!last || last->depth >= writer->depth) return 0;
+  const LanescopeOpenRange& open = writer->stack[last->depth];
+  const std::uint64_t mark = record::frame_mark(writer);
+  const bool is_inside = open.index == last->index && open.sequence == last->sequence;
+  return is_inside && mark != 0 && mark == last->position.mark ? last->stack : 0;
 }
 
 struct StackOfRange {
@@ -86,6 +100,7 @@ struct StackOfRange {
   KnownStack* const last = known_stack ? known_stack : make_known_stack();
   if (!last) return;
   const LanescopeOpenRange& open = writer->stack[found.depth];
+  if (open.sequence == 0) return;  // not recorded, so nothing tells when it ends
   *last = {found.position, found.stack, found.depth, open.sequence, open.index};
 }
 
