@@ -152,7 +152,7 @@ Sentence reading_text(const Facts& facts, const Owner& owner) {
     if (const auto tensor = inputs.tensor(k)) input_bytes += tensor->stored_bytes();
   const double read_ns = input_bytes / *bandwidth * 1e9;
   if (input_bytes <= 0 || read_ns * kLeastTimes > static_cast<double>(each_ns)) return {};
-  return say("; {} as long as reading its inputs",
+  return say("; {} times as long as reading its inputs",
              {factor(each_ns, std::max<std::int64_t>(1, std::llround(read_ns)))});
 }
 

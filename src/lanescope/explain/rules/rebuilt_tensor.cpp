@@ -1,5 +1,5 @@
 // A large tensor is copied as a whole so that a small part of it can change: a queue that cat makes anew with the new rows
-// in front, a clone into which few rows are written.
+// in front, a clone into which few rows are written, a cache whose rows are put into another order after each write.
 //
 // Problem: the copy is as fast as memory allows, so no rule about kernels remarks on it. Idea: compare what is copied with
 // what is new. Example: cat of [64, 256] and [1048512, 256] copies 268 M elements for 16 K new ones.
@@ -30,12 +30,15 @@ namespace {
 
 constexpr double kLeastRebuiltShare = 0.05;
 constexpr double kLeastRebuiltElements = 1 << 20;
-constexpr double kMostNew = 1.0 / 8;       // of what is copied
-constexpr std::size_t kFurthestWrite = 6;  // operators of the program after the copy
+constexpr double kMostNew = 1.0 / 8;         // of what is copied
+constexpr std::size_t kFurthestWrite = 6;    // operators of the program after the copy
+constexpr std::size_t kFurthestRound = 500;  // and before it
+
+enum class RebuiltBy : std::uint8_t { kJoin, kClone, kReorder };
 
 struct Rebuilt {
   double elements = 0, added = 0;
-  bool is_join = false;
+  RebuiltBy by = RebuiltBy::kClone;
 };
 
 // cat of a large tensor, which slice has cut just before, and small ones: a queue of fixed length. One that grows has no
@@ -62,7 +65,7 @@ std::optional<Rebuilt> joined_anew(const Trace& trace, const CallSequence& calls
     const auto cut = operator_inputs(trace, calls[i]).tensor(0);
     // As long before as after.
     if (cut && cut->rank() == largest->size() && cut->elements() == all)
-      return Rebuilt{all, added, true};
+      return Rebuilt{all, added, RebuiltBy::kJoin};
   }
   return std::nullopt;
 }
@@ -83,7 +86,44 @@ std::optional<Rebuilt> cloned_for_a_part(const Trace& trace, const CallSequence&
     // Into a view of it.
     if (is_cut && (op == "aten::copy_" || op == "aten::fill_") &&
         into->elements() <= kMostNew * copied->elements())
-      return Rebuilt{copied->elements(), into->elements(), false};
+      return Rebuilt{copied->elements(), into->elements(), RebuiltBy::kClone};
+  }
+  return std::nullopt;
+}
+
+bool takes_rows(std::string_view op) { return op == "aten::index" || op == "aten::index_select"; }
+
+// x = x[rows] of a large tensor, after a write into a part of one of its size and an earlier x[rows].
+std::optional<Rebuilt> reordered(const Trace& trace, const CallSequence& calls, std::size_t at) {
+  if (!takes_rows(trace.name(calls[at]))) return std::nullopt;
+  const auto own_dims = trace.slice_args(calls[at]).text(ArgKey::kInputDims);
+  const auto copied = operator_inputs(trace, calls[at]).tensor(0);
+  if (!copied || copied->rank() < 3 || copied->elements() < kLeastRebuiltElements)
+    return std::nullopt;
+  double written = 0;  // by the copy_ that is looked at, going backwards
+  std::optional<double> most;
+  for (std::size_t i = at; i-- > 0 && at - i <= kFurthestRound;) {
+    const std::string_view op = trace.name(calls[i]);
+    if (op.starts_with(kEvaluateNode)) break;
+    if (takes_rows(op) && trace.slice_args(calls[i]).text(ArgKey::kInputDims) == own_dims) {
+      if (!most) continue;  // of another tensor of this size, in the same round
+      return *most <= kMostNew * copied->elements()
+                 ? std::optional(Rebuilt{copied->elements(), *most, RebuiltBy::kReorder})
+                 : std::nullopt;
+    }
+    const bool is_cut = op == "aten::select" || op == "aten::slice";
+    if (op != "aten::copy_" && !is_cut) {
+      if (!is_view(op)) written = 0;
+      continue;
+    }
+    const auto into = operator_inputs(trace, calls[i]).tensor(0);
+    if (!into) continue;
+    if (!is_cut) {
+      written = into->elements();
+    } else if (written > 0 && into->dims == copied->dims) {
+      most = std::max(most.value_or(0), written);
+      written = 0;
+    }
   }
   return std::nullopt;
 }
@@ -102,6 +142,7 @@ std::optional<RebuiltTensors> measure_rebuilt_tensor(const Facts& facts) {
     for (std::size_t i = 0; i < sequence.size(); ++i) {
       auto rebuilt = joined_anew(trace, sequence, i);
       if (!rebuilt) rebuilt = cloned_for_a_part(trace, sequence, i);
+      if (!rebuilt) rebuilt = reordered(trace, sequence, i);
       if (!rebuilt) continue;
       found.calls.insert(raw(sequence[i]));
       if (rebuilt->elements <= found.largest.elements) continue;
@@ -127,12 +168,19 @@ Finding tell_rebuilt_tensor(const Facts& facts, const RebuiltTensors& found) {
           {op, count(whole), count(added), count(calls), ns(facts.per_step(found.cost_ns)),
            ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
-  finding.arithmetic.push_back(
-      say("counted: aten::cat after aten::slice of a tensor as large as its result, and "
-          "aten::clone before a write into a part of the copy, of 1,048,576 elements or more, an "
-          "eighth or less of them new; by shapes, on the same thread"));
+  finding.arithmetic.push_back(say(
+      "counted: aten::cat after aten::slice of a tensor as large as its result, and "
+      "aten::clone before a write into a part of the copy, and aten::index after a write into a "
+      "part of a tensor of that size, of 1,048,576 elements or more, an eighth or less of them "
+      "new; by shapes, on the same thread"));
   finding.evidence.push_back(called_at(facts, found.call, say("the largest of these copies")));
-  if (found.largest.is_join) {
+  if (found.largest.by == RebuiltBy::kReorder) {
+    finding.action =
+        say("If the rest is the same in all rows (a prompt): reorder only the new part");
+    finding.try_next = {
+        "of caches in beam search: keep the prompt's part, which all beams share, and reorder what "
+        "came after it; or keep the order of the rows as indices, and follow these when reading"};
+  } else if (found.largest.by == RebuiltBy::kJoin) {
     finding.action = say(
         "Of a queue: keep one buffer, write the new rows over the oldest: buffer[at:at + n] = new");
     finding.try_next = {

@@ -76,5 +76,41 @@ TEST(RebuiltTensorTest, SeesAClonePartOfWhichIsWritten) {
   EXPECT_FALSE(find_in_clone("[32]", false));  // into another tensor
 }
 
+// Four rounds on two caches of 2 M elements: a write into each, other work, x[rows] of each in 100 us.
+std::optional<Finding> find_in_caches(std::string_view written, bool is_of_cache = true) {
+  ProgramSketch program;
+  const std::string whole = "[16, 1024, 128]";
+  program.steps(6, [&](ProgramSketch& p) {
+    for (int round = 0; round < 4; ++round) {
+      for (int cache = 0; cache < 2; ++cache) {
+        p.begin_op("aten::select",
+                   inputs("[" + (is_of_cache ? whole : "[16, 1024, 64]") + ", [], []]",
+                          R"(["float", "Scalar", "Scalar"])", "", ""));
+        p.end();
+        p.begin_op("aten::copy_", inputs("[" + std::string(written) + "]", R"(["float"])", "", ""));
+        p.kernel("copy", 5).end();
+        p.begin_op("aten::mm").kernel("gemm", 20).end();
+      }
+      for (int cache = 0; cache < 2; ++cache)
+        p.begin_op("aten::index", inputs("[" + whole + ", []]", R"(["float", ""])", "", ""))
+            .kernel("index", 100)
+            .end();
+    }
+  });
+  return find_by_rule(program.trace(), "rebuilt-tensor");
+}
+
+// The first round has none before it: three rounds of two calls.
+TEST(RebuiltTensorTest, SeesCachesThatAreReorderedAfterSmallWrites) {
+  const auto finding = find_in_caches("[16, 128]");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(600));
+  EXPECT_EQ(finding->brief.values[1].integer, 16 * 1024 * 128);
+  EXPECT_EQ(finding->brief.values[2].integer, 16 * 128);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("only the new part"));
+  EXPECT_FALSE(find_in_caches("[16, 512, 128]"));    // half of it
+  EXPECT_FALSE(find_in_caches("[16, 128]", false));  // into another tensor
+}
+
 }  // namespace
 }  // namespace lanescope::explain
