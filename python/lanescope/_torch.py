@@ -18,10 +18,10 @@ import sys
 import threading
 from typing import Any, Callable, Optional
 
-from . import _core
+from . import _core, _runtimes
 from ._observer_build import ObserverUnavailable, build
 
-OBSERVER_ABI = 4  # LANESCOPE_TORCH_OBSERVER_ABI
+OBSERVER_ABI = 5  # LANESCOPE_TORCH_OBSERVER_ABI
 
 _lock = threading.RLock()
 _library: Optional[ctypes.CDLL] = None
@@ -56,6 +56,8 @@ def ensure_observer(announce: Optional[bool] = None) -> str:
                 _library = _load(build(announce=announce))
                 wrap_torch_profiler()
                 _library.lanescope_torch_observer_announce(1 if _wrapped else 0)
+                _library.lanescope_torch_observer_runtimes(0)
+                _runtimes.listen(functools.partial(_library.lanescope_torch_observer_runtimes, 1))
                 return ""
             except ObserverUnavailable as error:
                 _reason = str(error)

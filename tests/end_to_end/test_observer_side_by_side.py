@@ -267,6 +267,53 @@ def test_torchscript(tmp_path: pathlib.Path) -> None:
     assert "aten::matmul" in names(assert_same(lambda: scripted(x), tmp_path, warm=4))
 
 
+RUNTIMES = """
+import sys, warnings
+import torch
+warnings.simplefilter("ignore")
+when = sys.argv[1]
+if when != "before lanescope":
+    import lanescope
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return (x + 1).relu()
+scripted = torch.jit.script(Net().eval())
+stored = scripted._save_to_buffer_for_lite_interpreter()
+x = torch.ones(3)
+def make():
+    lite = torch._C._load_for_lite_interpreter_from_buffer(stored, None)
+    static = torch._C._jit_to_static_module(torch.jit.freeze(scripted)._c)
+    lite.forward((x,)), static(x)
+    return lite, static
+def run():
+    with torch.profiler.record_function("run"):
+        lite.forward((x,)), static(x)
+def told(prof):
+    names = [event.name for event in prof.events()]
+    return names[names.index("run"):]
+if when != "in the window":
+    lite, static = make()
+if when == "before lanescope":
+    import lanescope
+with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU]) as ours:
+    if when == "in the window":
+        lite, static = make()
+    run()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+    run()
+assert told(ours) == told(theirs), (told(ours), told(theirs))
+assert {"forward", "aten::relu"} <= set(told(ours)), told(ours)
+"""
+
+
+@pytest.mark.skipif(not hasattr(torch._C, "_jit_to_static_module"), reason="needs a torch with the static runtime")
+@pytest.mark.parametrize("when", ["before lanescope", "after lanescope", "in the window"])
+def test_lite_interpreter_and_static_runtime_that_the_program_uses(tmp_path: pathlib.Path, when: str) -> None:
+    (tmp_path / "program.py").write_text(RUNTIMES)
+    done = subprocess.run([sys.executable, "program.py", when], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 def test_asynchronous_range_that_ends_with_a_future(tmp_path: pathlib.Path) -> None:
     def program() -> None:
         future: "torch.futures.Future[int]" = torch.futures.Future()

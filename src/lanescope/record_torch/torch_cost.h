@@ -6,6 +6,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -29,16 +30,18 @@ struct TorchCost {
 };
 inline TorchCost torch_cost;  // written before the first callback that measures is added
 
-// All scopes but the three that exist only in a torch built to trace its own features. Around each
-// node of a backward pass torch sorts the callbacks by scope again, and each scope costs about 90
-// instructions.
+// Of the lite interpreter and of the static runtime.
+inline std::atomic<bool> are_runtimes_wanted{true};
+
+// Around each node of a backward pass torch sorts the callbacks again by each scope that they ask for,
+// some 330 instructions. Three exist only in a torch built to trace its own features.
 inline std::unordered_set<at::RecordScope> scopes_of_programs() {
-  std::unordered_set<at::RecordScope> scopes;
-  for (int number = 0; number < static_cast<int>(at::RecordScope::NUM_SCOPES); ++number)
-    scopes.insert(static_cast<at::RecordScope>(number));
-  for (const auto left_out : {at::RecordScope::KERNEL_FUNCTION_DTYPE,
-                              at::RecordScope::BUILD_FEATURE, at::RecordScope::CUSTOM_CLASS})
-    scopes.erase(left_out);
+  std::unordered_set<at::RecordScope> scopes{
+      at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
+      at::RecordScope::TORCHSCRIPT_FUNCTION, at::RecordScope::USER_SCOPE};
+  if (are_runtimes_wanted.load(std::memory_order_relaxed))
+    scopes.insert({at::RecordScope::LITE_INTERPRETER, at::RecordScope::STATIC_RUNTIME_OP,
+                   at::RecordScope::STATIC_RUNTIME_MODEL});
   return scopes;
 }
 

@@ -65,7 +65,12 @@ void say(char* line, size_t size, const char* text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text);
 }
 
-// With `observer().mutex` held.
+// The next two with `observer().mutex` held.
+void remove_callback() {
+  if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
+  observer().handle = at::INVALID_CALLBACK_HANDLE;
+}
+
 void add_callback(uint32_t options) {
   const bool measured = (options & LANESCOPE_RECORD_MEASURE) != 0;
   const bool detailed = (options & kDetailOptions) != 0;
@@ -97,8 +102,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
               : "torch.profiler is active on this thread: both record operators, and each sees the "
                 "other's cost");
     }
-    if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
-    observer().handle = at::INVALID_CALLBACK_HANDLE;
+    remove_callback();
     if (options & LANESCOPE_RECORD_MEASURE) measure_torch_cost(&operator_lengths);
     observed_options.store(options, std::memory_order_relaxed);
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
@@ -124,8 +128,7 @@ void stop(void*) {
     const std::lock_guard lock(observer().mutex);
     observed_options.store(0, std::memory_order_relaxed);
     thread_state()->set_enabled(false, false);
-    if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
-    observer().handle = at::INVALID_CALLBACK_HANDLE;
+    remove_callback();
     if (announcing.exchange(false, std::memory_order_relaxed)) leave_process_slot();
     leave_thread_slot();
     held_tensors().close();
@@ -139,8 +142,7 @@ void change(void*, uint32_t options) {
   try {
     const std::lock_guard lock(observer().mutex);
     observed_options.store(options, std::memory_order_relaxed);
-    if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
-    observer().handle = at::INVALID_CALLBACK_HANDLE;
+    remove_callback();
     if (options & LANESCOPE_RECORD_MEASURE) measure_torch_cost(&operator_lengths);
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
     add_callback(options);
@@ -222,6 +224,17 @@ void lanescope_torch_observer_tensor(const void* implementation, uint32_t role) 
   if (implementation && record::is_recording() &&
       wants_tensors(observed_options.load(std::memory_order_relaxed)))
     note_tensor(implementation, static_cast<spool::TensorRole>(role));
+}
+
+void lanescope_torch_observer_runtimes(int on) {
+  try {
+    const std::lock_guard lock(observer().mutex);
+    const bool was_on = are_runtimes_wanted.exchange(on != 0, std::memory_order_relaxed);
+    if (was_on == (on != 0) || observer().handle == at::INVALID_CALLBACK_HANDLE) return;
+    remove_callback();
+    add_callback(observed_options.load(std::memory_order_relaxed));
+  } catch (...) {  // out of memory: no operators until the next window
+  }
 }
 
 void lanescope_torch_observer_announce(int on) {

@@ -11,7 +11,7 @@
 
 #include "lanescope/record/activity_source.h"
 
-#define LANESCOPE_TORCH_OBSERVER_ABI 4u
+#define LANESCOPE_TORCH_OBSERVER_ABI 5u
 
 extern "C" {
 
@@ -45,6 +45,11 @@ LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_stacks(LanescopeStackFunct
 // TensorImpl, in Python Tensor._cdata, that the caller keeps alive.
 LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_tensor(const void* implementation,
                                                              uint32_t role);
+
+// 1 (the state after install): operators that torch's lite interpreter and its static runtime call
+// have ranges of these two. 0: they have not, and each node of a backward pass costs less. Any thread,
+// at any time; operators that begin just then may be missing.
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_runtimes(int on);
 
 // 1: while a window is open, tells torch that a profiler is active. Without it _RecordFunctionFast
 // writes nothing, so the ranges of Inductor, Triton, Dynamo and AOTAutograd are missing. 0 (the
