@@ -250,7 +250,7 @@ Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
   else
     finding.try_next = {
         "cast the weight once a step, before its first use, and use the result again"};
-  for (const char* covered : {"unfused-chain", "back-and-forth", "tiny-kernels"})
+  for (const char* covered : {"unfused-chain", "back-and-forth", "tiny-kernels", "remade-weight"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
       found.has_backward

@@ -10,15 +10,15 @@ namespace {
 using testing::Fields;
 using testing::ProgramSketch;
 
-Fields inputs(const std::string& dims, const std::string& types) {
+Fields cast_inputs(const std::string& dims, const std::string& types) {
   return {.input_dims = dims, .input_types = types};
 }
 
 // 50 us: float32 to bfloat16.
 void cast(ProgramSketch& p, const std::string& size) {
-  p.begin_op("aten::to", inputs("[" + size + "]", R"(["float"])"));
+  p.begin_op("aten::to", cast_inputs("[" + size + "]", R"(["float"])"));
   p.begin_op("aten::copy_",
-             inputs("[" + size + ", " + size + "]", R"(["c10::BFloat16", "float"])"));
+             cast_inputs("[" + size + ", " + size + "]", R"(["c10::BFloat16", "float"])"));
   p.pass(46).end().end();
 }
 
@@ -38,20 +38,21 @@ Trace draw_repeated_casts(const DrawnRepeatedCasts& drawn) {
     for (int use = 0; use < drawn.uses; ++use) {
       if (!drawn.is_autocast) cast(p, weight);
       const std::string type = drawn.is_autocast ? "float" : "c10::BFloat16";
-      p.begin_op("aten::linear", inputs("[" + drawn.input + ", " + weight + "]",
-                                        "[\"" + type + "\", \"" + type + "\"]"));
+      p.begin_op("aten::linear", cast_inputs("[" + drawn.input + ", " + weight + "]",
+                                             "[\"" + type + "\", \"" + type + "\"]"));
       if (drawn.is_autocast) cast(p, weight);
       p.pass(drawn.is_autocast ? 48 : 98).end();
     }
     const std::string node = "autograd::engine::evaluate_function: ";
     for (int use = 0; drawn.gradients > 0 && !drawn.is_frozen && use < drawn.uses; ++use) {
       p.begin_op(node + "ToCopyBackward0");
-      p.begin_op("ToCopyBackward0", inputs("[" + weight + "]", R"(["c10::BFloat16"])"));
+      p.begin_op("ToCopyBackward0", cast_inputs("[" + weight + "]", R"(["c10::BFloat16"])"));
       p.pass(6).end().end();
     }
     for (int i = 0; i < drawn.gradients; ++i) {
       p.begin_op(node + "torch::autograd::AccumulateGrad");
-      p.begin_op("torch::autograd::AccumulateGrad", inputs("[" + weight + "]", R"(["float"])"));
+      p.begin_op("torch::autograd::AccumulateGrad",
+                 cast_inputs("[" + weight + "]", R"(["float"])"));
       p.pass(6).end().end();
     }
   });

@@ -10,22 +10,23 @@ namespace {
 using testing::Fields;
 using testing::ProgramSketch;
 
-Fields inputs(const std::string& dims, const std::string& types, const std::string& concrete) {
+Fields constant_inputs(const std::string& dims, const std::string& types,
+                       const std::string& concrete) {
   return {.input_dims = dims, .input_types = types, .concrete_inputs = concrete};
 }
 
 // 100 us: aten::arange, or another that makes [length].
 void make(ProgramSketch& p, const char* op, int length) {
   const std::string size = std::to_string(length);
-  p.begin_op(op, inputs("[[]]", R"(["Scalar"])", "[\"" + size + "\"]"));
-  p.begin_op("aten::empty", inputs("[[]]", R"(["ScalarList"])", "[\"[" + size + "]\"]"));
+  p.begin_op(op, constant_inputs("[[]]", R"(["Scalar"])", "[\"" + size + "\"]"));
+  p.begin_op("aten::empty", constant_inputs("[[]]", R"(["ScalarList"])", "[\"[" + size + "]\"]"));
   p.pass(96).end().end();
 }
 
 // 100 us, of tensors of these sizes.
 void compute(ProgramSketch& p, const char* op, const std::string& dims, const std::string& types,
              const std::string& concrete = R"(["", ""])") {
-  p.begin_op(op, inputs(dims, types, concrete)).pass(98).end();
+  p.begin_op(op, constant_inputs(dims, types, concrete)).pass(98).end();
 }
 
 struct DrawnRepeatedConstants {
@@ -106,8 +107,8 @@ TEST(RepeatedConstantsTest, FollowsMasksAndTellsEqualShapesApart) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     for (int layer = 0; layer < 2; ++layer) {
-      p.begin_op("aten::ones", inputs("[[]]", R"(["ScalarList"])", R"(["[8, 8]"])"));
-      p.begin_op("aten::empty", inputs("[[]]", R"(["ScalarList"])", R"(["[8, 8]"])"));
+      p.begin_op("aten::ones", constant_inputs("[[]]", R"(["ScalarList"])", R"(["[8, 8]"])"));
+      p.begin_op("aten::empty", constant_inputs("[[]]", R"(["ScalarList"])", R"(["[8, 8]"])"));
       p.pass(96).end().end();
       compute(p, "aten::triu", "[[8, 8], []]", R"(["float", "Scalar"])", R"(["", "1"])");
       compute(p, "aten::mul", "[[8, 8], []]", R"(["float", "double"])");
