@@ -229,6 +229,31 @@ bool is_not_only_ranked(const Facts& facts, SliceId op) {
   return false;
 }
 
+bool is_not_only_gathered(const Facts& facts, SliceId op) {
+  constexpr int kFurthestGather = 16;
+  constexpr double kLeastClasses = 1 << 20;  // of all rows
+  const Trace& trace = *facts.trace;
+  const auto scores = operator_inputs(trace, op).tensor(0);
+  if (!scores || scores->elements() < kLeastClasses) return true;
+  bool is_gathered = false;
+  SliceId next = op;
+  for (int i = 0; i < kFurthestGather; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
+    const TensorArguments inputs = operator_inputs(trace, next);
+    for (std::size_t k = 0; k < 3; ++k) {
+      const auto taken = inputs.tensor(k);
+      if (!taken || taken->dims != scores->dims) continue;
+      const auto index = inputs.tensor(2);
+      if (k != 0 || trace.name(next) != "aten::gather" || !index ||
+          index->elements() * 8 > scores->elements())
+        return true;
+      is_gathered = true;
+    }
+  }
+  return !is_gathered;
+}
+
 bool copies_nothing_inside(const Facts& facts, SliceId op) {
   return !any_inside(facts, op, [](std::string_view name) {
     return name == "aten::clone" || name == "aten::copy_";

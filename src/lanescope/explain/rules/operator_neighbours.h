@@ -40,6 +40,8 @@ bool has_other_target(const Facts& facts, SliceId op);
 bool is_not_added_up(const Facts& facts, SliceId op);
 // The next call does not take argmax of its result, or a later one takes a tensor of that shape, too.
 bool is_not_only_ranked(const Facts& facts, SliceId op);
+// No later gather takes an eighth or less of its result, or another operator takes a tensor of that shape, too.
+bool is_not_only_gathered(const Facts& facts, SliceId op);
 // No clone and no copy_ in it.
 bool copies_nothing_inside(const Facts& facts, SliceId op);
 // Not called by the backward part of x[index].

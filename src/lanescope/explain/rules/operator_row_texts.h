@@ -57,6 +57,8 @@ inline constexpr char kEinsumPage[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.einsum.html";
 inline constexpr char kIndexSelect[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.index_select.html";
+inline constexpr char kLogSumExp[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.logsumexp.html";
 inline constexpr char kArgmax[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.argmax.html";
 

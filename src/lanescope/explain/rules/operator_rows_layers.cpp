@@ -102,6 +102,12 @@ constexpr std::array kLayerOperatorRows = {
                    "cross_entropy smooths the labels itself: it needs neither the tensor of all "
                    "classes nor log_softmax and kl_div over it",
                    kCrossEntropy, has_any_inputs, has_other_target},
+    OperatorAdvice{"aten::log_softmax", "", "", 1,
+                   "writes the log-probability of each class, of which gather keeps few",
+                   "The same for less: x.gather(-1, i) - x.logsumexp(-1, keepdim=True)",
+                   "logsumexp reads the scores and writes one number a row; with targets as a loss "
+                   "F.cross_entropy(reduction=\"none\") does both",
+                   kLogSumExp, has_any_inputs, is_not_only_gathered},
     OperatorAdvice{"aten::lstm_cell", "", "aten::lstm", 8, kCells, kWholeLstm, kWholeLstmMore,
                    kLstm},
     OperatorAdvice{"aten::pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned, nullptr,

@@ -197,5 +197,21 @@ TEST(LayerRowsTest, SeesAttentionInFloat32) {
   EXPECT_EQ(with(R"(["c10::BFloat16"])"), "");
 }
 
+// 4,096 rows of 1,000 classes, of which one a row is kept.
+TEST(LayerRowsTest, SeesALogSoftmaxThatIsOnlyGathered) {
+  const auto with = [](const char* index, const char* later) {
+    const auto scores =
+        inputs("[[4096, 1000], [], []]", R"(["float", "Scalar", ""])", "", R"(["", "1", ""])");
+    const auto taken =
+        inputs(std::string("[[4096, 1000], [], ") + index + ", []]",
+               R"(["float", "Scalar", "long int", "Scalar"])", "", R"(["", "-1", "", "False"])");
+    return action_before("aten::log_softmax", scores, "aten::gather", taken, "aten::exp",
+                         inputs(later, R"(["float"])", "", ""));
+  };
+  EXPECT_THAT(with("[4096, 1]", "[[64, 64]]"), ::testing::HasSubstr("logsumexp"));
+  EXPECT_EQ(with("[4096, 500]", "[[64, 64]]"), "");
+  EXPECT_EQ(with("[4096, 1]", "[[4096, 1000]]"), "");  // an entropy needs them all
+}
+
 }  // namespace
 }  // namespace lanescope::explain
