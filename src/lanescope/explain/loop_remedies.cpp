@@ -57,11 +57,52 @@ bool could_be_batched(const Facts& facts, const Owner& owner) {
          mean(owner.cpu_ns(), owner.work.calls) <= kLongestBatchedNs;
 }
 
+// What does all rounds of an operator at once; empty: not known.
+struct WholeCall {
+  std::string_view op;  // begins so
+  std::string_view call;
+};
+constexpr WholeCall kWholeCalls[] = {
+    {"aten::linalg_", "torch.linalg takes a batch of matrices"},
+    {"aten::fft_", "torch.fft takes a batch"},
+    {"aten::upsample_", "F.interpolate takes a batch of one size"},
+    {"aten::embedding", "one lookup of all indices"},
+    {"aten::index_select", "one lookup of all indices"},
+    {"aten::scaled_dot_product_attention", "pad, with a mask, or use nested tensors"},
+    {"aten::sort", "dim= sorts all rows"},
+    {"aten::topk", "dim= takes all rows"},
+    {"aten::softmax", "dim= takes all rows"},
+    {"aten::cumsum", "dim= takes all rows"},
+    {"aten::argmax", "dim= takes all rows"},
+    {"aten::cdist", "torch.cdist takes a batch"},
+    {"aten::bincount", "add row * n to the values of each row"},
+    {"aten::histc", "add row * n to the values of each row"},
+    {"aten::mm", "torch.bmm of stacked matrices"},
+    {"aten::matmul", "torch.matmul of stacked tensors"},
+    {"aten::dot", "(a * b).sum(-1) of stacked tensors"},
+    {"aten::cat", "one torch.cat of all parts"},
+    {"aten::randn", "draw all at once"},
+    {"aten::rand", "draw all at once"},
+};
+
+std::string_view whole_call(const Owner& owner) {
+  std::string_view op;
+  if (owner.cell_size == 1 && !owner.cell.empty())
+    op = owner.cell.front();
+  else if (!owner.parts.empty() && owner.parts.front().time_ns * 5 >= owner.total_ns * 2)
+    op = owner.parts.front().name;
+  for (const WholeCall& each : kWholeCalls)
+    if (op.starts_with(each.op)) return each.call;
+  return {};
+}
+
 Sentence batch_text(const Facts& facts, const Owner& owner) {
   const std::uint64_t calls = a_step(facts, owner.work.calls);
-  Sentence text = say(
-      facts, "If no round needs the one before it: batch all rounds, {} [call|calls] instead of {}",
-      {count(calls / rounds_of(owner)), count(calls)});
+  Sentence text = say("If no round needs the one before it: batch all rounds");
+  if (const std::string_view call = whole_call(owner); !call.empty())
+    append(text, say(" ({})", {Value{.kind = Value::Kind::kText, .text = std::string(call)}}));
+  append(text, say(facts, ", {} [call|calls] instead of {}",
+                   {count(calls / rounds_of(owner)), count(calls)}));
   // Without a GPU there is nothing to launch at once.
   if (facts.main_device) append(text, say("; else torch.compile its body, or use a CUDA graph"));
   return text;

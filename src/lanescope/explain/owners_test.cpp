@@ -123,6 +123,14 @@ TEST(OwnersTest, OnlyShortCallsOfTheProgramAreToBeBatched) {
               ::testing::Not(::testing::HasSubstr("batch all")));
 }
 
+// The operator with two fifths of the loop or more says how.
+TEST(OwnersTest, OneCallForAllRoundsIsNamed) {
+  EXPECT_THAT(advice_of_loop("aten::sort", "aten::sub", 20),
+              ::testing::HasSubstr("all rounds ({})"));
+  EXPECT_THAT(advice_of_loop("aten::sub", "aten::sort", 40),
+              ::testing::Not(::testing::HasSubstr("({})")));
+}
+
 // Half of the loop is an operator of the table; an eighth is not enough.
 TEST(OwnersTest, AKnownOperatorInALoopIsNamed) {
   EXPECT_THAT(advice_of_loop("aten::_weight_norm", "aten::linear", 40),
