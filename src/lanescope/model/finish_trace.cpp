@@ -10,7 +10,6 @@
 
 #include "lanescope/base/share_work.h"
 #include "lanescope/model/each_column.h"
-#include "lanescope/model/nearly_sorted.h"
 #include "lanescope/model/sorted_runs.h"
 #include "lanescope/model/trace_builder.h"
 
@@ -114,7 +113,7 @@ void TraceBuilder::sort_steps() {
 }
 
 void TraceBuilder::sort_flows() {
-  sort_nearly_sorted(tables_.flows.begin(), tables_.flows.end(), [](const Flow& a, const Flow& b) {
+  sort_runs(tables_.flows.begin(), tables_.flows.end(), [](const Flow& a, const Flow& b) {
     if (a.from_ns != b.from_ns) return a.from_ns < b.from_ns;
     if (a.to_ns != b.to_ns) return a.to_ns < b.to_ns;
     if (a.category != b.category) return a.category < b.category;
@@ -170,12 +169,16 @@ void TraceBuilder::find_api_calls() {
   tables_.api_calls.shrink_to_fit();
 }
 
+unsigned TraceBuilder::threads_of_use(unsigned threads) const {
+  constexpr std::size_t kFewSlices = 1u << 17;
+  return tables_.slices.size() < kFewSlices ? 1 : threads;
+}
+
 Result<Trace> TraceBuilder::finish(unsigned threads) && {
   if (tables_.slices.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
     return Error{Errc::kLimit, "expected fewer than 4294967294 slices in one trace"};
   stats().events = event_index_;
-  constexpr std::size_t kFewSlices = 1u << 17;  // sorted before another thread has started
-  if (tables_.slices.size() < kFewSlices) threads = 1;
+  threads = threads_of_use(threads);
   share_work(4, threads, [&](std::size_t table) {
     if (table == 0) sort_slices(threads);
     if (table == 1) sort_flows();

@@ -14,12 +14,13 @@
 
 namespace lanescope {
 
-// Orders [begin, end) like std::stable_sort.
+// Where the runs begin, and `end`. Rows have been moved up inside of their runs, or, where there are over 64 runs, sorted to one.
+// Rows that are equal keep their order.
 template <typename Iterator, typename Less>
-void sort_runs(Iterator begin, Iterator end, Less less) {
+std::vector<Iterator> order_into_runs(Iterator begin, Iterator end, Less less) {
   constexpr int kFewPlaces = 16;
   constexpr std::size_t kMostRuns = 64;
-  if (begin == end) return;
+  if (begin == end) return {end};
   std::vector<Iterator> bounds{begin};
   for (Iterator at = std::next(begin); at != end; ++at) {
     if (!less(*at, *std::prev(at))) continue;
@@ -32,12 +33,20 @@ void sort_runs(Iterator begin, Iterator end, Less less) {
       std::move_backward(place, at, std::next(at));
       *place = std::move(value);
     } else if (bounds.size() == kMostRuns) {
-      return sort_nearly_sorted(begin, end, less);
+      sort_nearly_sorted(begin, end, less);
+      return {begin, end};
     } else {
       bounds.push_back(at);
     }
   }
   bounds.push_back(end);
+  return bounds;
+}
+
+// Orders [begin, end) like std::stable_sort.
+template <typename Iterator, typename Less>
+void sort_runs(Iterator begin, Iterator end, Less less) {
+  std::vector<Iterator> bounds = order_into_runs(begin, end, less);
   while (bounds.size() > 2) {
     std::vector<Iterator> merged{begin};
     for (std::size_t i = 0; i + 1 < bounds.size(); i += 2) {

@@ -1,26 +1,20 @@
-// Problem: begins and ends are separate events, and so are the two halves of an arrow. Idea: sort
-// by what belongs together, then by time, and walk once. Cost: O(n log n) at worst, O(n) for the
-// usual nearly sorted file. Counts what has no partner.
+// Problem: begins and ends are separate events. Idea: sort by what belongs together, then by time, and walk once. Cost: O(n log n).
+// Counts what has no partner. Halves of arrows: pair_arrows.h.
 #include "lanescope/format/kineto_json/chrome_events.h"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "lanescope/format/kineto_json/value_reader.h"
 #include "lanescope/model/nearly_sorted.h"
 #include "lanescope/model/profiler_steps.h"
-#include "lanescope/model/sorted_runs.h"
 
 namespace lanescope::format {
 namespace {
-
-// At equal times, starts come first and ends last.
-int phase_rank(char phase) { return phase == 's' ? 0 : phase == 't' ? 1 : 2; }
 
 // The number at the end of "stream 7", "stream 7 " or "7".
 std::optional<std::int64_t> trailing_number(std::string_view text) {
@@ -202,115 +196,6 @@ void ChromeEvents::pair_begin_end(std::vector<OpenEvent>& events) {
   events.shrink_to_fit();
 }
 
-// The order in the file must not matter: the same events in another order give the same trace. So
-// points of one time and phase are in order of their pid and tid.
-bool ChromeEvents::is_earlier(const FlowPoint& a, const FlowPoint& b) const {
-  if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
-  if (a.phase != b.phase) return phase_rank(a.phase) < phase_rank(b.phase);
-  if (a.track != b.track) {
-    const auto place = [&](const FlowPoint& point) {
-      const auto key = [&](const Scalar& scalar) {
-        const bool is_text = scalar.is_text;
-        return std::tuple(is_text, scalar.number,
-                          is_text ? builder_.text(scalar.text) : std::string_view());
-      };
-      return std::pair(key(builder_.process_of(point.track).pid),
-                       key(builder_.tracks()[raw(point.track)].tid));
-    };
-    const auto place_a = place(a), place_b = place(b);
-    if (place_a != place_b) return place_a < place_b;
-  }
-  return a.event_index < b.event_index;
-}
-
-// An arrow's end names only a pid and a tid. When a thread and a stream both have them, it means
-// the stream.
-void ChromeEvents::move_arrows_to_streams() {
-  std::vector<TrackId> target;
-  target.reserve(builder_.tracks().size());
-  for (const Track& track : builder_.tracks()) {
-    const auto own = TrackId{static_cast<std::uint32_t>(target.size())};
-    const auto stream = track.kind == TrackKind::kThread
-                            ? builder_.find_stream(track.process, track.tid)
-                            : std::nullopt;
-    target.push_back(stream.value_or(own));
-  }
-  for (FlowPoint& point : flow_points_) point.track = target[raw(point.track)];
-}
-
-// Points of one (category, name, id), in time order: each step or end is reached from the latest
-// start or step before it. Ids are reused in old files; time decides. One start with many ends is a
-// CUDA graph launch.
-void ChromeEvents::pair_flows() {
-  if (flow_points_.empty()) return;
-  move_arrows_to_streams();
-  const auto key_less = [](const FlowPoint& a, const FlowPoint& b) {
-    if (a.category != b.category) return a.category < b.category;
-    if (a.id_is_text != b.id_is_text) return b.id_is_text;
-    if (a.id_value != b.id_value) return a.id_value < b.id_value;
-    return a.name < b.name;
-  };
-  sort_runs(flow_points_.begin(), flow_points_.end(), [&](const FlowPoint& a, const FlowPoint& b) {
-    if (key_less(a, b)) return true;
-    if (key_less(b, a)) return false;
-    return is_earlier(a, b);
-  });
-  builder_.expect_flows(static_cast<std::size_t>(
-      std::count_if(flow_points_.begin(), flow_points_.end(),
-                    [](const FlowPoint& point) { return point.phase != 's'; })));
-  const auto add = [&](const FlowPoint& from, const FlowPoint& to) {
-    Flow flow;
-    flow.id_is_text = from.id_is_text;
-    flow.id_value = from.id_value;
-    flow.name = from.name;
-    flow.category = from.category;
-    flow.from_track = from.track;
-    flow.from_ns = from.time_ns;
-    flow.to_track = to.track;
-    flow.to_ns = to.time_ns;
-    flow.binds_enclosing = to.binds_enclosing;
-    builder_.add_flow(flow);
-  };
-  for (std::size_t first = 0; first < flow_points_.size();) {
-    std::size_t last = first + 1;
-    while (last < flow_points_.size() && !key_less(flow_points_[first], flow_points_[last])) ++last;
-    const FlowPoint* from = nullptr;
-    bool used = true;
-    std::uint64_t orphans = 0;
-    // An end that precedes its only start (clock skew between CPU and GPU) still belongs to it.
-    const FlowPoint* first_start = nullptr;
-    for (std::size_t i = first; i < last && !first_start; ++i)
-      if (flow_points_[i].phase == 's') first_start = &flow_points_[i];
-    for (std::size_t i = first; i < last; ++i) {
-      const FlowPoint& point = flow_points_[i];
-      if (point.phase == 's') {
-        if (!used && from) ++orphans;
-        if (from != &point) used = false;
-        from = &point;
-        continue;
-      }
-      const bool early = from == nullptr;
-      const FlowPoint* source = early ? first_start : from;
-      if (!source) {
-        ++orphans;
-        continue;
-      }
-      add(*source, point);
-      used = true;
-      if (early) {
-        from = first_start;  // counted as used when its turn comes
-      }
-      // At the time of its source it is only reached: an arrow goes on from a later point.
-      if (point.phase == 't' && point.time_ns != source->time_ns) from = &point;
-    }
-    if (!used && from) ++orphans;
-    if (orphans > 0) builder_.stats().count(ImportIssue::kOrphanFlow, std::nullopt, orphans);
-    first = last;
-  }
-  flow_points_.clear();
-  flow_points_.shrink_to_fit();
-}
-
 // Marks between b and e are instants.
 void ChromeEvents::pair_async() {
   for (OpenEvent& event : async_) {  // S/T/F/p are the older spelling of b/n/e
@@ -345,10 +230,10 @@ void ChromeEvents::apply_thread_labels() {
   labels_.clear();
 }
 
-void ChromeEvents::finish() {
+void ChromeEvents::finish(unsigned threads) {
   pair_begin_end(begin_end_);
   pair_async();
-  pair_flows();
+  pair_arrows(std::move(flow_points_), builder_, builder_.threads_of_use(threads));
   apply_thread_labels();
   add_profiler_steps(builder_);
 }

@@ -7,11 +7,12 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lanescope/format/kineto_json/pair_arrows.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
 
-// Borrows the builder; one thread. Counts what has no partner: kEndWithoutBegin, kBeginWithoutEnd,
+// Borrows the builder; one thread, except finish(). Counts what has no partner: kEndWithoutBegin, kBeginWithoutEnd,
 // kOrphanFlow. Memory: 40 bytes a half slice and 32 a half arrow, until finish().
 class ChromeEvents {
  public:
@@ -44,8 +45,9 @@ class ChromeEvents {
   void set_thread_name(const Scalar& pid, const Scalar& tid, StringId name);
   void set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index);
 
-  // Gives the joined slices, arrows, names and steps to the builder. Once, after the last event.
-  void finish();
+  // Gives the joined slices, arrows, names and steps to the builder. Once, after the last event. Up to `threads`, the caller's
+  // among them, join arrows; the result is the same for any number.
+  void finish(unsigned threads = 1);
 
  private:
   struct OpenEvent {
@@ -57,18 +59,6 @@ class ChromeEvents {
     ArgsId args;
     std::uint32_t event_index;
   };
-  struct FlowPoint {  // there are two for each arrow: 32 bytes, so the id is as in Flow
-    std::int64_t time_ns;
-    std::int64_t id_value;
-    StringId name;
-    TrackId track;
-    std::uint32_t event_index;
-    CategoryId category;
-    char phase;
-    bool id_is_text : 1;
-    bool binds_enclosing : 1;
-  };
-  static_assert(sizeof(FlowPoint) == 32);
   struct ThreadLabel {
     Scalar pid, tid;
     StringId name = kNone<StringId>;
@@ -82,15 +72,12 @@ class ChromeEvents {
   void pair_begin_end(std::vector<OpenEvent>& events);
   void pair_async();
   ArgsId merge_args(ArgsId first, ArgsId second);
-  bool is_earlier(const FlowPoint& a, const FlowPoint& b) const;
-  void move_arrows_to_streams();
-  void pair_flows();
   void apply_thread_labels();
 
   TraceBuilder& builder_;
   std::vector<OpenEvent> begin_end_;
   std::vector<OpenEvent> async_;
-  std::vector<FlowPoint> flow_points_;
+  std::vector<ArrowPoint> flow_points_;
   std::vector<ThreadLabel> labels_;
   std::unordered_set<std::uint32_t> point_only_tracks_;  // threads known only from points so far
 };

@@ -25,7 +25,7 @@ class EventList {
   void read(bool is_bare);
   bool has_event() const { return has_event_; }
   // Adds what waits for later events. Call once, at the end of the document.
-  void finish() { sink_.finish(); }
+  void finish() { sink_.finish(threads_); }
 
  private:
   // Where read() is.

@@ -30,7 +30,7 @@ constexpr IssueBits issue_bit(ImportIssue issue) {
   return std::uint64_t{1} << static_cast<unsigned>(issue);
 }
 
-// One thread; borrows the builder.
+// One thread, except finish(); borrows the builder.
 class EventSink {
  public:
   explicit EventSink(TraceBuilder& builder) : builder_(builder), chrome_(builder) {}
@@ -42,8 +42,8 @@ class EventSink {
   // Makes room at once: there will be about `times` as many events as up to now. No list gets room
   // for more than `most_rows`.
   void expect(double times, double most_rows);
-  // Joins what came in halves. Once, after the last event.
-  void finish() { chrome_.finish(); }
+  // Joins what came in halves, with up to `threads`. Once, after the last event.
+  void finish(unsigned threads) { chrome_.finish(threads); }
 
  private:
   enum class TrackUse : std::uint8_t { kThread, kStream, kPoint };  // of an arrow, or an end
