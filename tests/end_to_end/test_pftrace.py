@@ -34,7 +34,8 @@ class Decoded:
         self.tracks, self.slices, self.flows = {}, [], []
         trace = protos.Trace()
         trace.ParseFromString(path.read_bytes())
-        assert trace.packet[0].sequence_flags == 1 and all(packet.sequence_flags == 2 for packet in trace.packet[1:])
+        first, *others = (packet for packet in trace.packet if not packet.HasField("track_descriptor"))
+        assert first.sequence_flags == 1 and all(packet.sequence_flags == 2 for packet in others)
         names, categories, keys, texts = {}, {}, {}, {}
         open_slices, starts, ends = collections.defaultdict(list), {}, {}
         for packet in trace.packet:
@@ -71,6 +72,8 @@ class Decoded:
         kind = annotation.WhichOneof("value")
         if kind == "string_value_iid":
             return texts[annotation.string_value_iid]
+        if kind is None:
+            return None  # null
         return json.loads(annotation.legacy_json_value) if kind == "legacy_json_value" else getattr(annotation, kind)
 
     def track_name(self, uuid):

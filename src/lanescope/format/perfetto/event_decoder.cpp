@@ -186,10 +186,12 @@ EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const S
   return fields;
 }
 
-void EventDecoder::decode(std::string_view message, std::int64_t ns, SequenceState& state) {
+void EventDecoder::decode(std::string_view message, std::int64_t ns, SequenceState& state,
+                          std::optional<char> scope) {
   LoggedEvent event;
   event.ns = ns;
   const Fields fields = read_fields(message, state, event);
+  if (scope) event.scope = *scope;
   add_counters(fields, ns, state);
   const std::uint32_t slot = slot_of(fields, state);
   if (fields.type == pftrace::kCounter) {

@@ -19,7 +19,9 @@ class EventDecoder {
 
   // The time of older events is in the event itself: in nanoseconds, where it has one.
   static std::optional<std::int64_t> own_time_ns(std::string_view message, SequenceState& state);
-  void decode(std::string_view message, std::int64_t ns, SequenceState& state);
+  // `scope`: of an instant, if its packet has one.
+  void decode(std::string_view message, std::int64_t ns, SequenceState& state,
+              std::optional<char> scope);
 
  private:
   struct Fields;

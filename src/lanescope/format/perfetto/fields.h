@@ -144,8 +144,9 @@ enum RenderStage : std::uint32_t {
 };
 enum Launch : std::uint32_t { kGrid = 1, kWorkgroup = 2 };
 
-// What Perfetto has no place for, in fields that its readers pass over. docs/formats/pftrace.md.
-inline constexpr std::uint32_t kOwnField = 200'001;  // of TracePacket, TrackDescriptor, TrackEvent
+// What Perfetto has no place for, in fields that its readers pass over: docs/formats/pftrace.md. Of TracePacket and TrackDescriptor;
+// older files of lanescope have it in a TrackEvent, too, where Perfetto counts an error.
+inline constexpr std::uint32_t kOwnField = 200'001;
 enum OwnTrace : std::uint32_t {
   kOwnBaseTime = 1,
   kOwnShift = 2,
@@ -153,6 +154,7 @@ enum OwnTrace : std::uint32_t {
   kOwnMetadataEvent = 4,
   kOwnFlowKind = 5,
   kOwnFlow = 6,
+  kOwnEventScope = 7,  // of the instant in the same packet
 };
 enum OwnPair : std::uint32_t { kOwnKey = 1, kOwnValue = 2 };
 enum OwnFlowKindFields : std::uint32_t {

@@ -38,6 +38,14 @@ Flow kind_of(std::string_view message, TraceBuilder& builder) {
 
 }  // namespace
 
+std::optional<char> OwnTrace::event_scope(std::string_view message) {
+  for (WireReader field(message); field.next();)
+    if (field.number() == pftrace::kOwnEventScope &&
+        (field.integer() == 'p' || field.integer() == 'g'))
+      return static_cast<char>(field.integer());
+  return std::nullopt;
+}
+
 void OwnTrace::read(std::string_view message, TraceBuilder& builder) {
   for (WireReader field(message); field.next();) {
     switch (field.number()) {

@@ -21,7 +21,7 @@ class PacketOutput {
  public:
   PacketOutput(const Trace& trace, codec::ByteSink& sink) : trace_(trace), sink_(sink) {}
 
-  // All packets are of one sequence.
+  // A packet of the one sequence that all events are of.
   void packet(std::string_view fields) {
     head_.clear();
     codec::WireWriter writer(head_);
@@ -31,12 +31,14 @@ class PacketOutput {
     is_first_ = false;
     if (!interned_.empty()) writer.bytes(pftrace::kInternedData, interned_);
     interned_.clear();
-    codec::WireWriter out(buffer_);
-    out.varint(pftrace::kPacket << 3U | 2U);
-    out.varint(head_.size() + fields.size());
-    buffer_ += head_;
-    buffer_ += fields;
-    if (buffer_.size() >= kFlushBytes) flush();
+    add(fields);
+  }
+  // Perfetto takes a thread that is described in the sequence of the events for the thread of all of them, and notes it as an
+  // argument of each that is on no thread. So tracks are described in another sequence.
+  void track_packet(std::string_view fields) {
+    head_.clear();
+    codec::WireWriter(head_).integer(pftrace::kSequenceId, 2);
+    add(fields);
   }
   // The number of that text in its list (kEventNames, ...). The next packet carries the text when
   // it is the first time.
@@ -66,6 +68,14 @@ class PacketOutput {
 
  private:
   static constexpr std::size_t kFlushBytes = 1 << 20;
+  void add(std::string_view fields) {
+    codec::WireWriter out(buffer_);
+    out.varint(pftrace::kPacket << 3U | 2U);
+    out.varint(head_.size() + fields.size());
+    buffer_ += head_;
+    buffer_ += fields;
+    if (buffer_.size() >= kFlushBytes) flush();
+  }
   void flush() {
     if (!failed()) status_ = sink_.write(buffer_);
     flushed_ += buffer_.size();

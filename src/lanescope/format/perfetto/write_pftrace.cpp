@@ -166,12 +166,11 @@ class PftraceWriter {
     begin_event(pftrace::kInstant, tracks_.uuid(instants.track[i]));
     add_labels(instants.name[i], instants.category[i]);
     add_args(instants.args[i]);
-    if (instants.scope[i] != 't') {
-      std::string scope;
-      WireWriter(scope).integer(pftrace::kOwnScope, static_cast<unsigned char>(instants.scope[i]));
-      WireWriter(event_).bytes(pftrace::kOwnField, scope);
-    }
-    end_event(instants.time_ns[i]);
+    std::string scope;
+    if (instants.scope[i] != 't')
+      WireWriter(scope).integer(pftrace::kOwnEventScope,
+                                static_cast<unsigned char>(instants.scope[i]));
+    end_event(instants.time_ns[i], scope);
     ++events_;
   }
   void write_value(std::uint32_t i) {
@@ -187,10 +186,11 @@ class PftraceWriter {
     WireWriter(event_).integer(pftrace::kType, type);
     WireWriter(event_).integer(pftrace::kTrackUuid, uuid);
   }
-  void end_event(std::int64_t ns) {
+  void end_event(std::int64_t ns, std::string_view own = {}) {
     packet_.clear();
     WireWriter(packet_).integer(pftrace::kTimestamp, wire_time(ns));
     WireWriter(packet_).bytes(pftrace::kTrackEvent, event_);
+    if (!own.empty()) WireWriter(packet_).bytes(pftrace::kOwnField, own);
     out_.packet(packet_);
   }
   void add_labels(StringId name, CategoryId category) {
@@ -218,7 +218,7 @@ class PftraceWriter {
     const std::uint64_t bits = args.bits(field);
     switch (field.type) {
       case ArgType::kNull:
-        return writer.bytes(pftrace::kJson, "null");
+        return;  // the name alone: JSON that is null ends Perfetto 52, and with it its page
       case ArgType::kFalse:
         return writer.integer(pftrace::kBool, 0);
       case ArgType::kTrue:

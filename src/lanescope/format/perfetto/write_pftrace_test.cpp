@@ -5,7 +5,9 @@
 #include <limits>
 #include <string>
 
+#include "lanescope/codec/protobuf_wire.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/format/perfetto/fields.h"
 #include "lanescope/format/perfetto/read_pftrace.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/testing/real_traces.h"
@@ -87,6 +89,33 @@ TEST(WritePftraceTest, ArrowsComeBackWhereverTheirEndsAre) {
     {"ph":"f","id":2,"cat":"fwdbwd","name":"x","pid":0,"tid":7,"ts":5.5},
     {"ph":"s","id":"text","name":"x","pid":5,"tid":5,"ts":0},
     {"ph":"f","id":"text","name":"x","pid":0,"tid":7,"ts":2}])"));
+}
+
+// Perfetto counts an error for a field of an event that it does not know, and adds an argument to events on no thread where a thread
+// is described in their sequence.
+TEST(WritePftraceTest, EventsHaveOnlyFieldsThatPerfettoKnowsAndASequenceOfTheirOwn) {
+  const std::string bytes = pftrace_bytes(json(R"([
+    {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":2,"dur":3,"args":{"device":0,"stream":7}},
+    {"ph":"i","s":"g","name":"mark","pid":1,"tid":1,"ts":1,"args":{"a":null}}])"));
+  EXPECT_EQ(bytes.find("null"), std::string::npos) << "as JSON, it ends Perfetto 52";
+  int events = 0, tracks = 0;
+  for (codec::WireReader packet(bytes); packet.next();) {
+    std::uint64_t sequence = 0;
+    bool is_event = false, is_track = false;
+    for (codec::WireReader field(packet.bytes()); field.next();) {
+      if (field.number() == pftrace::kSequenceId) sequence = field.integer();
+      is_track |= field.number() == pftrace::kTrackDescriptor;
+      if (field.number() != pftrace::kTrackEvent) continue;
+      is_event = true;
+      for (codec::WireReader event(field.bytes()); event.next();)
+        EXPECT_LT(event.number(), 1000u);  // where extensions begin
+    }
+    EXPECT_EQ(sequence, is_track ? 2u : 1u);
+    events += is_event;
+    tracks += is_track;
+  }
+  EXPECT_EQ(events, 3);  // a begin, an end and an instant
+  EXPECT_EQ(tracks, 4);  // process 1 with its thread, device 0 with its stream
 }
 
 TEST(WritePftraceTest, AnEmptyTraceComesBack) { expect_round_trip(json(R"({"traceEvents":[]})")); }

@@ -47,7 +47,7 @@ std::uint64_t TrackWriter::add_row(TrackId track, std::size_t row) {
 void TrackWriter::packet(std::string_view descriptor) {
   std::string fields;
   WireWriter(fields).bytes(pftrace::kTrackDescriptor, descriptor);
-  out_.packet(fields);
+  out_.track_packet(fields);
 }
 
 void TrackWriter::write_process(std::size_t i) {
