@@ -42,6 +42,26 @@ TEST(SubTracksTest, ASliceThatOverlapsGetsAThreadOfItsOwnWithItsArrow) {
   EXPECT_THAT(kineto_json_text(*trace), Not(HasSubstr("\"tid\":21")));
 }
 
+// Of microseconds of the day, a double holds quarters. Another reader of ours gets the same times of the day.
+TEST(SubTracksTest, TimesTooLargeForADoubleCountFromALaterBaseTime) {
+  const auto trace = read_trace_bytes(R"([
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":"1736405443863674.401","dur":162.66},
+    {"ph":"i","name":"m","pid":1,"tid":1,"ts":"1736405443863675.503","s":"t"},
+    {"ph":"X","name":"b","pid":1,"tid":1,"ts":"1736405443863837.061","dur":1.5}])");
+  ASSERT_TRUE(trace.has_value());
+  WriteOptions options;
+  options.moves_overlaps = true;
+  const std::string text = kineto_json_text(*trace, options);
+  EXPECT_THAT(text, HasSubstr(R"("baseTimeNanoseconds": 1736405443000000000)"));
+  EXPECT_THAT(text, HasSubstr(R"("ts":863674.401,"dur":162.660)"));
+  EXPECT_THAT(text, HasSubstr(R"("ts":863675.503)"));
+  EXPECT_THAT(text, HasSubstr(R"("ts":863837.061)"));
+  EXPECT_THAT(kineto_json_text(*trace), HasSubstr(R"("ts":1736405443863674.401)"));
+  const auto again = read_trace_bytes(text);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->base_time_ns() + again->start_ns(SliceId{0}), 1736405443863674401);
+}
+
 TEST(SubTracksTest, NothingMovesWhereSlicesNest) {
   const auto trace = read_trace_bytes(R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":9},
     {"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":3},{"ph":"X","name":"c","pid":1,"tid":1,"ts":5,"dur":4}])");

@@ -54,13 +54,14 @@ class EventWriter {
     text_.add(key);
     text_.add_time(ns);
   }
+  void add_ts(std::int64_t ns) { add_time(",\"ts\":", ns - places_.shift_ns()); }
   bool is_async(TrackId id) const { return trace_.track(id).kind == TrackKind::kAsync; }
   void write_slice(std::uint32_t i) {
     const SliceColumns& slices = trace_.slices();
     begin_event('X', places_.category(slices.category[i]), slices.name[i]);
     const auto row = places_.row_of(i);
     text_.add(row ? places_.of_row(*row) : places_.of(slices.track[i]));
-    add_time(",\"ts\":", slices.start_ns[i]);
+    add_ts(slices.start_ns[i]);
     add_time(",\"dur\":", slices.dur_ns[i]);
     values_.write_args(slices.args[i]);
     output_.end_event();
@@ -69,7 +70,7 @@ class EventWriter {
     const SliceColumns& slices = trace_.slices();
     begin_event('b', async_category(slices.track[i]), slices.name[i]);
     text_.add(places_.of(slices.track[i]));
-    add_time(",\"ts\":", slices.start_ns[i]);
+    add_ts(slices.start_ns[i]);
     values_.write_args(slices.args[i]);
     output_.end_event();
     if (slices.dur_ns[i] == 0) write_async_end(i);
@@ -78,7 +79,7 @@ class EventWriter {
     const SliceColumns& slices = trace_.slices();
     begin_event('e', async_category(slices.track[i]), slices.name[i]);
     text_.add(places_.of(slices.track[i]));
-    add_time(",\"ts\":", slices.start_ns[i] + slices.dur_ns[i]);
+    add_ts(slices.start_ns[i] + slices.dur_ns[i]);
     output_.end_event();
   }
   // An async track is one (category, id); its events all carry that category.
@@ -96,7 +97,7 @@ class EventWriter {
                 async ? async_category(instants.track[i]) : places_.category(instants.category[i]),
                 instants.name[i]);
     text_.add(places_.of(instants.track[i]));
-    add_time(",\"ts\":", instants.time_ns[i]);
+    add_ts(instants.time_ns[i]);
     if (!async) {
       text_.add(",\"s\":\"");
       text_.add(instants.scope[i]);
@@ -110,7 +111,7 @@ class EventWriter {
     const Track& track = trace_.track(counters.track[i]);
     begin_event('C', {}, track.name);
     text_.add(places_.of(counters.track[i]));
-    add_time(",\"ts\":", counters.time_ns[i]);
+    add_ts(counters.time_ns[i]);
     text_.add(",\"args\":{");
     values_.add_string(track.series);
     text_.add(':');
@@ -127,7 +128,7 @@ class EventWriter {
     const std::int64_t ns = phase == 's' ? flow.from_ns : flow.to_ns;
     const auto row = places_.row_at(track, ns);
     text_.add(row ? places_.of_row(*row) : places_.of(track));
-    add_time(",\"ts\":", ns);
+    add_ts(ns);
     if (phase != 's' && flow.binds_enclosing) text_.add(",\"bp\":\"e\"");
     output_.end_event();
   }

@@ -103,9 +103,10 @@ class Writer {
       write_entry(entry);
     }
     if (const Metadata* entry = find_metadata("displayTimeUnit")) write_entry(*entry);
-    if (trace_.base_time_ns() != 0 || find_metadata("baseTimeNanoseconds")) {
+    const std::int64_t base_ns = trace_.base_time_ns() + places_.shift_ns();
+    if (base_ns != 0 || find_metadata("baseTimeNanoseconds")) {
       text_.add("  \"baseTimeNanoseconds\": ");
-      text_.add_integer(trace_.base_time_ns());
+      text_.add_integer(base_ns);
       text_.add(",\n");
     }
     text_.add("  ");

@@ -16,8 +16,8 @@ namespace lanescope::format {
 struct WriteOptions {
   int compression_level = 0;  // 0: the default for the packing in the name
   std::string trace_name;     // the "traceName" entry; empty: as the Trace has it, if it has one
-  // Slices that overlap others of their thread or stream without nesting go to threads of their own.
-  // Only for a trace as a whole.
+  // Slices that overlap others of their thread or stream without nesting go to threads of their own, and times too large for a double
+  // count from a later base time. Only for a trace as a whole.
   bool moves_overlaps = false;
   std::function<void(std::uint64_t done_events, std::uint64_t total_events)> progress;
 };

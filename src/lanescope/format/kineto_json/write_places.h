@@ -1,6 +1,7 @@
 // Where an event is, and its category, as the text that every event of a track repeats:
 // ,"pid":...,"tid":... and ,"cat":"...".
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,8 +28,13 @@ class EventPlaces {
       fragment += '"';
     }
     for (const Track& track : trace.tracks()) tracks_.push_back(track_fragment(track));
-    if (moves_overlaps) add_sub_tracks();
+    if (!moves_overlaps) return;
+    add_sub_tracks();
+    shift_ns_ = shift_for_doubles();
   }
+
+  // To be taken off each time of an event; the trace's base time is later by as much. 0 for most traces.
+  std::int64_t shift_ns() const { return shift_ns_; }
 
   const std::string& category(CategoryId id) const { return categories_[raw(id)]; }
   const std::string& of(TrackId id) const { return tracks_[raw(id)]; }
@@ -64,8 +70,27 @@ class EventPlaces {
     }
   }
 
+  // Perfetto reads microseconds as a double. From 2^53 ns on (104 days), a time may come back as another one, and slices that only
+  // touch then overlap: in microseconds of the day by up to 128 ns.
+  std::int64_t shift_for_doubles() const {
+    constexpr std::int64_t kExactNs = std::int64_t{1} << 53U;
+    constexpr std::int64_t kSecondNs = 1'000'000'000;
+    std::int64_t first = INT64_MAX, last = INT64_MIN, base = 0;
+    const auto see = [&](std::int64_t ns) {
+      first = std::min(first, ns);
+      last = std::max(last, ns);
+    };
+    for (const std::int64_t ns : trace_.slices().start_ns) see(ns);
+    for (const std::int64_t ns : trace_.instants().time_ns) see(ns);
+    for (const std::int64_t ns : trace_.counters().time_ns) see(ns);
+    if (first > last || last < kExactNs || first <= 0) return 0;
+    const std::int64_t shift = first - first % kSecondNs;
+    return __builtin_add_overflow(trace_.base_time_ns(), shift, &base) ? 0 : shift;
+  }
+
   const Trace& trace_;
   const JsonValues& values_;
+  std::int64_t shift_ns_ = 0;
   std::vector<std::string> categories_, tracks_;
   std::optional<SubTracks> sub_tracks_;
   std::vector<std::string> sub_places_;  // of its rows
