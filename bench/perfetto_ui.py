@@ -56,6 +56,8 @@ def files_of(trace: Path, folder: Path, command: str) -> Dict[str, Path]:
     with open(plain, "rb") as source, gzip.open(packed, "wb", 6) as target:
         shutil.copyfileobj(source, target)
     ours, protobuf = folder / f"{name}.perfetto.json", folder / f"{name}.pftrace"
+    for old in (ours, protobuf):
+        old.unlink(missing_ok=True)
     environment = {**os.environ, "LANESCOPE_INDEX": "off"}
     subprocess.run([command, "convert", str(plain), "-o", str(ours), "--for", "perfetto"], check=True, env=environment, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
