@@ -121,7 +121,7 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
 const char* pair_action(PairKind kind) {
   switch (kind) {
     case PairKind::kCompare:
-      return "If the results are counted: sort one side and use torch.searchsorted or bucketize";
+      return "To count or find: sort one side, then torch.searchsorted or bucketize; or torch.isin";
     case PairKind::kSubtract:
       return "Distances: torch.cdist, or |a|^2 + |b|^2 - 2 a @ b.T; else go through blocks of rows";
     case PairKind::kOther:

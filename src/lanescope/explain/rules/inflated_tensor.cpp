@@ -46,9 +46,10 @@ struct Inflated {
   bool only_scaled = true;     // between both nothing but scaling
   bool has_softmax = false;
   bool is_reshaped = false;  // the last taker has it in another shape
-  std::vector<SliceId> calls;
+  std::vector<SliceId> calls, between;
 
-  // The product itself must stay: what is said of it is that the operators after it read and write it again.
+  // The product itself must stay, and one pass over it. What can go are the operators between, which read and write it
+  // again.
   bool needs_maker() const {
     return (made_by == MakerKind::kProduct || made_by == MakerKind::kDistance) &&
            taken_by != TakerKind::kProduct && !(taken_by == TakerKind::kAdds && only_scaled) &&
@@ -127,6 +128,7 @@ std::optional<Inflated> follow_tensor(const Trace& trace, const CallSequence& ca
     } else if (keeps_size(op)) {
       found->only_scaled = found->only_scaled && only_scales(op, inputs);
       found->has_softmax = found->has_softmax || is_softmax(op);
+      found->between.push_back(calls[i]);
       is_open = true;
     } else {
       return std::nullopt;
@@ -140,7 +142,8 @@ std::optional<Inflated> follow_tensor(const Trace& trace, const CallSequence& ca
   if (found->made_by == MakerKind::kProduct && found->taken_by == TakerKind::kProduct &&
       !found->has_softmax && (found->is_reshaped || !found->only_scaled))
     return std::nullopt;
-  if (found->needs_maker()) found->calls.erase(found->calls.begin());
+  if (found->needs_maker()) found->calls = found->between;
+  if (found->calls.empty()) return std::nullopt;
   return found;
 }
 
@@ -231,7 +234,7 @@ Finding tell_inflated_tensor(const Facts& facts, const InflatedTensors& found) {
       say("counted: calls that make a tensor of at least 8 times the elements of their largest "
           "input, and 1,048,576 or more, of which the calls after them keep an eighth or less; by "
           "shapes, on the same thread; with their backward parts. A product that must stay is left "
-          "out"));
+          "out, and the calls that keep little of it"));
   finding.arithmetic.push_back(
       say("at stake is the time of all these calls; what replaces them takes some of it itself"));
   finding.evidence.push_back(called_at(facts, tensor.maker, say("the call that makes it")));
