@@ -75,6 +75,11 @@ bool reduces_across_rows(const TensorArguments& inputs) {
   return is_along_far_elements(inputs.tensor(0), inputs.value(1));
 }
 
+bool reduces_across_rows_of_batches(const TensorArguments& inputs) {
+  const auto tensor = inputs.tensor(0);
+  return tensor && tensor->rank() >= 3 && reduces_across_rows(inputs);
+}
+
 bool goes_back_across_rows(const TensorArguments& inputs) {
   return is_along_far_elements(inputs.tensor(1), inputs.value(2));
 }

@@ -15,6 +15,8 @@ bool reads_spread_rows(const analysis::TensorArguments& inputs);
 // Reduces along a dimension whose neighbours are 32 bytes apart or more, while those of another lie side
 // by side: [self, dim, ...].
 bool reduces_across_rows(const analysis::TensorArguments& inputs);
+// The same of three dimensions or more: torch copies transposed matrices first.
+bool reduces_across_rows_of_batches(const analysis::TensorArguments& inputs);
 // [input, dims, ...]: along one of its dimensions.
 bool transforms_large_prime(const analysis::TensorArguments& inputs);
 // The same of [gradient, result, dim, ...].

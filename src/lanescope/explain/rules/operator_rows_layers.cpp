@@ -45,7 +45,7 @@ constexpr std::array kLayerOperatorRows = {
         "there, and weights that are replaced, copied or made by a function lie elsewhere again",
         kFlatten, nullptr, nullptr, true},
     OperatorAdvice{"aten::_log_softmax", "", "", 1, kClassesApart, kClassesLast, kClassesLastMore,
-                   kCrossEntropy, reduces_across_rows},
+                   kCrossEntropy, reduces_across_rows_of_batches},
     OperatorAdvice{"aten::_log_softmax", "SpatialSoftMax", "", 1, kClassesApart, kClassesLast,
                    kClassesLastMore, kCrossEntropy, goes_along_inner_classes},
     OperatorAdvice{"aten::_log_softmax_backward_data", "", "", 1, kClassesApart, kClassesLast,

@@ -213,5 +213,17 @@ TEST(LayerRowsTest, SeesALogSoftmaxThatIsOnlyGathered) {
   EXPECT_EQ(with("[4096, 1]", "[[4096, 1000]]"), "");  // an entropy needs them all
 }
 
+// The second loss of pictures and texts takes logits.T, which torch copies before it goes along rows.
+TEST(LayerRowsTest, LeavesTransposedMatricesAlone) {
+  const auto with = [](const char* dims, const char* strides) {
+    return action_of(step_with_inputs(
+        "aten::_log_softmax",
+        inputs(std::string("[") + dims + ", [], []]", R"(["float", "Scalar", "Scalar"])",
+               std::string("[") + strides + ", [], []]", R"(["", "1", "False"])")));
+  };
+  EXPECT_EQ(with("[2048, 2048]", "[1, 2048]"), "");
+  EXPECT_THAT(with("[8, 1000, 512]", "[512000, 512, 1]"), ::testing::HasSubstr("classes last"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
