@@ -45,6 +45,37 @@ def test_a_prediction_is_a_trace_that_opens_like_any_other(run, tmp_path):
     assert run("whatif", SYNC, "--out", str(tmp_path / "b.json")).code == 2  # no change
 
 
+@pytest.mark.parametrize("change", ["speed aten::linear 2x", "cpu 1.5x", "remove aten::sum", "remove-sync", "no-profiler", "no-profiler 2", "pin 50 GB/s", "overlap-copies", "fuse ProfilerStep", "gpu 2x", "gpu H100", "copies 2x", "batch 2x"])
+def test_each_predicted_trace_takes_what_was_predicted(run, tmp_path, change):
+    trace = str(FAULTS / "copy_not_overlapped.bad.lanescope.json.gz")
+    out = str(tmp_path / "after.json.gz")
+    fits = run("whatif", trace, "--change", change, "--json")
+    if fits.code == 2:
+        assert "expects" in fits.complaint()
+        return
+    assert run("whatif", trace, "--change", change, "--out", out).code == 0
+    predicted = json.loads(fits.out)["predicted"]["step_ns"]
+    again = json.loads(run("whatif", out, "--critical-path", "--json").out)["recorded"]["step_ns"]
+    assert abs(again - predicted) <= 0.01 * predicted
+    for command in ("info", "explain", "table"):
+        assert run(command, out).code == 0, command
+
+
+def test_many_changes_compose(run, tmp_path):
+    trace = str(FAULTS / "dataloader_wait.bad.torch.json.gz")
+    changes = ["speed aten::conv2d 2x", "cpu 1.5x", "remove-sync", "no-profiler", "cuda-graph", "pin 50 GB/s", "overlap-copies", "gpu 1.5x", "copies 2x", "loader 2x", "workers 4", "batch 2x", "fuse ProfilerStep"]
+    fitting = [change for change in changes if run("whatif", trace, "--change", change).code == 0]
+    assert len(fitting) >= 8, fitting
+    flags = [flag for change in fitting for flag in ("--change", change)]
+    backwards = [flag for change in reversed(fitting) for flag in ("--change", change)]
+    one = json.loads(run("whatif", trace, *flags, "--json").out)
+    assert one["predicted"] == json.loads(run("whatif", trace, *backwards, "--json").out)["predicted"]
+    out = str(tmp_path / "after.json.gz")
+    assert run("whatif", trace, *flags, "--out", out).code == 0
+    again = json.loads(run("whatif", out, "--critical-path", "--json").out)["recorded"]["step_ns"]
+    assert abs(again - one["predicted"]["step_ns"]) <= 0.01 * one["predicted"]["step_ns"]
+
+
 @pytest.mark.parametrize("change", ["gpu 2x", "gpu H100", "batch 2x", "fuse ProfilerStep", "communication 2x", "loader 2x", "workers 4", "copies 2x"])
 def test_each_change_is_predicted_or_says_what_it_needs(run, change):
     ran = run("whatif", GRAPH, "--change", change)

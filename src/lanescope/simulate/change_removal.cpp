@@ -19,8 +19,7 @@ bool waits_for_input(const ChangedGraph& changed, const HostWait& wait) {
 }  // namespace
 
 void remove_named(ChangedGraph& changed) {
-  const std::vector<bool> inside_it =
-      slices_inside(changed, NamePattern(changed.trace, changed.change.name));
+  const std::vector<bool> inside_it = slices_inside(changed);
   std::map<std::uint32_t, std::pair<std::size_t, std::size_t>> of_launch;  // removed, all
   for (const GpuWork& work : changed.graph.works) {
     const bool fits = work_fits(changed, work, inside_it);
@@ -44,6 +43,9 @@ void remove_named(ChangedGraph& changed) {
     if (is_inside || (launch != of_launch.end() && launch->second.first == launch->second.second))
       edge.weight_ns = 0;
   }
+  // A call that is gone does not wait.
+  for (const HostWait& wait : changed.graph.waits)
+    if (inside_it[raw(wait.call)]) changed.edges[wait.wait_edge].dropped = true;
   if (changed.applied.count > 0)
     changed.applied.notes.push_back(
         "it is gone with its launch calls and all that it does on the GPU; operators around it "

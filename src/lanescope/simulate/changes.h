@@ -39,6 +39,8 @@ struct Change {
   ChangeKind kind{};
   std::string text;  // as given
   std::string name;  // NAME or PATTERN; empty: all
+  // kRemove: these events instead of those of a name.
+  std::vector<SliceId> slices = {};
   double factor = 1;
   // no-profiler: us per event; pin: GB/s; workers: N
   std::optional<double> number;

@@ -29,17 +29,36 @@ bool NamePattern::fits(const Trace& trace, SliceId slice) const {
   return equal_.empty() ? close_.contains(name) : equal_.contains(name);
 }
 
-std::vector<bool> slices_inside(const ChangedGraph& changed, const NamePattern& pattern) {
-  std::vector<bool> fits(changed.trace.slices().size());
+namespace {
+
+// Adds what is inside of slices that fit.
+void spread_inwards(const ChangedGraph& changed, std::vector<bool>& fits) {
   for (std::uint32_t i = 0; i < fits.size(); ++i) {
+    if (fits[i]) continue;
     const SliceId parent = changed.nesting.parent[i];
-    fits[i] =
-        pattern.fits(changed.trace, SliceId{i}) || (parent != kNone<SliceId> && fits[raw(parent)]);
-    if (fits[i] || parent != kNone<SliceId>) continue;
-    if (is_api_call(changed.trace.kind(SliceId{i})))
+    if (parent != kNone<SliceId>)
+      fits[i] = fits[raw(parent)];
+    else if (is_api_call(changed.trace.kind(SliceId{i})))
       if (const SliceId op = changed.graph.links->op_of[i]; op != kNone<SliceId> && raw(op) < i)
         fits[i] = fits[raw(op)];
   }
+}
+
+}  // namespace
+
+std::vector<bool> slices_inside(const ChangedGraph& changed, const NamePattern& pattern) {
+  std::vector<bool> fits(changed.trace.slices().size());
+  for (std::uint32_t i = 0; i < fits.size(); ++i) fits[i] = pattern.fits(changed.trace, SliceId{i});
+  spread_inwards(changed, fits);
+  return fits;
+}
+
+std::vector<bool> slices_inside(const ChangedGraph& changed) {
+  if (changed.change.slices.empty())
+    return slices_inside(changed, NamePattern(changed.trace, changed.change.name));
+  std::vector<bool> fits(changed.trace.slices().size());
+  for (const SliceId slice : changed.change.slices) fits[raw(slice)] = true;
+  spread_inwards(changed, fits);
   return fits;
 }
 

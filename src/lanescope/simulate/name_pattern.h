@@ -26,6 +26,8 @@ class NamePattern {
 
 // For each slice: true if it, or a slice around it, has that name.
 std::vector<bool> slices_inside(const ChangedGraph& changed, const NamePattern& pattern);
+// The same for the events of Change::slices, or for its name where it has none.
+std::vector<bool> slices_inside(const ChangedGraph& changed);
 // True: the work, its launch or its operator is among those slices.
 bool work_fits(const ChangedGraph& changed, const GpuWork& work, const std::vector<bool>& fits);
 

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
+#include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "lanescope/simulate/changes.h"
 
 namespace lanescope::simulate {
 namespace {
@@ -43,7 +47,11 @@ class TimeMap {
 class SimulatedTrace {
  public:
   SimulatedTrace(const StepGraph& graph, const Replay& replay)
-      : graph_(graph), replay_(replay), trace_(*graph.trace), maps_(trace_.tracks().size()) {}
+      : graph_(graph),
+        replay_(replay),
+        trace_(*graph.trace),
+        maps_(trace_.tracks().size()),
+        track_of_(trace_.slices().track.begin(), trace_.slices().track.end()) {}
 
   Result<Trace> run() {
     map_threads();
@@ -51,6 +59,7 @@ class SimulatedTrace {
     map_rest();
     TraceColumns columns = trace_.columns();
     move_slices(columns);
+    if (!new_tracks_.empty()) add_tracks(columns);
     move_points(columns);
     return Trace::from_columns(std::move(columns));
   }
@@ -62,31 +71,91 @@ class SimulatedTrace {
         maps_[raw(thread.track)].add(graph_.time_ns[point], replay_.time_ns[point]);
   }
 
-  // Starts and ends of a stream's work, which do not overlap more than they did.
+  using Works = std::vector<std::uint32_t>;  // of one stream, in order
+
+  // Work that would begin before the one before it ends, although it did not in the recording.
+  const GpuWork* first_overlap(const Works& works) const {
+    for (std::size_t i = 1; i < works.size(); ++i) {
+      const GpuWork &before = graph_.works[works[i - 1]], &work = graph_.works[works[i]];
+      if (graph_.time_ns[before.end] <= graph_.time_ns[work.start] &&
+          replay_.time_ns[before.end] > replay_.time_ns[work.start])
+        return &work;
+    }
+    return nullptr;
+  }
+
   std::optional<Error> map_streams() {
-    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> by_track;
+    std::map<std::uint32_t, Works> by_track;
     for (std::uint32_t i = 0; i < graph_.works.size(); ++i)
       by_track[raw(trace_.slices().track[raw(graph_.works[i].slice)])].push_back(i);
     for (auto& [track, works] : by_track) {
-      std::vector<std::pair<std::int64_t, std::int64_t>> times;
-      for (std::size_t i = 0; i < works.size(); ++i) {
-        const GpuWork& work = graph_.works[works[i]];
-        times.emplace_back(graph_.time_ns[work.start], replay_.time_ns[work.start]);
-        times.emplace_back(graph_.time_ns[work.end], replay_.time_ns[work.end]);
-        if (i == 0) continue;
-        const GpuWork& before = graph_.works[works[i - 1]];
-        if (graph_.time_ns[before.end] <= graph_.time_ns[work.start] &&
-            replay_.time_ns[before.end] > replay_.time_ns[work.start])
+      if (!first_overlap(works)) {
+        map_stream(maps_[track], works);
+        continue;
+      }
+      // Copies that no longer wait for kernels have streams of their own, one for each direction.
+      std::array<Works, 3> lanes;
+      for (const std::uint32_t work : works) lanes.at(lane_of(graph_.works[work])).push_back(work);
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        if (const GpuWork* overlap = first_overlap(lanes.at(lane)))
           return Error{
               Errc::kUnsupported,
-              fmt::format("expected work of a stream one after the other, found that {} "
-                          "would overlap {} of the same stream: such a change has no trace",
-                          trace_.name(before.slice), trace_.name(work.slice))};
+              fmt::format("expected work of a stream one after the other, found that {} would "
+                          "overlap the work before it on the same stream: such a change has no "
+                          "trace",
+                          trace_.name(overlap->slice))};
+        if (lane == 0)
+          map_stream(maps_[track], lanes.at(lane));
+        else if (!lanes.at(lane).empty())
+          move_to_new_stream(track, lanes.at(lane));
       }
-      std::sort(times.begin(), times.end());
-      for (const auto& [recorded, simulated] : times) maps_[track].add(recorded, simulated);
     }
     return std::nullopt;
+  }
+
+  // Kernels; copies to the GPU; copies from it.
+  std::size_t lane_of(const GpuWork& work) const {
+    if (work.work != analysis::WorkClass::kCopy) return 0;
+    const std::string_view name = trace_.name(work.slice);
+    if (is_copy_to_device(name)) return 1;
+    return name.find("DtoH") != std::string_view::npos ||
+                   name.find("DeviceToHost") != std::string_view::npos
+               ? 2
+               : 0;
+  }
+
+  // Starts and ends of its work, which do not overlap more than they did.
+  void map_stream(TimeMap& map, const Works& works) const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> times;
+    for (const std::uint32_t i : works) {
+      const GpuWork& work = graph_.works[i];
+      times.emplace_back(graph_.time_ns[work.start], replay_.time_ns[work.start]);
+      times.emplace_back(graph_.time_ns[work.end], replay_.time_ns[work.end]);
+    }
+    std::sort(times.begin(), times.end());
+    for (const auto& [recorded, simulated] : times) map.add(recorded, simulated);
+  }
+
+  // A stream of the same device with the next number that is free.
+  void move_to_new_stream(std::uint32_t track, const Works& works) {
+    Track added = trace_.track(TrackId{track});
+    std::int64_t last = 0;
+    const auto see = [&](const Track& each) {
+      if (each.kind != TrackKind::kStream || each.process != added.process) return;
+      last = std::max({last, each.stream.value_or(0), each.tid.is_text ? 0 : each.tid.number});
+    };
+    for (const Track& each : trace_.tracks()) see(each);
+    for (const Track& each : new_tracks_) see(each);
+    added.tid = Scalar{false, last + 1};
+    added.stream = last + 1;
+    added.name = kNone<StringId>;
+    const TrackId id{static_cast<std::uint32_t>(trace_.tracks().size() + new_tracks_.size())};
+    new_tracks_.push_back(added);
+    for (const std::uint32_t i : works) {
+      const GpuWork& work = graph_.works[i];
+      moved_works_[{track, graph_.time_ns[work.start]}] = {id, replay_.time_ns[work.start]};
+      track_of_[raw(work.slice)] = id;
+    }
   }
 
   // Counters, asynchronous rows and threads without moments follow the main thread.
@@ -117,8 +186,8 @@ class SimulatedTrace {
     std::vector<std::uint32_t> order(slices.size());
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return std::tuple(raw(slices.track[a]), start[a], -dur[a]) <
-             std::tuple(raw(slices.track[b]), start[b], -dur[b]);
+      return std::tuple(raw(track_of_[a]), start[a], -dur[a]) <
+             std::tuple(raw(track_of_[b]), start[b], -dur[b]);
     });
     const auto in_order = [&](const auto& column) {
       using Row = std::decay_t<decltype(column[0])>;
@@ -130,7 +199,7 @@ class SimulatedTrace {
     columns.slices.start_ns = in_order(start);
     columns.slices.dur_ns = in_order(dur);
     columns.slices.name = in_order(slices.name);
-    columns.slices.track = in_order(slices.track);
+    columns.slices.track = in_order(track_of_);
     columns.slices.category = in_order(slices.category);
     columns.slices.args = in_order(slices.args);
     columns.slices.event_index = in_order(slices.event_index);
@@ -139,6 +208,17 @@ class SimulatedTrace {
     std::vector<Step> steps(trace_.steps().begin(), trace_.steps().end());
     for (Step& step : steps) step.slice = SliceId{place[raw(step.slice)]};
     columns.steps = Column<Step>(std::move(steps));
+  }
+
+  void add_tracks(TraceColumns& columns) const {
+    std::vector<Track> tracks(trace_.tracks().begin(), trace_.tracks().end());
+    tracks.insert(tracks.end(), new_tracks_.begin(), new_tracks_.end());
+    for (Track& track : tracks) track.slice_count = 0;
+    for (std::uint32_t i = 0; i < columns.slices.size(); ++i) {
+      Track& track = tracks[raw(columns.slices.track[i])];
+      if (track.slice_count++ == 0) track.first_slice = i;
+    }
+    columns.tracks = Column<Track>(std::move(tracks));
   }
 
   void move_points(TraceColumns& columns) {
@@ -168,7 +248,13 @@ class SimulatedTrace {
     std::vector<Flow> flows(trace_.flows().begin(), trace_.flows().end());
     for (Flow& flow : flows) {
       flow.from_ns = moved(flow.from_track, flow.from_ns);
-      flow.to_ns = moved(flow.to_track, flow.to_ns);
+      const auto work = moved_works_.find({raw(flow.to_track), flow.to_ns});
+      if (work == moved_works_.end()) {
+        flow.to_ns = moved(flow.to_track, flow.to_ns);
+        continue;
+      }
+      flow.to_track = work->second.first;
+      flow.to_ns = work->second.second;
     }
     columns.flows = Column<Flow>(std::move(flows));
     if (graph_.main_thread == kNone<TrackId>) return;
@@ -179,7 +265,11 @@ class SimulatedTrace {
   const StepGraph& graph_;
   const Replay& replay_;
   const Trace& trace_;
-  std::vector<TimeMap> maps_;  // by track
+  std::vector<TimeMap> maps_;      // by recorded track
+  std::vector<TrackId> track_of_;  // of each slice
+  std::vector<Track> new_tracks_;  // after the recorded ones
+  // By recorded track and start: where work of a new track is now.
+  std::map<std::pair<std::uint32_t, std::int64_t>, std::pair<TrackId, std::int64_t>> moved_works_;
 };
 
 }  // namespace
