@@ -3,7 +3,8 @@
 
     python3 examples/faults/predictions.py LANESCOPE --traces FOLDER... --timings FILE...
 
-Prints two tables in Markdown: the recorded step without the profiler's cost, and the mended program predicted from the bad one.
+Prints three tables in Markdown: the recorded step without the profiler's cost, the mended program predicted from the bad one, and the
+gains that `lanescope explain` predicts for the planted faults.
 docs/measurements/whatif.md holds them.
 """
 from __future__ import annotations
@@ -34,6 +35,8 @@ OTHER_STEPS = {
     "growing_shapes", "late_evaluation", "micro_step_sync", "new_image_size", "one_time_notes", "recorded_in_the_middle",
     "serial_communication", "shared_core", "small_collectives", "table_on_first_use", "validation_in_a_step",
 }
+# Of these, the gain of a step is comparable all the same: every process takes equal steps.
+TIMED_STEPS = {"communication_bound", "micro_step_sync", "serial_communication", "small_collectives"}
 
 
 def whatif(lanescope: str, trace: pathlib.Path, changes: list[str]) -> dict | None:
@@ -60,6 +63,33 @@ def summary(errors: list[float]) -> str:
     sizes = sorted(abs(each) for each in errors)
     within = sum(each <= 0.25 for each in sizes)
     return f"{len(sizes)} rows: median error {statistics.median(sizes):.1%}, {within} within 25 %, largest {sizes[-1]:.0%}"
+
+
+def predicted_gain_us(lanescope: str, trace: pathlib.Path, rules: list[str]) -> tuple[str, float] | None:
+    """The first finding of these rules whose gain `lanescope explain` predicts, and the gain."""
+    done = subprocess.run([lanescope, "explain", str(trace), "--json"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    for finding in json.loads(done.stdout)["findings"]:
+        if finding["rule"] in rules:
+            return (finding["rule"], finding["predicted_gain_ns"] / 1000) if "predicted_gain_ns" in finding else None
+    return None
+
+
+def gains_of_explain(lanescope: str, traces: dict, times: dict[tuple[str, str], float]) -> None:
+    pairs = json.loads((pathlib.Path(__file__).parent / "pairs.json").read_text(encoding="utf-8"))["pairs"]
+    print("\n| pair | recorder | rule | gain, measured | gain, predicted | error |\n|---|---|---|---|---|---|")
+    errors: list[float] = []
+    for (pair, variant, recorder), trace in sorted(traces.items()):
+        good, bad = times.get((pair, "good")), times.get((pair, "bad"))
+        if variant != "bad" or pair in OTHER_STEPS - TIMED_STEPS or pair not in pairs or not good or not bad or good >= bad:
+            continue
+        found = predicted_gain_us(lanescope, trace, pairs[pair]["rules"])
+        if not found:
+            continue
+        errors.append(error(found[1], bad - good))
+        print(f"| {pair} | {recorder} | {found[0]} | {bad - good:,.1f} | {found[1]:,.1f} | {errors[-1]:+.0%} |")
+    print(f"\n{summary(errors)}" if errors else "")
 
 
 def main() -> None:
@@ -109,6 +139,7 @@ def main() -> None:
         fixed.append(error(predicted, good))
         print(f"{row} {document['gain_ns'] / 1000:,.1f} | {predicted:,.1f} | {fixed[-1]:+.0%} |")
     print(f"\n{summary(fixed)}" if fixed else "")
+    gains_of_explain(flags.lanescope, traces, times)
 
 
 if __name__ == "__main__":

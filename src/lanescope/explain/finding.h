@@ -83,11 +83,12 @@ struct Explained {
 // What a fix gains by replay of the step without the profiler (predicted_gains.h).
 struct Gain {
   enum class State : std::uint8_t {
-    kNone,       // no replay follows this fix, or the trace cannot be replayed
+    kNone,       // no replay follows this fix, or only as a bound, or the trace cannot be replayed
     kUnsure,     // it depends too much on what recording cost
     kPredicted,  // `gain_ns`, which may be 0
   } state = State::kNone;
   std::int64_t gain_ns = 0;        // per step, at most what is at stake
+  std::int64_t most_ns = -1;       // if not predicted: what the replays gained at most; -1: unknown
   std::string then_bound_by = {};  // "GPU": what limits the step after the fix
 };
 
@@ -102,6 +103,9 @@ struct Finding {
   double at_stake_ratio = 0;  // of a step's wall
   // Of at_stake_ns: what the GPU waits for the CPU, where the finding is about GPU work, too.
   std::int64_t waiting_ns = 0;
+  // Calls of the CPU that the fix spares, with all that they contain, wait for and launch: what a
+  // replay removes instead of following Rule::fix. Empty: not known one by one.
+  std::vector<SliceId> spared_calls;
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
   std::vector<std::string> try_next;

@@ -28,6 +28,13 @@ Fix fix_of(const Finding& finding) {
   return rule ? rule->fix : Fix::kNone;
 }
 
+// A fix of the GPU's work, of which a replay removes all. One of the CPU's often spares more than the replay removes.
+bool is_of_gpu(const Finding& finding) {
+  const Fix fix = fix_of(finding);
+  return finding.spared_calls.empty() && (fix == Fix::kGpu || fix == Fix::kCommunication ||
+                                          fix == Fix::kPin || fix == Fix::kOverlapCopies);
+}
+
 // How many times faster `total_ns` is without `saved_ns`.
 double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
   if (total_ns <= 0 || saved_ns <= 0) return 1;
@@ -149,15 +156,41 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
 }
 
 std::int64_t GainModel::at_most_ns(const Finding& finding) const {
-  // The GPU's work stays when the CPU is faster.
-  const std::int64_t rest_ns =
-      is_of_cpu(finding) ? base_.step_ns - simulation_.unprofiled.outcome.busy_ns : base_.step_ns;
-  return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, rest_ns));
+  std::int64_t most_ns = base_.step_ns;
+  // The GPU's work stays when the CPU is faster, and the usual step when others are as long.
+  if (is_of_cpu(finding)) most_ns -= simulation_.unprofiled.outcome.busy_ns;
+  const Rule* rule = find_rule(finding.rule);
+  if (rule && rule->is_about_single_steps)
+    most_ns = std::min(most_ns, mean_step_ns() - simulation_.unprofiled.outcome.step_ns);
+  if (finding.gain.state != Gain::State::kPredicted && finding.gain.most_ns >= 0)
+    most_ns = std::min(most_ns, finding.gain.most_ns);
+  return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, most_ns));
 }
 
-std::vector<std::string> GainModel::changes_for(const Finding& finding) const {
+std::int64_t GainModel::shown_ns(const Finding& finding) const {
+  return finding.gain.state == Gain::State::kPredicted ? finding.gain.gain_ns : at_most_ns(finding);
+}
+
+std::vector<simulate::Change> GainModel::changes_for(const Finding& finding) const {
   // Of uneven steps a replay says what the middle one takes, and a gain is that of all.
   if (finding.kind != FindingKind::kCost || are_uneven(simulation_)) return {};
+  if (!finding.spared_calls.empty()) {
+    simulate::Change removal;
+    removal.kind = simulate::ChangeKind::kRemove;
+    removal.text = "calls of " + finding.rule;
+    removal.slices = finding.spared_calls;
+    return {std::move(removal)};
+  }
+  std::vector<simulate::Change> changes;
+  for (const std::string& text : change_texts(finding)) {
+    auto change = simulate::parse_change(text);
+    if (!change) return {};
+    changes.push_back(*std::move(change));
+  }
+  return changes;
+}
+
+std::vector<std::string> GainModel::change_texts(const Finding& finding) const {
   const auto faster = [](const char* what, std::int64_t saved_ns, std::int64_t total_ns) {
     return fmt::format("{} {:.4f}x", what, factor_without(saved_ns, total_ns));
   };
@@ -194,15 +227,13 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   std::vector<simulate::Change> changes;
   std::int64_t at_stake_ns = 0;
   for (const Finding* finding : findings) {
-    const std::vector<std::string> texts = changes_for(*finding);
-    if (texts.empty()) return {};
+    std::vector<simulate::Change> its = changes_for(*finding);
+    if (its.empty()) return {};
     at_stake_ns += at_most_ns(*finding);
-    for (const std::string& text : texts) {
-      auto change = simulate::parse_change(text);
-      if (!change) return {};
+    for (simulate::Change& change : its) {
       const bool known = std::any_of(changes.begin(), changes.end(),
-                                     [&](const auto& each) { return each.text == change->text; });
-      if (!known) changes.push_back(*std::move(change));
+                                     [&](const auto& each) { return each.text == change.text; });
+      if (!known) changes.push_back(std::move(change));
     }
   }
   const auto prediction = simulate::predict(simulation_, changes, simulate::Base::kUnprofiled);
@@ -213,13 +244,35 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   const bool may_gain =
       static_cast<double>(prediction->gain_ns()) < least_ns && prediction->high_ratio >= kLeastGain;
   gain.state = prediction->is_unsure() || may_gain ? Gain::State::kUnsure : Gain::State::kPredicted;
-  gain.gain_ns =
-      std::clamp<std::int64_t>(prediction->gain_ns(), 0, std::min(at_stake_ns, base_.step_ns));
+  const std::int64_t most_ns = std::min(at_stake_ns, base_.step_ns);
+  gain.gain_ns = std::clamp<std::int64_t>(prediction->gain_ns(), 0, most_ns);
+  if (std::all_of(findings.begin(), findings.end(),
+                  [](const Finding* each) { return is_of_gpu(*each); }))
+    gain.most_ns = std::clamp<std::int64_t>(prediction->high_gain_ns, 0, most_ns);
+  const bool is_bound = std::any_of(findings.begin(), findings.end(), [](const Finding* each) {
+    const Rule* rule = find_rule(each->rule);
+    return rule && rule->fix_is_bound;
+  });
+  // What gains nothing at most gains nothing.
+  if (is_bound && gain.state == Gain::State::kPredicted &&
+      static_cast<double>(gain.gain_ns) >= least_ns)
+    gain.state = Gain::State::kNone;
   gain.then_bound_by = simulate::limit_name(prediction->after.limit);
   return gain;
 }
 
 namespace {
+
+// run_rules() has put the costs next to each other, by what is at stake in the recording.
+void order_costs_by_gain(Explanation& explanation) {
+  const auto is_cost = [](const Finding& finding) { return finding.kind == FindingKind::kCost; };
+  auto& findings = explanation.findings;
+  const auto begin = std::find_if(findings.begin(), findings.end(), is_cost);
+  const auto end = std::find_if_not(begin, findings.end(), is_cost);
+  std::stable_sort(begin, end, [&](const Finding& a, const Finding& b) {
+    return explanation.gains->shown_ns(a) > explanation.gains->shown_ns(b);
+  });
+}
 
 // `threads`: as RuleOptions.
 void use_gains(std::shared_ptr<const GainModel> gains, unsigned threads, Explanation& explanation) {
@@ -235,6 +288,7 @@ void use_gains(std::shared_ptr<const GainModel> gains, unsigned threads, Explana
     const Finding* const one[] = {costs[i]};
     costs[i]->gain = explanation.gains->gain_of(one);
   });
+  order_costs_by_gain(explanation);
 }
 
 }  // namespace

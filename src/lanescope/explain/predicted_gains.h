@@ -41,9 +41,12 @@ class GainModel {
     return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
   }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
-  // The time at stake in the step without the profiler: at most that step, and for a fix of the
-  // CPU's work at most what it is longer than the GPU's work.
+  // The time at stake in the step without the profiler: at most that step, for a fix of the CPU's work at most what it is
+  // longer than the GPU's work, and for steps that are longer than others at most what they add. Of a fix of the GPU's
+  // work whose gain is not predicted, at most what its replays gained.
   std::int64_t at_most_ns(const Finding& finding) const;
+  // The predicted gain, else at_most_ns().
+  std::int64_t shown_ns(const Finding& finding) const;
   // The gain of all these fixes together, per step: at most what is at stake. kNone: no replay can
   // tell it.
   Gain gain_of(std::span<const Finding* const> findings) const;
@@ -56,7 +59,8 @@ class GainModel {
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 
   // Empty: no replay can follow its fix.
-  std::vector<std::string> changes_for(const Finding& finding) const;
+  std::vector<simulate::Change> changes_for(const Finding& finding) const;
+  std::vector<std::string> change_texts(const Finding& finding) const;  // by Rule::fix
 };
 
 // Fills Explanation::gains, and Finding::gain of the costs that are at least kLeastGain of a step

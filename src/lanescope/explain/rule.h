@@ -93,6 +93,9 @@ struct Rule {
   bool warns_of_loss = false;  // a warning on the first screen: numbers are of a part of what ran
   // What a replay changes to predict what the rule's fix gains.
   Fix fix = Fix::kNone;
+  // A replay of `fix` takes away all that is at stake, and a real fix leaves a part that the trace does not show: the replay
+  // bounds the gain and does not predict it.
+  bool fix_is_bound = false;
   // Its time at stake is the GPU's waiting for the CPU, not the GPU's work.
   bool stake_is_waiting = false;
   // If another finding on the first screen advises this fix, that fix removes the same time. The

@@ -96,6 +96,7 @@ extern constinit const Rule double_precision_rule = {
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_double_precision, tell_double_precision>,
     .fix = Fix::kGpu,
+    .fix_is_bound = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -13,8 +13,6 @@ using analysis::WorkClass;
 
 namespace {
 
-constexpr double kLeastPinningShare = 0.1;  // of the steady wall
-
 struct Kind {
   std::uint64_t copies = 0;
   std::int64_t exposed_ns = 0, size_bytes = 0;
@@ -41,21 +39,7 @@ void add_evidence(const Facts& facts, const std::string& label, const Kind& kind
 struct ExposedCopies {
   std::map<std::string, Kind> kinds;
   std::uint64_t copies = 0;
-  std::int64_t pinning_ns = 0;  // of the CPU, in aten::pin_memory
 };
-
-// Pinning memory copies it, on the CPU, before the GPU's copy can begin. The DataLoader does so in a thread of its own.
-std::int64_t pinning_in_steps(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  const auto windows = facts.steady_cpu_windows();
-  std::int64_t total_ns = 0;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (const SliceId id{i};
-        trace.kind(id) == CategoryKind::kCpuOp && trace.name(id) == "aten::pin_memory" &&
-        trace.slices().track[i] == facts.main_thread && inside(windows, trace.start_ns(id)))
-      total_ns += trace.dur_ns(id);
-  return total_ns;
-}
 
 std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -75,8 +59,7 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
       kind.longest = work.slice;
   }
   if (copies == 0) return std::nullopt;  // a copy from before the steady steps reaches into them
-  return ExposedCopies{
-      .kinds = std::move(kinds), .copies = copies, .pinning_ns = pinning_in_steps(facts)};
+  return ExposedCopies{std::move(kinds), copies};
 }
 
 // What to do about copies of a kind: "Memcpy HtoD (Pageable -> Device)".
@@ -94,23 +77,6 @@ Sentence action_for(std::string_view copies) {
   if (holds("DtoH"))
     return say("Copy results into pinned memory with non_blocking=True; read them a step later");
   return say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");
-}
-
-void tell_pinning(const Facts& facts, const ExposedCopies& found, Finding& finding) {
-  finding.arithmetic.push_back(say(facts,
-                                   "before that the CPU copies the data into pinned memory: "
-                                   "aten::pin_memory takes {} [per step]",
-                                   {ns(facts.per_step(found.pinning_ns))}));
-  finding.try_next.insert(finding.try_next.begin(),
-                          "do not pin in the step: DataLoader(pin_memory=True) does it in another "
-                          "thread, and a buffer that is pinned once can be filled again");
-  finding.brief =
-      say(facts,
-          "Copies hold up the GPU, and aten::pin_memory takes {} of the CPU's time [per "
-          "step] before them",
-          {ns(facts.per_step(found.pinning_ns))});
-  finding.action =
-      say("Pin outside of the step (DataLoader(pin_memory=True)), and copy a step ahead");
 }
 
 Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
@@ -139,8 +105,6 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   finding.sample_noun = "copy";
   finding.brief = say("Copies hold up the GPU: it computes nothing meanwhile");
   finding.action = action_for(ranked.front().first);
-  if (share_of(found.pinning_ns, part.wall_ns) >= kLeastPinningShare)
-    tell_pinning(facts, found, finding);
   return finding;
 }
 

@@ -27,27 +27,6 @@ TEST(ExposedCopyTest, AdvisesPinningOnlyWhereItIsMissing) {
               ::testing::Not(::testing::HasSubstr("pin_memory")));
 }
 
-// 100 us of it before each copy of 80 us; or a view of what is pinned already.
-TEST(ExposedCopyTest, SaysWhenTheStepItselfPinsTheMemory) {
-  const auto finding_after = [](std::int64_t pinning_us) {
-    testing::ProgramSketch program;
-    program.steps(4, [&](testing::ProgramSketch& p) {
-      p.cpu_op("aten::pin_memory", pinning_us);
-      p.begin_op("aten::copy_").copy(80, 80'000, "Memcpy HtoD (Pinned -> Device)").end();
-      p.kernel("gemm", 100);
-    });
-    return find_by_rule(program.trace(), "exposed-copy");
-  };
-  const auto pins = finding_after(100);
-  ASSERT_TRUE(pins);
-  EXPECT_THAT(pins->brief.pattern, ::testing::HasSubstr("aten::pin_memory takes"));
-  EXPECT_EQ(pins->brief.values.at(0).integer, us(100));
-  const auto finds_it_pinned = finding_after(2);
-  ASSERT_TRUE(finds_it_pinned);
-  EXPECT_THAT(finds_it_pinned->brief.pattern,
-              ::testing::Not(::testing::HasSubstr("aten::pin_memory")));
-}
-
 TEST(ExposedCopyTest, IsQuietWhenTheCopyRunsBesideCompute) {
   EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 9, "aten::copy_").trace(),
                             "exposed-copy"));

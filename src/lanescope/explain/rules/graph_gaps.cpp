@@ -128,6 +128,7 @@ extern constinit const Rule graph_gaps_rule = {
     .order = 730,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_graph_gaps, tell_graph_gaps>,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -138,6 +138,7 @@ extern constinit const Rule logits_loss_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_logits_loss, tell_logits_loss>,
     .fix = Fix::kGpu,
+    .fix_is_bound = true,
 };
 
 }  // namespace lanescope::explain::rules

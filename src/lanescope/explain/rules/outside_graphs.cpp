@@ -147,6 +147,7 @@ extern constinit const Rule outside_graphs_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_outside_graphs, tell_outside_graphs>,
     .is_regression = true,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -61,6 +61,7 @@ struct RepeatedCasts {
   bool is_autocast = false;  // the largest
   std::int64_t cost_ns = 0;
   std::uint64_t calls = 0;
+  std::vector<SliceId> spared;
   WeightCast largest;
 };
 
@@ -171,6 +172,10 @@ class CastFinder {
           static_cast<double>(shape.casts.size()));
       found.cost_ns += cost_ns;
       found.calls += shape.casts.size();
+      // As many as need not run, spread evenly.
+      for (std::uint64_t i = 0; i < all; ++i)
+        if ((i + 1) * repeated / all > i * repeated / all)
+          found.spared.push_back(shape.casts[i].op);
       if (cost_ns <= largest_ns) continue;
       largest_ns = cost_ns;
       found.casts = shape.casts.size();
@@ -230,6 +235,7 @@ Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
                 {text(from), text(to), a_step(found.casts), text(shape_text(found.largest.dims)),
                  ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls, finding);
+  finding.spared_calls = found.spared;
   finding.arithmetic.push_back(
       say(facts, "of shape {}: {} [cast|casts] [in {} steps], {} accumulated [gradient|gradients]",
           {text(shape_text(found.largest.dims)), count(found.casts), count(steps),

@@ -31,6 +31,7 @@ struct Group {
 struct RepeatedConstants {
   std::int64_t cost_ns = 0;  // of what need not run again
   std::uint64_t calls = 0;
+  std::vector<SliceId> spared;
   std::vector<ConstantRun> runs;
   std::vector<Group> groups;  // most cost first; they point into `runs`
 };
@@ -70,7 +71,12 @@ std::optional<RepeatedConstants> measure_repeated_constants(const Facts& facts) 
     if (!group.is_of_each_step)
       group.cost_ns -= group.cost_ns / static_cast<std::int64_t>(group.a_step);
     found.cost_ns += group.cost_ns;
-    for (const ConstantRun* run : group.runs) found.calls += run->calls.size();
+    std::set<std::size_t> kept;  // steps whose first run stays
+    for (const ConstantRun* run : group.runs) {
+      found.calls += run->calls.size();
+      if (group.is_of_each_step || !kept.insert(run->step).second)
+        found.spared.insert(found.spared.end(), run->calls.begin(), run->calls.end());
+    }
   }
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRepeatedConstantsShare)
     return std::nullopt;
@@ -108,6 +114,7 @@ Finding tell_repeated_constants(const Facts& facts, const RepeatedConstants& fou
          say(facts, "): {} [per step] ({}) are repeated work.",
              {ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())}));
   rate_cost(facts, found.cost_ns, found.calls, finding);
+  finding.spared_calls = found.spared;
   finding.arithmetic.push_back(
       say("counted: operators in a row that begin with one that makes a tensor out of numbers, and "
           "then take only tensors with shapes of those that were just made; equal names, shapes, "

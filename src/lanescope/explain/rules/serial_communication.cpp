@@ -123,6 +123,7 @@ extern constinit const Rule serial_communication_rule = {
     .run = measure_and_tell<measure_serial_communication, tell_serial_communication>,
     .is_regression = true,
     .fix = Fix::kCommunication,
+    .fix_is_bound = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -146,6 +146,7 @@ extern constinit const Rule small_collectives_rule = {
     .run = measure_and_tell<measure_small_collectives, tell_small_collectives>,
     .is_regression = true,
     .fix = Fix::kCommunication,
+    .fix_is_bound = true,
 };
 
 }  // namespace lanescope::explain::rules
