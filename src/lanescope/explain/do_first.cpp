@@ -28,15 +28,14 @@ bool is_predicted(const Finding& finding) { return finding.gain.state == Gain::S
 
 // What orders costs: the gain that is shown.
 std::int64_t gain_ns(const Explanation& explanation, const Finding& finding) {
-  if (is_predicted(finding)) return finding.gain.gain_ns;
-  return explanation.gains ? explanation.gains->at_most_ns(finding) : finding.at_stake_ns;
+  return explanation.gains ? explanation.gains->shown_ns(finding) : finding.at_stake_ns;
 }
 
 bool is_cost(const Explanation& explanation, const Finding& finding) {
   if (finding.kind != FindingKind::kCost || finding.at_stake_ns <= 0 || finding.try_next.empty())
     return false;
-  if (!is_predicted(finding)) return finding.at_stake_ratio >= kLeastGain;
-  return static_cast<double>(finding.gain.gain_ns) >=
+  if (!explanation.gains) return finding.at_stake_ratio >= kLeastGain;
+  return static_cast<double>(gain_ns(explanation, finding)) >=
          kLeastGain * static_cast<double>(explanation.gains->base().step_ns);
 }
 
@@ -53,19 +52,25 @@ bool is_vague(const Finding& finding) {
          finding.rule == "uneven-steps";
 }
 
-// A cost that names its cause comes before a vague one, unless it gains less than a third as much.
+// A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting
+// for the CPU, the cause removes its part. Where nothing predicts what the vague one gains, a third of its bound is enough.
+bool comes_before_vague(const Explanation& explanation, const Finding& cause,
+                        const Finding& vague) {
+  if (cause.kind != FindingKind::kCost || is_general(cause) || is_vague(cause)) return false;
+  const std::int64_t gain = gain_ns(explanation, cause), vague_ns = gain_ns(explanation, vague);
+  if (!is_predicted(vague)) return gain * 3 >= vague_ns;
+  const std::int64_t shared_ns = is_of_cpu(cause) ? gain : std::min(gain, cause.waiting_ns);
+  return gain >= vague_ns - shared_ns;
+}
+
 void put_causes_before_vague(const Explanation& explanation, std::vector<std::size_t>& found) {
   const std::vector<Finding>& findings = explanation.findings;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Finding& vague = findings[found[i]];
     if (!is_vague(vague)) continue;
-    const std::int64_t least_ns = gain_ns(explanation, vague);
-    std::stable_partition(found.begin() + static_cast<std::ptrdiff_t>(i), found.end(),
-                          [&](std::size_t other) {
-                            const Finding& cause = findings[other];
-                            return cause.kind == FindingKind::kCost && !is_general(cause) &&
-                                   !is_vague(cause) && gain_ns(explanation, cause) * 3 >= least_ns;
-                          });
+    std::stable_partition(
+        found.begin() + static_cast<std::ptrdiff_t>(i), found.end(),
+        [&](std::size_t other) { return comes_before_vague(explanation, findings[other], vague); });
     while (i < found.size() && !is_vague(findings[found[i]])) ++i;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
@@ -197,6 +198,24 @@ TEST_F(DoFirstTest, ANamedCauseComesBeforeCodeWithoutEvents) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"broadcast-buffers", "python-hole"}));
   all_.findings[1].at_stake_ns = 2'000;
   EXPECT_EQ(chosen(), (std::vector<std::string>{"python-hole", "broadcast-buffers"}));
+}
+
+// A graph that is known to gain 60 us stands before a cause of 20 us of other time, and after one of 35 us of the same
+// waiting, because it gains only 25 us beyond that. Where nothing predicts it, 60 us are a bound.
+TEST_F(DoFirstTest, APredictedGeneralGainCountsBeyondTheCause) {
+  predict_gains(facts_, all_);
+  ASSERT_TRUE(all_.gains);
+  const auto chosen_with = [&](const char* cause, std::int64_t gain_ns, Gain::State state) {
+    all_.findings = {cost("graph-opportunity", 60'000, 0.6, "one graph"),
+                     cost(cause, gain_ns, 0.3, "the cause")};
+    all_.findings[0].gain = {state, 60'000, 60'000};
+    all_.findings[1].gain = {Gain::State::kPredicted, gain_ns, gain_ns};
+    return chosen().front();
+  };
+  EXPECT_EQ(chosen_with("python-indexing", 35'000, Gain::State::kPredicted), "python-indexing");
+  EXPECT_EQ(chosen_with("python-indexing", 25'000, Gain::State::kPredicted), "graph-opportunity");
+  EXPECT_EQ(chosen_with("costly-operator", 35'000, Gain::State::kPredicted), "graph-opportunity");
+  EXPECT_EQ(chosen_with("costly-operator", 25'000, Gain::State::kUnsure), "costly-operator");
 }
 
 TEST_F(DoFirstTest, OneOperatorIsToldOnce) {
