@@ -118,6 +118,19 @@ TEST(ExplainScreenTest, VerdictWallActionAndTheRestInThisOrder) {
   EXPECT_THAT(text, HasSubstr("up to "));
 }
 
+// Of 100, 100, 100 and 300 us the mean is 150, and the usual step takes 100. Of 100, 100, 100 and 110 us it is 102.5.
+TEST(ExplainScreenTest, TheMedianIsToldWhereOneStepDecidesTheMean) {
+  for (const std::int64_t last_us : {300, 110}) {
+    ProgramSketch program;
+    for (const std::int64_t kernel_us :
+         {std::int64_t{100}, std::int64_t{100}, std::int64_t{100}, std::int64_t{100}, last_us})
+      program.step().kernel("gemm", kernel_us).pass(1).end();
+    EXPECT_THAT(
+        screen_of(program.trace()),
+        HasSubstr(last_us == 300 ? "step (mean of 2-5, median 100 us)" : "step (mean of 2-5) "));
+  }
+}
+
 TEST(ExplainScreenTest, PartsOfTheWallAddUpAndAreFew) {
   const Trace trace = slow_cpu();
   const auto facts = explain::gather_facts(trace);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lanescope/analysis/steps.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/finding.h"
 #include "lanescope/explain/predicted_gains.h"
@@ -96,6 +97,16 @@ std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::StepBas
   return waits && is_nearly_all && is_the_profilers ? busy_ns : 0;
 }
 
+// Where a few long steps decide the mean, it is no usual step: more than a tenth above the median.
+std::string median_note(const Facts& facts) {
+  std::vector<std::int64_t> lengths;
+  for (const std::size_t step : facts.selection.steady)
+    lengths.push_back(facts.step_window(step).length_ns());
+  const std::int64_t median_ns = analysis::median_of_steps(std::move(lengths));
+  if (facts.per_step(facts.steady_wall_ns()) * 10 <= median_ns * 11) return {};
+  return fmt::format(", median {}", rounded_time(median_ns));
+}
+
 }  // namespace
 
 std::vector<WallLine> wall_lines(const Facts& facts) {
@@ -121,8 +132,8 @@ std::string wall_subject(const Facts& facts) {
   };
   if (facts.selection.steady.size() == 1)
     return fmt::format("step {}", number(facts.selection.steady.front()));
-  return fmt::format("step (mean of {}-{})", number(facts.selection.steady.front()),
-                     number(facts.selection.steady.back()));
+  return fmt::format("step (mean of {}-{}{})", number(facts.selection.steady.front()),
+                     number(facts.selection.steady.back()), median_note(facts));
 }
 
 std::string base_text(const Facts& facts, const explain::Explanation& explanation) {
