@@ -62,6 +62,20 @@ TEST(SubTracksTest, TimesTooLargeForADoubleCountFromALaterBaseTime) {
   EXPECT_EQ(again->base_time_ns() + again->start_ns(SliceId{0}), 1736405443863674401);
 }
 
+TEST(SubTracksTest, ANegativeTidIsWrittenWithoutItsSign) {
+  const auto trace = read_trace_bytes(R"([{"ph":"X","name":"a","pid":5,"tid":5,"ts":1,"dur":10},
+    {"ph":"X","name":"b","pid":5,"tid":-7,"ts":5,"dur":10},
+    {"ph":"M","name":"thread_name","pid":5,"tid":-7,"args":{"name":"worker"}}])");
+  ASSERT_TRUE(trace.has_value());
+  WriteOptions options;
+  options.moves_overlaps = true;
+  const std::string text = kineto_json_text(*trace, options);
+  EXPECT_THAT(text, HasSubstr(R"("name":"b","pid":5,"tid":4294967289,)"));
+  EXPECT_THAT(text, HasSubstr(R"("thread_name","pid":5,"tid":4294967289,)"));
+  EXPECT_THAT(text, Not(HasSubstr("-7")));
+  EXPECT_THAT(kineto_json_text(*trace), HasSubstr("\"tid\":-7"));
+}
+
 TEST(SubTracksTest, NothingMovesWhereSlicesNest) {
   const auto trace = read_trace_bytes(R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":9},
     {"ph":"X","name":"b","pid":1,"tid":1,"ts":2,"dur":3},{"ph":"X","name":"c","pid":1,"tid":1,"ts":5,"dur":4}])");

@@ -19,7 +19,7 @@ class EventPlaces {
  public:
   // `moves_overlaps`: WriteOptions.
   EventPlaces(const Trace& trace, const JsonValues& values, bool moves_overlaps)
-      : trace_(trace), values_(values) {
+      : trace_(trace), values_(values), for_perfetto_(moves_overlaps) {
     for (const Category& category : trace.categories()) {
       std::string& fragment = categories_.emplace_back();
       if (category.text == kNone<StringId>) continue;
@@ -54,12 +54,18 @@ class EventPlaces {
     values_.append_scalar(fragment, trace_.process(track.process).pid);
     if (track.kind == TrackKind::kThread || track.kind == TrackKind::kStream) {
       fragment += ",\"tid\":";
-      values_.append_scalar(fragment, track.tid);
+      values_.append_scalar(fragment, read_tid(track.tid));
     } else if (track.kind == TrackKind::kAsync) {
       fragment += ",\"tid\":0,\"id\":";
       values_.append_scalar(fragment, track.tid);
     }
     return fragment;
+  }
+  // Perfetto takes a negative tid for none, and puts its slices on the first thread of the process. Older torch wrote the low 32 bits
+  // of a thread's address with a sign; here they are without.
+  Scalar read_tid(const Scalar& tid) const {
+    if (!for_perfetto_ || tid.is_text || tid.number >= 0 || tid.number < INT32_MIN) return tid;
+    return {false, static_cast<std::int64_t>(static_cast<std::uint32_t>(tid.number))};
   }
   void add_sub_tracks() {
     sub_tracks_.emplace(trace_);
@@ -90,6 +96,7 @@ class EventPlaces {
 
   const Trace& trace_;
   const JsonValues& values_;
+  const bool for_perfetto_;
   std::int64_t shift_ns_ = 0;
   std::vector<std::string> categories_, tracks_;
   std::optional<SubTracks> sub_tracks_;
