@@ -4,28 +4,63 @@
 
 namespace lanescope::explain {
 
-Value ns(std::int64_t value) { return {.kind = Value::Kind::kNs, .integer = value}; }
+Value::Value() = default;
+Value::Value(const Value& other) = default;
+Value::Value(Value&& other) noexcept = default;
+Value& Value::operator=(const Value& other) = default;
+Value& Value::operator=(Value&& other) noexcept = default;
+Value::~Value() = default;
+
+Sentence::Sentence() = default;
+Sentence::Sentence(std::string_view text, std::vector<Value> numbers)
+    : pattern(text), values(std::move(numbers)) {}
+Sentence::Sentence(const Sentence& other) = default;
+Sentence::Sentence(Sentence&& other) noexcept = default;
+Sentence& Sentence::operator=(const Sentence& other) = default;
+Sentence& Sentence::operator=(Sentence&& other) noexcept = default;
+Sentence::~Sentence() = default;
+
+Finding::Finding() = default;
+Finding::Finding(const Finding& other) = default;
+Finding::Finding(Finding&& other) noexcept = default;
+Finding& Finding::operator=(const Finding& other) = default;
+Finding& Finding::operator=(Finding&& other) noexcept = default;
+Finding::~Finding() = default;
+
+namespace {
+Value whole_number(Value::Kind kind, std::int64_t value) {
+  Value result;
+  result.kind = kind;
+  result.integer = value;
+  return result;
+}
+Value written(Value::Kind kind, std::string value) {
+  Value result;
+  result.kind = kind;
+  result.text = std::move(value);
+  return result;
+}
+}  // namespace
+
+Value ns(std::int64_t value) { return whole_number(Value::Kind::kNs, value); }
 Value count(std::uint64_t value) {
-  return {.kind = Value::Kind::kCount, .integer = static_cast<std::int64_t>(value)};
+  return whole_number(Value::Kind::kCount, static_cast<std::int64_t>(value));
 }
 Value ratio(std::int64_t part, std::int64_t whole) {
-  return {.kind = Value::Kind::kRatio,
-          .real = whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole)};
+  Value result;
+  result.kind = Value::Kind::kRatio;
+  result.real = whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  return result;
 }
 Value factor(std::int64_t value, std::int64_t of) {
   Value result = ratio(value, of);
   result.kind = Value::Kind::kFactor;
   return result;
 }
-Value bytes(std::int64_t value) { return {.kind = Value::Kind::kBytes, .integer = value}; }
-Value text(std::string value) { return {.kind = Value::Kind::kText, .text = std::move(value)}; }
-Value name(std::string_view value) {
-  return {.kind = Value::Kind::kName, .text = std::string(value)};
-}
-
-Value kernel(std::string_view value) {
-  return {.kind = Value::Kind::kKernel, .text = std::string(value)};
-}
+Value bytes(std::int64_t value) { return whole_number(Value::Kind::kBytes, value); }
+Value text(std::string value) { return written(Value::Kind::kText, std::move(value)); }
+Value name(std::string_view value) { return written(Value::Kind::kName, std::string(value)); }
+Value kernel(std::string_view value) { return written(Value::Kind::kKernel, std::string(value)); }
 
 Value linked(Value value, const char* shows) {
   value.shows = shows;
@@ -36,8 +71,11 @@ Value linked(Value value, SliceId slice) {
   return value;
 }
 
-Sentence say(std::string pattern, std::vector<Value> values) {
-  return {std::move(pattern), std::move(values)};
+Sentence say(std::string_view pattern, std::initializer_list<Value> values) {
+  return {pattern, std::vector<Value>(values)};
+}
+Sentence say(std::string_view pattern, std::vector<Value> values) {
+  return {pattern, std::move(values)};
 }
 
 void append(Sentence& to, const Sentence& more) {

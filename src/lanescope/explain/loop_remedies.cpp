@@ -100,7 +100,7 @@ Sentence batch_text(const Facts& facts, const Owner& owner) {
   const std::uint64_t calls = a_step(facts, owner.work.calls);
   Sentence text = say("If no round needs the one before it: batch all rounds");
   if (const std::string_view call = whole_call(owner); !call.empty())
-    append(text, say(" ({})", {Value{.kind = Value::Kind::kText, .text = std::string(call)}}));
+    append(text, say(" ({})", {explain::text(std::string(call))}));
   append(text, say(facts, ", {} [call|calls] instead of {}",
                    {count(calls / rounds_of(owner)), count(calls)}));
   // Without a GPU there is nothing to launch at once.

@@ -96,6 +96,9 @@ class Builder {
 
 }  // namespace
 
+Sentence say(const Facts& facts, std::string_view pattern, std::initializer_list<Value> values) {
+  return Builder(facts, pattern, values).build();
+}
 Sentence say(const Facts& facts, std::string_view pattern, std::vector<Value> values) {
   return Builder(facts, pattern, std::move(values)).build();
 }

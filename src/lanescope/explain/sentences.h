@@ -1,6 +1,7 @@
 // Sentences that agree with the trace and with their numbers: the one place that decides between "a
 // step takes" and "the recording takes", and between "1 call" and "2 calls".
 #pragma once
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +17,9 @@ namespace lanescope::explain {
 //   "[a step takes]"   or "the recording takes"; also [a step took] and [a step's]
 //   "[in {} steps]"    "in {} steps" or "in {} step"; or "in the recording", without the value
 // Other brackets stay.
-Sentence say(const Facts& facts, std::string_view pattern, std::vector<Value> values = {});
+Sentence say(const Facts& facts, std::string_view pattern,
+             std::initializer_list<Value> values = {});
+Sentence say(const Facts& facts, std::string_view pattern, std::vector<Value> values);
 
 // "step", or "recording" where the trace marks no steps.
 const char* step_noun(const Facts& facts);
