@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <vector>
 
 #include "lanescope/report/html_escape.h"
@@ -69,17 +68,16 @@ class FlameSvg {
 
   std::string draw(const std::string& what) {
     height_ = kTop + kRow * (deepest_ + 1) + 30;
-    fmt::format_to(std::back_inserter(out_),
-                   "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" "
-                   "height=\"{}\" font-family=\"monospace\" font-size=\"11\">\n"
-                   "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-                   "<text x=\"{}\" y=\"20\" font-size=\"15\">{}</text>\n"
-                   "<text x=\"{}\" y=\"36\" fill=\"#555\">{}</text>\n",
-                   kWidth + 2 * kMargin, height_, kWidth + 2 * kMargin, height_, kMargin,
-                   html_escaped(one_line(what)), kMargin, html_escaped(flame_summary(flame_)));
+    out_ += fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" "
+        "height=\"{}\" font-family=\"monospace\" font-size=\"11\">\n"
+        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+        "<text x=\"{}\" y=\"20\" font-size=\"15\">{}</text>\n"
+        "<text x=\"{}\" y=\"36\" fill=\"#555\">{}</text>\n",
+        kWidth + 2 * kMargin, height_, kWidth + 2 * kMargin, height_, kMargin,
+        html_escaped(one_line(what)), kMargin, html_escaped(flame_summary(flame_)));
     draw_all();
-    fmt::format_to(
-        std::back_inserter(out_),
+    out_ += fmt::format(
         "<text x=\"{}\" y=\"{}\" fill=\"#555\">Callers are below. Point at a box for its "
         "name and share.{}</text>\n</svg>\n",
         kMargin, height_ - 10,
@@ -120,15 +118,15 @@ class FlameSvg {
   void draw_box(std::uint32_t node, double x, double width) {
     const std::string name = one_line(trace_.text(flame_.nodes[node].function));
     const double y = height_ - 30 - kRow * (depth_[node] + 1);
-    fmt::format_to(std::back_inserter(out_),
-                   "<g><title>{} ({})</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" "
-                   "height=\"{:.0f}\" rx=\"1\" fill=\"{}\" stroke=\"#fff\" stroke-width=\"0.5\"/>",
-                   html_escaped(name), weight_text(flame_, flame_.nodes[node].total), x, y, width,
-                   kRow - 1, colour_of(name));
+    out_ += fmt::format(
+        "<g><title>{} ({})</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" "
+        "height=\"{:.0f}\" rx=\"1\" fill=\"{}\" stroke=\"#fff\" stroke-width=\"0.5\"/>",
+        html_escaped(name), weight_text(flame_, flame_.nodes[node].total), x, y, width, kRow - 1,
+        colour_of(name));
     const auto letters = static_cast<std::size_t>(width / kLetter);
     if (letters >= 4)
-      fmt::format_to(std::back_inserter(out_), "<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", x + 3,
-                     y + 12, html_escaped(shorten(name, letters - 1)));
+      out_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", x + 3, y + 12,
+                          html_escaped(shorten(name, letters - 1)));
     out_ += "</g>\n";
   }
 
@@ -197,12 +195,12 @@ std::string flame_speedscope(const Trace& trace, const PythonFlame& flame) {
     total += flame.nodes[i].self;
   }
   const bool is_sampled = flame.source == FlameSource::kSamples;
-  fmt::format_to(std::back_inserter(out),
-                 "\"profiles\": [{{\"type\": \"sampled\", \"name\": \"{}\", \"unit\": "
-                 "\"{}\", \"startValue\": 0, \"endValue\": {},\n\"samples\": [\n{}\n],\n"
-                 "\"weights\": [{}]}}]}}\n",
-                 json_escaped(flame_summary(flame)), is_sampled ? "none" : "nanoseconds", total,
-                 samples, weights);
+  out += fmt::format(
+      "\"profiles\": [{{\"type\": \"sampled\", \"name\": \"{}\", \"unit\": "
+      "\"{}\", \"startValue\": 0, \"endValue\": {},\n\"samples\": [\n{}\n],\n"
+      "\"weights\": [{}]}}]}}\n",
+      json_escaped(flame_summary(flame)), is_sampled ? "none" : "nanoseconds", total, samples,
+      weights);
   return out;
 }
 

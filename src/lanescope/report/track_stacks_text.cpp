@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -99,7 +98,7 @@ void write_folded_tracks(const Trace& trace, const TextSink& sink) {
       if (nodes[i].self > 0) lines.emplace_back(folded_stack(trace, nodes, i), nodes[i].self);
     std::sort(lines.begin(), lines.end());
     for (const auto& [stack, self_ns] : lines) {
-      fmt::format_to(std::back_inserter(pieces.text()), "{};{} {}\n", label, stack, self_ns);
+      pieces.text() += fmt::format("{};{} {}\n", label, stack, self_ns);
       if (!pieces.pass_on()) return;
     }
   }
@@ -118,16 +117,16 @@ void write_speedscope_tracks(const Trace& trace, const TextSink& sink) {
     for (std::size_t row = 0; row < rows.row_count(); ++row) {
       const std::string label = json_escaped(track_label(trace, track)) +
                                 (row == 0 ? "" : fmt::format(" (row {})", row + 1));
-      fmt::format_to(std::back_inserter(text),
-                     "{}\n{{\"type\": \"evented\", \"name\": \"{}\", \"unit\": \"nanoseconds\", "
-                     "\"startValue\": 0, \"endValue\": {}, \"events\": [",
-                     std::exchange(is_first_profile, false) ? "" : ",", label,
-                     since(extent.last, extent.first));
+      text += fmt::format(
+          "{}\n{{\"type\": \"evented\", \"name\": \"{}\", \"unit\": \"nanoseconds\", "
+          "\"startValue\": 0, \"endValue\": {}, \"events\": [",
+          std::exchange(is_first_profile, false) ? "" : ",", label,
+          since(extent.last, extent.first));
       bool is_first = true;
       const auto add = [&](char type, SliceId slice, std::int64_t ns) {
-        fmt::format_to(std::back_inserter(text), "{}\n{{\"type\":\"{}\",\"frame\":{},\"at\":{}}}",
-                       std::exchange(is_first, false) ? "" : ",", type,
-                       frames.frame(trace.slices().name[raw(slice)]), since(ns, extent.first));
+        text += fmt::format("{}\n{{\"type\":\"{}\",\"frame\":{},\"at\":{}}}",
+                            std::exchange(is_first, false) ? "" : ",", type,
+                            frames.frame(trace.slices().name[raw(slice)]), since(ns, extent.first));
         pieces.pass_on();
       };
       for_each_edge(

@@ -57,9 +57,7 @@ Result<std::string> gzipped(std::string_view text) {
   return packed;
 }
 
-void append_number(std::string& out, std::int64_t value) {
-  fmt::format_to(std::back_inserter(out), "{},", value);
-}
+void append_number(std::string& out, std::int64_t value) { out += fmt::format("{},", value); }
 
 // Comma-separated numbers with one comma too many, as a JSON list.
 std::string list_of(std::string numbers) {
@@ -142,7 +140,7 @@ class SavedData {
       if (std::isnan(cell.last))
         value += "null,";  // unknown from here on
       else
-        fmt::format_to(std::back_inserter(value), "{},", cell.largest);
+        value += fmt::format("{},", cell.largest);
       before = cell.start_ns;
     }
     if (!time.empty())

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -102,8 +101,7 @@ void SampleSlices::write(const OpenFrame& frame) {
   if (frame.collecting > 0) args.add_int(collecting_, ArgKey::kCount, frame.collecting);
   std::string lines;
   for (const auto& [line, samples] : frame.lines)
-    fmt::format_to(std::back_inserter(lines), "{}\"{}\": {}", lines.empty() ? "{" : ", ", line,
-                   samples);
+    lines += fmt::format("{}\"{}\": {}", lines.empty() ? "{" : ", ", line, samples);
   args.add_json(lines_, ArgKey::kSampleLines, builder_.intern(lines + "}"));
   builder_.add_slice(track_, category_, frame.function, frame.start_ns,
                      frame.end_ns - frame.start_ns, args.end());

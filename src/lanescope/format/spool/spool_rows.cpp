@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <span>
 #include <string>
 
@@ -242,10 +241,10 @@ class RowReader {
   void add_tensors(std::span<const TensorRecord> tensors) {
     std::string json;
     for (const TensorRecord& tensor : tensors)
-      fmt::format_to(std::back_inserter(json), "{}[{}, {}, {}, {}, {}, {}, {}, {}]",
-                     json.empty() ? "[" : ", ", static_cast<int>(tensor.role),
-                     std::uint32_t{tensor.input}, tensor.item, tensor.address,
-                     tensor.implementation, tensor.bytes, tensor.device_type, tensor.device_index);
+      json += fmt::format("{}[{}, {}, {}, {}, {}, {}, {}, {}]", json.empty() ? "[" : ", ",
+                          static_cast<int>(tensor.role), std::uint32_t{tensor.input}, tensor.item,
+                          tensor.address, tensor.implementation, tensor.bytes, tensor.device_type,
+                          tensor.device_index);
     builder_.args().add_json(key_.tensors, arg_key(kTensorIdentities), builder_.intern(json + "]"));
   }
 
