@@ -1,6 +1,8 @@
 // A trace that lies in a mapped file is the trace that was read: same texts, same JSON, no copy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ std::vector<fs::path> shipped_traces() {
     const std::string name = entry.path().filename();
     if (name.ends_with(".json.gz") || name == "trace.json") paths.push_back(entry.path());
   }
+  std::sort(paths.begin(), paths.end());
   return paths;
 }
 
@@ -36,26 +39,47 @@ void expect_within(std::span<const std::byte> mapping, const Trace& trace) {
       trace.columns());
 }
 
+void expect_equal_bytes(const Trace& read, const Trace& mapped) {
+  each_column(
+      [](const char* name, const auto& a, const auto& b) {
+        ASSERT_EQ(a.size(), b.size()) << name;
+        if (a.size() > 0) {
+          EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])), 0) << name;
+        }
+      },
+      read.columns(), mapped.columns());
+}
+
+// Readers see columns only, so equal columns are the same trace to them. What they write of it is
+// compared, too, for every eighth trace: it takes most of the time.
 TEST(MappedTraceTest, ReadersSeeNoDifferenceToTheTraceThatWasRead) {
   const std::vector<fs::path> paths = shipped_traces();
   ASSERT_GT(paths.size(), 50u);
+  std::size_t count = 0, written = 0;
   for (const fs::path& path : paths) {
     std::string json, text;
     testing::MappedTrace mapped;
+    const bool is_written = count++ % 8 == 0;
     {
       const auto read = read_trace(path);
       if (!read) continue;  // a JSON file that is no trace
-      json = kineto_json_text(*read);
-      text = testing::trace_text(*read);
+      if (is_written) {
+        json = kineto_json_text(*read);
+        text = testing::trace_text(*read);
+      }
       mapped = testing::map_trace(*read, fs::temp_directory_path());
+      expect_equal_bytes(*read, mapped.trace);
       EXPECT_EQ(mapped.trace.strings().size(), read->strings().size());
       EXPECT_EQ(mapped.trace.import_stats().events, read->import_stats().events);
       EXPECT_LE(mapped.trace.memory_bytes(), read->memory_bytes()) << path;
     }  // the memory of the trace that was read is gone
     expect_within(mapped.mapping, mapped.trace);
+    if (!is_written) continue;
     EXPECT_EQ(testing::trace_text(mapped.trace), text) << path;
     EXPECT_TRUE(kineto_json_text(mapped.trace) == json) << path;
+    ++written;
   }
+  EXPECT_GT(written, 5u);
 }
 
 TEST(MappedTraceTest, EveryTextIsFoundInTheMapping) {
