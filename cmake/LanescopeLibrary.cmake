@@ -2,10 +2,11 @@
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
 #   OPTIMIZE O1 or O2: the level of a release build, for code where no time is spent; without it, O3.
+#   BATCH n: how many of its sources are compiled as one; without it LANESCOPE_BATCH.
 # lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
 include(CheckCXXCompilerFlag)
-include(LanescopePrecompile)    # lanescope_precompiled(target level)
+include(LanescopePrecompile)    # lanescope_precompiled(target kind)
 
 set(LANESCOPE_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast)
 
@@ -55,7 +56,7 @@ function(lanescope_test_flags target)
 endfunction()
 
 function(lanescope_library name)
-  cmake_parse_arguments(arg "SHARED" "OPTIMIZE" "PUBLIC_HEADERS;SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "SHARED" "OPTIMIZE;BATCH" "PUBLIC_HEADERS;SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
   set(target lanescope_${name})
   if(arg_SHARED)
     add_library(${target} SHARED ${arg_SOURCES})
@@ -76,12 +77,13 @@ function(lanescope_library name)
     set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
     if(arg_OPTIMIZE)
       target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${arg_OPTIMIZE}>)
-    else()
-      set(arg_OPTIMIZE O3)
+    endif()
+    if(arg_BATCH)
+      set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
     endif()
     # fmt in a shared library is only headers, with other definitions.
     if(NOT "fmt::fmt-header-only" IN_LIST arg_EXTERNAL)
-      lanescope_precompiled(${target} ${arg_OPTIMIZE})
+      lanescope_precompiled(${target} product)
     endif()
   else()
     target_compile_features(${target} INTERFACE cxx_std_20)
