@@ -1,9 +1,12 @@
 // A large tensor is copied as a whole so that a small part of it can change: a queue that cat makes anew with the new rows
-// in front, a clone into which few rows are written, a cache whose rows are put into another order after each write.
+// in front, a clone into which few rows are written, a cache whose rows are put into another order after each write, an
+// operator such as index_copy that returns a changed copy.
 //
 // Problem: the copy is as fast as memory allows, so no rule about kernels remarks on it. Idea: compare what is copied with
 // what is new. Example: cat of [64, 256] and [1048512, 256] copies 268 M elements for 16 K new ones.
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -34,7 +37,7 @@ constexpr double kMostNew = 1.0 / 8;         // of what is copied
 constexpr std::size_t kFurthestWrite = 6;    // operators of the program after the copy
 constexpr std::size_t kFurthestRound = 500;  // and before it
 
-enum class RebuiltBy : std::uint8_t { kJoin, kClone, kReorder };
+enum class RebuiltBy : std::uint8_t { kJoin, kClone, kReorder, kOperator };
 
 struct Rebuilt {
   double elements = 0, added = 0;
@@ -128,6 +131,43 @@ std::optional<Rebuilt> reordered(const Trace& trace, const CallSequence& calls, 
   return std::nullopt;
 }
 
+// Operators that return a copy of their first input in which a part is changed. `changed_by`: the argument with one
+// element for each that changes, at least.
+struct CopyingOperator {
+  std::string_view name;
+  std::size_t changed_by = 0;
+  bool has_form_in_place = true;
+};
+constexpr std::array<CopyingOperator, 9> kCopyingOperators = {{{"aten::index_copy", 3},
+                                                               {"aten::index_add", 3},
+                                                               {"aten::index_reduce", 3},
+                                                               {"aten::scatter", 2},
+                                                               {"aten::scatter_add", 2},
+                                                               {"aten::scatter_reduce", 2},
+                                                               {"aten::masked_scatter", 2},
+                                                               {"aten::slice_scatter", 1, false},
+                                                               {"aten::select_scatter", 1, false}}};
+
+const CopyingOperator* copying_operator(std::string_view op) {
+  const auto* const found =
+      std::find_if(kCopyingOperators.begin(), kCopyingOperators.end(),
+                   [&](const CopyingOperator& each) { return each.name == op; });
+  return found == kCopyingOperators.end() ? nullptr : found;
+}
+
+// y = x.index_copy(0, rows, source) of a large x and a small source.
+std::optional<Rebuilt> copied_by_operator(const Trace& trace, SliceId call) {
+  const CopyingOperator* const known = copying_operator(trace.name(call));
+  if (!known) return std::nullopt;
+  const TensorArguments inputs = operator_inputs(trace, call);
+  const auto copied = inputs.tensor(0), changed = inputs.tensor(known->changed_by);
+  if (!copied || !changed || changed->elements() <= 0 ||
+      copied->elements() < kLeastRebuiltElements ||
+      changed->elements() > kMostNew * copied->elements())
+    return std::nullopt;
+  return Rebuilt{copied->elements(), changed->elements(), RebuiltBy::kOperator};
+}
+
 struct RebuiltTensors {
   std::unordered_set<std::uint32_t> calls;
   Rebuilt largest;
@@ -143,6 +183,7 @@ std::optional<RebuiltTensors> measure_rebuilt_tensor(const Facts& facts) {
       auto rebuilt = joined_anew(trace, sequence, i);
       if (!rebuilt) rebuilt = cloned_for_a_part(trace, sequence, i);
       if (!rebuilt) rebuilt = reordered(trace, sequence, i);
+      if (!rebuilt) rebuilt = copied_by_operator(trace, sequence[i]);
       if (!rebuilt) continue;
       found.calls.insert(raw(sequence[i]));
       if (rebuilt->elements <= found.largest.elements) continue;
@@ -153,6 +194,18 @@ std::optional<RebuiltTensors> measure_rebuilt_tensor(const Facts& facts) {
   found.cost_ns = cost_of_calls(facts, found.calls);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRebuiltShare) return std::nullopt;
   return found;
+}
+
+void tell_form_in_place(std::string_view op, Finding& finding) {
+  if (const CopyingOperator* const known = copying_operator(op); known && known->has_form_in_place)
+    finding.action = say("Write in place, with {}_, if nothing reads the old tensor", {name(op)});
+  else
+    finding.action =
+        say("Write into the tensor itself, x[part] = y, if nothing reads its old value");
+  finding.try_next = {
+      "of a cache or a pool, of which only the new state counts: write in place, under "
+      "torch.no_grad() or torch.inference_mode(); where gradients go through the old values, keep "
+      "the copy"};
 }
 
 Finding tell_rebuilt_tensor(const Facts& facts, const RebuiltTensors& found) {
@@ -171,8 +224,9 @@ Finding tell_rebuilt_tensor(const Facts& facts, const RebuiltTensors& found) {
   finding.arithmetic.push_back(say(
       "counted: aten::cat after aten::slice of a tensor as large as its result, and "
       "aten::clone before a write into a part of the copy, and aten::index after a write into a "
-      "part of a tensor of that size, of 1,048,576 elements or more, an eighth or less of them "
-      "new; by shapes, on the same thread"));
+      "part of a tensor of that size, and operators such as aten::index_copy, which return a "
+      "changed copy; of 1,048,576 elements or more, an eighth or less of them new; by shapes, on "
+      "the same thread"));
   finding.evidence.push_back(called_at(facts, found.call, say("the largest of these copies")));
   if (found.largest.by == RebuiltBy::kReorder) {
     finding.action =
@@ -186,13 +240,16 @@ Finding tell_rebuilt_tensor(const Facts& facts, const RebuiltTensors& found) {
     finding.try_next = {
         "a ring buffer: keep the place where the next rows go, modulo the length; what reads the "
         "buffer must not depend on the order of its rows, or use the place to find it"};
+  } else if (found.largest.by == RebuiltBy::kOperator) {
+    tell_form_in_place(facts.trace->name(found.call), finding);
   } else {
     finding.action = say("Write into the tensor itself, if nothing reads its old value");
     finding.try_next = {
         "write into the tensor itself where no one needs its old value (under torch.no_grad(), or "
         "of a tensor that needs no gradient); else torch.where or index_put make one new tensor"};
   }
-  for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof"})
+  for (const char* covered :
+       {"hotspot-kernel", "memory-roof", "no-roof", "exposed-copy", "copy-bound"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
       say("{} copies {} elements anew, of which {} are new", {op, count(whole), count(added)});

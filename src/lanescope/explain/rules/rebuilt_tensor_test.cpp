@@ -112,5 +112,31 @@ TEST(RebuiltTensorTest, SeesCachesThatAreReorderedAfterSmallWrites) {
   EXPECT_FALSE(find_in_caches("[16, 128]", false));  // into another tensor
 }
 
+// A pool of 2 M elements of which `op` changes [64, 32], in 200 us, then a product of 100 us.
+std::optional<Finding> find_in_pool(std::string_view op, const std::string& dims) {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op(op, inputs(dims, R"(["float", "Scalar", "long int", "float"])", "",
+                          R"(["", "0", "", ""])"))
+        .kernel("copy", 200)
+        .end();
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+  });
+  return find_by_rule(program.trace(), "rebuilt-tensor");
+}
+
+TEST(RebuiltTensorTest, SeesOperatorsThatReturnAChangedCopy) {
+  const std::string kFewRows = "[[65536, 32], [], [64], [64, 32]]";
+  const auto finding = find_in_pool("aten::index_copy", kFewRows);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(200));
+  EXPECT_EQ(finding->brief.values[1].integer, 65'536 * 32);
+  EXPECT_EQ(finding->brief.values[2].integer, 64 * 32);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("in place"));
+  EXPECT_FALSE(find_in_pool("aten::index_copy_", kFewRows));  // in place
+  EXPECT_FALSE(find_in_pool("aten::index_copy", "[[65536, 32], [], [16384], [16384, 32]]"));
+  EXPECT_FALSE(find_in_pool("aten::index_copy", "[[4096, 32], [], [64], [64, 32]]"));  // small
+}
+
 }  // namespace
 }  // namespace lanescope::explain
