@@ -1,4 +1,5 @@
-// Only a small part of a product's result is read: select and slice cut it, nothing else reads it.
+// Only a small part of a product's result, or of an enlarged image, is read: select, slice and x[rows] cut it, nothing else
+// reads it.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -59,6 +60,7 @@ struct UnusedRows {
   Sizes shape;                       // of its result
   double read = 0;                   // of its elements
   SliceId maker = kNone<SliceId>;    // makes the dimension that is cut, before the product
+  bool is_enlarged = false;          // `longest` is no product, but enlarges the rows that are cut
 };
 
 // How much of the result of the product at `at` is read until the same product runs again, and the
@@ -146,6 +148,86 @@ LeadUp calls_before(const Trace& trace, const CallSequence& calls, std::size_t a
   return before;
 }
 
+bool enlarges(std::string_view op) {
+  return op.starts_with("aten::upsample_") || op.starts_with("aten::_upsample_");
+}
+
+// The size of what an upsample makes, from its recorded output size or from what its input keeps.
+std::optional<Sizes> enlarged_size(const TensorArguments& inputs) {
+  const auto input = inputs.tensor(0);
+  if (!input || input->rank() < 3) return std::nullopt;
+  const auto size = inputs.list(1, input->rank() - 2);
+  if (!size) return std::nullopt;
+  Sizes made = {input->dims[0], input->dims[1]};
+  made.insert(made.end(), size->begin(), size->end());
+  return made;
+}
+
+// x[rows] at `at`, of the first dimension of x: the part that it keeps, by what the next operator takes.
+std::optional<double> kept_by_index(const Trace& trace, const CallSequence& calls, std::size_t at,
+                                    const Tensor& input) {
+  for (std::size_t i = at + 1; i < calls.size(); ++i) {
+    if (trace.name(calls[i]).starts_with(kEvaluateNode)) return std::nullopt;
+    const auto next = operator_inputs(trace, calls[i]).tensor(0);
+    if (!next) continue;
+    if (next->rank() != input.rank() || input.dims[0] <= 0 || next->dims[0] >= input.dims[0] ||
+        !std::equal(next->dims.begin() + 1, next->dims.end(), input.dims.begin() + 1))
+      return std::nullopt;
+    return static_cast<double>(next->dims[0]) / static_cast<double>(input.dims[0]);
+  }
+  return std::nullopt;
+}
+
+// Rows that are enlarged, and of which x[rows] or index_select keeps few.
+struct ChosenLate {
+  std::vector<SliceId> calls;  // the operator that enlarges, and those on its whole result
+  Sizes shape;
+  double part = 0;
+};
+std::optional<ChosenLate> chosen_late(const Trace& trace, const CallSequence& calls,
+                                      std::size_t at) {
+  if (trace.name(calls[at]) != "aten::index" && trace.name(calls[at]) != "aten::index_select")
+    return std::nullopt;
+  const TensorArguments cutting = operator_inputs(trace, calls[at]);
+  const auto whole = cutting.tensor(0);
+  if (!whole || whole->rank() < 3 || whole->elements() < kLeastElements) return std::nullopt;
+  const auto cut = cut_of(trace.name(calls[at]), cutting, *whole);
+  const auto part = cut ? std::optional(cut->part) : kept_by_index(trace, calls, at, *whole);
+  if (!part || *part > kMostRead) return std::nullopt;
+  // Back through views and elementwise operators to the one that enlarges.
+  ChosenLate found;
+  found.part = *part;
+  std::size_t first = at;
+  while (found.shape.empty()) {
+    if (first-- == 0) return std::nullopt;
+    const std::string_view op = trace.name(calls[first]);
+    const TensorArguments inputs = operator_inputs(trace, calls[first]);
+    const auto input = inputs.tensor(0);
+    if (enlarges(op)) {
+      const auto made = enlarged_size(inputs);
+      if (!made || analysis::element_count(*made) != whole->elements()) return std::nullopt;
+      found.shape = *made;
+    } else if (!input || input->elements() != whole->elements()) {
+      if (input && is_view(op)) continue;  // of another tensor
+      return std::nullopt;
+    } else if (is_view(op)) {
+      continue;
+    } else if (!passes_on(op) && !works_on_each_element(op)) {
+      return std::nullopt;
+    }
+    found.calls.push_back(calls[first]);
+  }
+  // Nothing else reads the whole.
+  for (std::size_t i = at + 1; i < calls.size(); ++i) {
+    if (enlarges(trace.name(calls[i]))) break;
+    const TensorArguments inputs = operator_inputs(trace, calls[i]);
+    for (std::size_t k = 0; k < 4; ++k)
+      if (const auto input = inputs.tensor(k); input && input->elements() == whole->elements())
+        return std::nullopt;
+  }
+  return found;
+}
+
 std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
   const Trace& trace = *facts.trace;
   UnusedRows found;
@@ -153,6 +235,21 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
   for (const CallSequence& sequence : call_sequences(facts))
     for (std::size_t i = 0; i < sequence.size(); ++i) {
       const SliceId id = sequence[i];
+      if (const auto late = chosen_late(trace, sequence, i)) {
+        const SliceId enlarged = late->calls.back();
+        for (const SliceId op : late->calls) found.calls.insert(raw(op));
+        read += late->part * static_cast<double>(trace.dur_ns(enlarged));
+        found.unread_ns += static_cast<double>(trace.dur_ns(enlarged));
+        if (found.longest == kNone<SliceId> ||
+            trace.dur_ns(found.longest) < trace.dur_ns(enlarged)) {
+          found.longest = enlarged;
+          found.shape = late->shape;
+          found.read = late->part;
+          found.maker = kNone<SliceId>;
+          found.is_enlarged = true;
+        }
+        continue;
+      }
       if (maker_kind(trace.name(id)) != MakerKind::kProduct) continue;
       const auto shape = made_size(trace.name(id), operator_inputs(trace, id));
       if (!shape) continue;
@@ -173,6 +270,7 @@ std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
       found.shape = *shape;
       found.read = after->part;
       found.maker = before.maker;
+      found.is_enlarged = false;
     }
   if (found.calls.empty()) return std::nullopt;
   // Without the unread rows, the cost falls by their share of the result.
@@ -195,8 +293,11 @@ Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
       "counted: products whose result no operator of the step takes as a whole, only aten::select, "
       "aten::slice and aten::index_select, which keep a quarter of it or less for an operator "
       "after them; copies and elementwise operators between, and those before that have the same "
-      "dimension; by shapes, on the same thread"));
-  finding.evidence.push_back(called_at(facts, found.longest, say("the longest of these products")));
+      "dimension; and aten::upsample_*, if aten::index or aten::index_select keeps a quarter of "
+      "its "
+      "rows or less and nothing else reads them; by shapes, on the same thread"));
+  finding.evidence.push_back(
+      called_at(facts, found.longest, say("the longest of these operators")));
   finding.try_next = {
       "select the rows before the product, not after it: head(h[:, -1]) instead of head(h)[:, -1]",
       "where the columns are cut, multiply by that part of the weight"};
@@ -206,6 +307,14 @@ Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
   finding.brief =
       say("Of the result of {}, {}, only {} is read",
           {name(facts.trace->name(found.longest)), text(shape_text(found.shape)), read});
+  if (found.is_enlarged) {
+    finding.try_next = {
+        "choose the rows first, then enlarge: resize(masks[chosen]) instead of "
+        "resize(masks)[chosen]"};
+    finding.action = say("Choose the rows first, then enlarge: index the input of {}",
+                         {name(facts.trace->name(found.longest))});
+    return finding;
+  }
   finding.action =
       found.maker == kNone<SliceId>
           ? say("Select the rows before the product: head(h[:, -1]), not head(h)[:, -1]")
@@ -218,7 +327,7 @@ Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
 
 extern constinit const Rule unused_rows_rule = {
     .id = "unused-rows",
-    .question = "is only a small part of a matrix product read?",
+    .question = "is only a small part of a matrix product or of an enlarged image read?",
     .meant_by = "logits head positions select slice unused computed",
     .order = 498,
     .needs = {need::kAnyWork},

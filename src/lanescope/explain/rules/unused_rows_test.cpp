@@ -116,5 +116,39 @@ TEST(UnusedRowsTest, GoesBackToWhatMakesTheFrames) {
   EXPECT_EQ(found("aten::roll", "aten::abs")->at_stake_ns, us(300) * 15 / 16);
 }
 
+// 40 masks are enlarged in 200 us, go through sigmoid in 100 us, and `kept` of them are taken.
+std::optional<Finding> find_in_masks(std::string_view kept, std::string_view read_later = "[[4]]",
+                                     std::string_view first = "aten::upsample_bilinear2d") {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op(first, tensor_fields("[[1, 40, 16, 16], [], [], []]",
+                                    R"(["float", "ScalarList", "Scalar", ""])",
+                                    R"(["", "[64, 64]", "False", ""])"));
+    p.pass(198).end();
+    p.begin_op("aten::select",
+               tensor_fields("[[1, 40, 64, 64], [], []]", R"(["float", "Scalar", "Scalar"])",
+                             R"(["", "0", "0"])"));
+    p.end();
+    p.begin_op("aten::sigmoid", tensor_fields("[[40, 64, 64]]", R"(["float"])")).pass(98).end();
+    p.begin_op("aten::index", tensor_fields("[[40, 64, 64], []]", R"(["float", ""])"));
+    p.pass(8).end();
+    p.begin_op("aten::amax", tensor_fields(kept, R"(["float"])")).pass(8).end();
+    p.begin_op("aten::mean", tensor_fields(read_later, R"(["float"])")).pass(8).end();
+  });
+  return find_by_rule(program.trace(), "unused-rows");
+}
+
+// 4 of 40 are kept: nine tenths of 300 us.
+TEST(UnusedRowsTest, SeesRowsThatAreEnlargedBeforeTheyAreChosen) {
+  const auto finding = find_in_masks("[[4, 64, 64]]");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(300) * 9 / 10);
+  EXPECT_EQ(finding->brief.values.at(1).text, "[1, 40, 64, 64]");
+  EXPECT_EQ(finding->action.values.at(0).text, "aten::upsample_bilinear2d");
+  EXPECT_FALSE(find_in_masks("[[20, 64, 64]]"));                   // half of them
+  EXPECT_FALSE(find_in_masks("[[4, 64, 64]]", "[[40, 64, 64]]"));  // all are read later
+  EXPECT_FALSE(find_in_masks("[[4, 64, 64]]", "[[4]]", "aten::roll"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
