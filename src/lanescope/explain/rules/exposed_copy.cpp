@@ -2,8 +2,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -12,6 +18,8 @@ using analysis::DeviceWork;
 using analysis::WorkClass;
 
 namespace {
+
+constexpr double kLeastOfLine = 0.25;  // of the time of the copies of one kind
 
 struct Kind {
   std::uint64_t copies = 0;
@@ -36,10 +44,51 @@ void add_evidence(const Facts& facts, const std::string& label, const Kind& kind
   finding.evidence.push_back(std::move(evidence));
 }
 
+// Copies that one operator makes at one line of the program.
+struct CopiesOfLine {
+  std::string op, line;
+  Kind copies;
+};
+
 struct ExposedCopies {
   std::map<std::string, Kind> kinds;
+  std::optional<CopiesOfLine> most;  // that of the most time; nothing: none has much of it
   std::uint64_t copies = 0;
 };
+
+void add_copy(const Facts& facts, const DeviceWork& work, Kind& kind) {
+  const Trace& trace = *facts.trace;
+  ++kind.copies;
+  kind.exposed_ns += facts.device().timeline.time_within(
+      work.start_ns, work.end_ns)[static_cast<std::size_t>(WorkClass::kCopy)];
+  kind.size_bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
+  if (kind.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(kind.longest))
+    kind.longest = work.slice;
+}
+
+// Of the kind of copies with most time, which the action is about.
+std::optional<CopiesOfLine> most_of_one_line(const Facts& facts,
+                                             const std::map<std::string, Kind>& kinds) {
+  const auto by_time = [](const auto& a, const auto& b) {
+    return a.second.exposed_ns < b.second.exposed_ns;
+  };
+  const auto kind = std::max_element(kinds.begin(), kinds.end(), by_time);
+  std::map<std::pair<std::string, std::string>, Kind> lines;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns) ||
+        facts.trace->name(work.slice) != kind->first)
+      continue;
+    const SliceId op = outermost_operator_of(facts, work.slice);
+    if (op == kNone<SliceId>) continue;
+    add_copy(facts, work, lines[{std::string(facts.trace->name(op)), python_line(facts, op)}]);
+  }
+  const auto most = std::max_element(lines.begin(), lines.end(), by_time);
+  if (most == lines.end() ||
+      share_of(most->second.exposed_ns, kind->second.exposed_ns) < kLeastOfLine ||
+      most->first.first.starts_with(kEvaluateNode))  // which is no operator of the program
+    return std::nullopt;
+  return CopiesOfLine{most->first.first, most->first.second, most->second};
+}
 
 std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -49,17 +98,12 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   std::uint64_t copies = 0;
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
-    Kind& kind = kinds[std::string(trace.name(work.slice))];
     ++copies;
-    ++kind.copies;
-    kind.exposed_ns += facts.device().timeline.time_within(
-        work.start_ns, work.end_ns)[static_cast<std::size_t>(WorkClass::kCopy)];
-    kind.size_bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
-    if (kind.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(kind.longest))
-      kind.longest = work.slice;
+    add_copy(facts, work, kinds[std::string(trace.name(work.slice))]);
   }
   if (copies == 0) return std::nullopt;  // a copy from before the steady steps reaches into them
-  return ExposedCopies{std::move(kinds), copies};
+  auto most = most_of_one_line(facts, kinds);
+  return ExposedCopies{.kinds = std::move(kinds), .most = std::move(most), .copies = copies};
 }
 
 // What to do about copies of a kind: "Memcpy HtoD (Pageable -> Device)".
@@ -79,6 +123,24 @@ Sentence action_for(std::string_view copies) {
   return say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");
 }
 
+std::uint64_t copies_per_step(const Facts& facts, const CopiesOfLine& line) {
+  return std::max<std::uint64_t>(1, line.copies.copies / facts.selection.steady.size());
+}
+
+// The first evidence: its place stands on the first screen.
+void add_line_of_copies(const Facts& facts, const CopiesOfLine& line, Finding& finding) {
+  Evidence evidence{line.copies.longest,
+                    say(facts, "{} [copy|copies] [per step] by {}: {}, alone for {}",
+                        {count(copies_per_step(facts, line)), name(line.op),
+                         bytes(facts.per_step(line.copies.size_bytes)),
+                         ns(facts.per_step(line.copies.exposed_ns))})};
+  if (!line.line.empty()) {
+    evidence.text.pattern += "; called at {}";
+    evidence.text.values.push_back(name(line.line));
+  }
+  finding.evidence.push_back(std::move(evidence));
+}
+
 Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   const auto& part = facts.wall.partition;
   Finding finding;
@@ -93,6 +155,7 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.exposed_ns > b.second.exposed_ns;
   });
+  if (found.most) add_line_of_copies(facts, *found.most, finding);
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
     if (i == 0 ||
         wide(ranked[i].second.exposed_ns) * 50 > part.exposed_copy_ns)  // the rest is noise
@@ -103,7 +166,11 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = found.copies;
   finding.sample_noun = "copy";
-  finding.brief = say("Copies hold up the GPU: it computes nothing meanwhile");
+  finding.brief = found.most
+                      ? say(facts, "Copies hold up the GPU: {} by {}, {} [per step]",
+                            {count(copies_per_step(facts, *found.most)), name(found.most->op),
+                             bytes(facts.per_step(found.most->copies.size_bytes))})
+                      : say("Copies hold up the GPU: it computes nothing meanwhile");
   finding.action = action_for(ranked.front().first);
   return finding;
 }

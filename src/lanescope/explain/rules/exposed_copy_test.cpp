@@ -27,6 +27,40 @@ TEST(ExposedCopyTest, AdvisesPinningOnlyWhereItIsMissing) {
               ::testing::Not(::testing::HasSubstr("pin_memory")));
 }
 
+// One long copy of 60 us at one line, four of 20 us at another: the line with more time is named.
+TEST(ExposedCopyTest, NamesTheOperatorAndTheLineWithMostTime) {
+  testing::ProgramSketch program;
+  program.steps(4, [&](testing::ProgramSketch& p) {
+    const auto cloned = [&](std::string_view line, std::int64_t copy_us) {
+      p.begin_op("aten::clone", {.call_stack = std::string(line)});
+      p.copy(copy_us, copy_us * 1000, "Memcpy DtoD (Device -> Device)").end();
+    };
+    cloned("train.py(7): keep", 60);
+    for (int i = 0; i < 4; ++i) cloned("train.py(9): advance", 20);
+    p.kernel("gemm", 100);
+  });
+  const auto finding = find_by_rule(program.trace(), "exposed-copy");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.values.at(0).integer, 4);
+  EXPECT_EQ(finding->brief.values.at(1).text, "aten::clone");
+  EXPECT_EQ(finding->brief.values.at(2).integer, 80'000);
+  EXPECT_EQ(finding->evidence.at(0).text.values.back().text, "train.py(9): advance");
+}
+
+TEST(ExposedCopyTest, NamesNoLineOfManyEqualOnes) {
+  testing::ProgramSketch program;
+  program.steps(4, [&](testing::ProgramSketch& p) {
+    for (const char* line : {"a.py(1): f", "a.py(2): f", "a.py(3): f", "a.py(4): f", "a.py(5): f"})
+      p.begin_op("aten::clone", {.call_stack = line})
+          .copy(20, 20'000, "Memcpy DtoD (Device -> Device)")
+          .end();
+    p.kernel("gemm", 100);
+  });
+  const auto finding = find_by_rule(program.trace(), "exposed-copy");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->brief.pattern, ::testing::HasSubstr("computes nothing"));
+}
+
 TEST(ExposedCopyTest, IsQuietWhenTheCopyRunsBesideCompute) {
   EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 9, "aten::copy_").trace(),
                             "exposed-copy"));
