@@ -355,16 +355,56 @@ std::vector<TimeTaker> largest_kernels(const Facts& facts) {
   return takers;
 }
 
+namespace {
+
+// Owners that are one operator at several lines of the program are one: each alone may look small.
+std::vector<std::vector<const Owner*>> joined_by_operator(const std::vector<Owner>& owners) {
+  std::vector<std::vector<const Owner*>> groups;
+  const auto is_one_line = [](const Owner& owner) {
+    return owner.kind == OwnerKind::kOperator && owner.around_kind == OwnerKind::kLine &&
+           !owner.is_rest;
+  };
+  for (const Owner& owner : owners) {
+    const auto same =
+        std::find_if(groups.begin(), groups.end(), [&](const std::vector<const Owner*>& group) {
+          return is_one_line(owner) && is_one_line(*group.front()) &&
+                 group.front()->name == owner.name;
+        });
+    if (same == groups.end())
+      groups.push_back({&owner});
+    else
+      same->push_back(&owner);
+  }
+  return groups;
+}
+
+TimeTaker taker_of(const Facts& facts, const Owners& owners,
+                   const std::vector<const Owner*>& group) {
+  const Owner& first = *group.front();
+  std::int64_t total_ns = 0;
+  for (const Owner* owner : group) total_ns += owner->total_ns;
+  const bool is_one = group.size() == 1;
+  return {is_one ? owner_sentence(facts, first) : owners_sentence(facts, group),
+          facts.per_step(total_ns),
+          static_cast<double>(total_ns) / static_cast<double>(owners.total_ns),
+          first.example,
+          first.kind == OwnerKind::kStep,
+          is_one ? owner_name(facts, first) : say("{}", {name(first.name)}),
+          &first};
+}
+
+}  // namespace
+
 std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
   std::vector<TimeTaker> takers;
   if (facts.steady_wall_ns() == 0) return takers;
   if (const Owners* owners = step_owners(facts)) {
-    for (const Owner& owner : owners->owners)
-      if (takers.size() < kMostTakers)
-        takers.push_back(
-            {owner_sentence(facts, owner), facts.per_step(owner.total_ns),
-             static_cast<double>(owner.total_ns) / static_cast<double>(owners->total_ns),
-             owner.example, owner.kind == OwnerKind::kStep, owner_name(facts, owner)});
+    for (const auto& group : joined_by_operator(owners->owners))
+      takers.push_back(taker_of(facts, *owners, group));
+    std::stable_sort(takers.begin(), takers.end(), [](const TimeTaker& a, const TimeTaker& b) {
+      return a.per_step_ns > b.per_step_ns;
+    });
+    if (takers.size() > kMostTakers) takers.resize(kMostTakers);
     return takers;
   }
   if (facts.main_device) return largest_kernels(facts);

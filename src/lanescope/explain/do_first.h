@@ -7,6 +7,7 @@
 
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/run_rules.h"
 
 namespace lanescope::explain {
@@ -55,7 +56,8 @@ struct TimeTaker {
   double ratio = 0;                  // of a step's wall
   SliceId example = kNone<SliceId>;  // an event of it; kNone: none
   bool is_whole_step = false;        // the step, or what is left of it: nothing that has a name
-  Sentence name = {};                // of an owner: the beginning of `what`
+  Sentence name = {};                // of an owner: what a finding on it would name
+  const Owner* owner = nullptr;      // the first of those that are added up; null: no owner
 };
 std::vector<TimeTaker> largest_time_takers(const Facts& facts);
 // Kernels by readable name with where they come from, as above. Empty: no GPU.

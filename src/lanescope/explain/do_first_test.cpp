@@ -265,6 +265,32 @@ TEST(LargestTimeTakersTest, OwnersTheLargestFirst) {
   EXPECT_GE(takers[1].per_step_ns, 30'000);
 }
 
+// 100 us of sort at two lines, 120 us of mm at a third.
+TEST(LargestTimeTakersTest, AddsUpAnOperatorOverItsLines) {
+  const auto takers_of = [](const char* second) {
+    ProgramSketch program;
+    const auto line = [&](const char* frame, const char* op, std::int64_t kernel_us) {
+      const std::int64_t start = program.cpu_us();
+      program.begin_op(op).kernel(op, kernel_us).end();
+      program.sketch().slice("python_function", frame, us(start), us(program.cpu_us() - start));
+    };
+    program.steps(4, [&](ProgramSketch&) {
+      line("serve.py(3): first", "aten::sort", 100);
+      line("serve.py(9): second", "aten::mm", 120);
+      line("serve.py(15): third", second, 100);
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    return largest_time_takers(*facts);
+  };
+  const auto takers = takers_of("aten::sort");
+  ASSERT_EQ(takers.size(), 2U);
+  EXPECT_EQ(takers[0].what.values.at(0).integer, 2);
+  EXPECT_EQ(takers[0].what.values.at(1).text, "aten::sort");
+  EXPECT_GE(takers[0].per_step_ns, 200'000);
+  EXPECT_EQ(takers_of("aten::topk").size(), 3U);  // another operator
+}
+
 TEST(LargestTimeTakersTest, WithoutGpuWorkEventsOfTheCpu) {
   ProgramSketch program;
   for (int i = 0; i < 3; ++i) program.step().cpu_op("aten::conv2d", 90).pass(10).end();

@@ -162,4 +162,20 @@ Sentence owner_sentence(const Facts& facts, const Owner& owner) {
   return sentence;
 }
 
+Sentence owners_sentence(const Facts& facts, const std::vector<const Owner*>& owners) {
+  std::uint64_t calls = 0;
+  for (const Owner* owner : owners) calls += a_step(facts, owner->work.calls);
+  Sentence text = say("{} x {}", {count(calls), name(owners.front()->name)});
+  bool is_first = true;
+  for (const Owner* owner : owners) {
+    Sentence place = place_text(facts, *owner);
+    if (!is_first && place.pattern.starts_with(", at ")) place.pattern.replace(0, 5, ", ");
+    append(text, place);
+    is_first = false;
+  }
+  append(text, say("; the first: "));
+  append(text, mechanism_text(facts, *owners.front()));
+  return text;
+}
+
 }  // namespace lanescope::explain

@@ -39,10 +39,10 @@ std::string owner_advice(const Facts& facts) {
 }  // namespace
 
 const explain::Owner* owner_with_remedy(const Facts& facts, std::size_t shown) {
-  const explain::Owners* owners = explain::step_owners(facts);
-  if (!owners || has_too_little_data(facts)) return nullptr;
-  for (std::size_t i = 0; i < owners->owners.size() && i < shown; ++i)
-    if (explain::has_remedy(facts, owners->owners[i])) return &owners->owners[i];
+  if (has_too_little_data(facts)) return nullptr;
+  const std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts);
+  for (std::size_t i = 0; i < takers.size() && i < shown; ++i)
+    if (takers[i].owner && explain::has_remedy(facts, *takers[i].owner)) return takers[i].owner;
   return nullptr;
 }
 
