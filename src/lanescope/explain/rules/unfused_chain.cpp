@@ -282,12 +282,13 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
       continue;
     }
     ++elementwise;
+    // Operators on lists of tensors (cat, _foreach_*) have shapes, but no one size.
+    if (trace.slice_args(op).has(ArgKey::kInputDims)) ++with_shapes;
     const Size size = sizes.of(op);
     if (size.elements == 0) {
       stream->second.close();
       continue;
     }
-    ++with_shapes;
     stream->second.add({work, op, size, step_of(op)});
   }
   if (elementwise >= 3 && with_shapes * 2 < elementwise)

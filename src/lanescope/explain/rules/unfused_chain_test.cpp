@@ -46,6 +46,21 @@ TEST(UnfusedChainTest, NamesTheWaitsItCountsAndTheSumIsWhatItPromises) {
   EXPECT_EQ(finding->verdict.values.back().integer, finding->at_stake_ns);
 }
 
+// The shapes of aten::cat are a list of shapes: it ends a chain, and does not hide the others.
+TEST(UnfusedChainTest, KnowsThatListsOfShapesAreShapes) {
+  const auto after_copies = [](std::string_view dims_of_cat) {
+    std::vector<Work> works(5, elementwise("aten::cat", 5, dims_of_cat));
+    works.push_back(elementwise("aten::add", 30));
+    works.push_back(elementwise("aten::relu", 30));
+    return after_matmul(works).trace();
+  };
+  const auto finding =
+      find_by_rule(after_copies("[[[1000, 500], [1000, 500]], []]"), "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 30'000);
+  EXPECT_EQ(state_of_rule(after_copies(""), "unfused-chain"), RuleRun::State::kNotChecked);
+}
+
 // Compiled by a backend that calls ATen's operators; or Inductor has fused what it could.
 TEST(UnfusedChainTest, KnowsCompiledCodeWithoutGeneratedKernels) {
   const auto action = [](const char* range, std::string_view other) {
