@@ -9,6 +9,7 @@
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/rules/uncompiled_code.h"
 #include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
@@ -104,7 +105,10 @@ Sentence batch_text(const Facts& facts, const Owner& owner) {
   append(text, say(facts, ", {} [call|calls] instead of {}",
                    {count(calls / rounds_of(owner)), count(calls)}));
   // Without a GPU there is nothing to launch at once.
-  if (facts.main_device) append(text, say("; else torch.compile its body, or use a CUDA graph"));
+  if (facts.main_device)
+    append(text, rules::find_uncompiled_code(facts)
+                     ? say("; else use a CUDA graph")
+                     : say("; else torch.compile its body, or use a CUDA graph"));
   return text;
 }
 

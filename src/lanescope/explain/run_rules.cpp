@@ -13,6 +13,7 @@
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
+#include "lanescope/explain/rules/uncompiled_code.h"
 #include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
@@ -322,6 +323,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
 
   Explanation result;
   const analysis::Gap* edge = rules::find_edge_gap(facts);
+  const rules::UncompiledCode uncompiled = rules::find_uncompiled_code(facts);
   for (auto& [rule, outcome, time_ns] : look(facts, options)) {
     RuleRun run{rule->id, rule->question, RuleRun::State::kQuiet, {}, {}, time_ns};
     if (facts.selection.lacks_gpu_work && is_about_a_mean(outcome))
@@ -333,6 +335,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
         finding->confidence = Confidence::kLow;
       run.state = RuleRun::State::kFound;
       finding->rule = rule->id;
+      if (uncompiled) rules::leave_out_compiling(facts, uncompiled, *finding);
       if (!rule->counts_edge_gap) leave_out_edge_gap(facts, edge, *finding);
       if (finding->sample_noun.empty()) finding->sample_noun = step_noun(facts);
       result.findings.push_back(std::move(*finding));
