@@ -1,4 +1,5 @@
-// Every operator passes through Python before it runs: a TorchDispatchMode is on, such as FlopCounterMode.
+// Every operator passes through Python before it runs: a TorchDispatchMode is on, such as FlopCounterMode, or tensors of a
+// class of their own have __torch_function__.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -22,7 +23,12 @@ namespace {
 constexpr std::uint64_t kFewestDispatches = 20;  // of a step
 constexpr double kLeastDispatchModeShare = 0.05;
 
+// Which method makes the detour: __torch_dispatch__ below the operators, or __torch_function__ around them.
+enum class Detour : std::uint8_t { kDispatch, kFunction };
+
 struct DispatchMode {
+  Detour detour = Detour::kDispatch;
+  bool is_of_device = false;  // of torch.set_default_device, or `with torch.device(...)`
   std::uint64_t calls = 0;
   std::int64_t own_ns = 0;   // on the CPU, without the operators that it calls in turn
   std::int64_t idle_ns = 0;  // of the GPU in that time
@@ -30,15 +36,17 @@ struct DispatchMode {
 };
 
 // Newer versions of torch record the detour itself, with_stack records the function of the mode.
-bool is_detour(const Trace& trace, SliceId id) {
-  if (trace.kind(id) == CategoryKind::kCpuOp) return trace.name(id) == "PythonDispatchMode";
+bool is_detour(const Trace& trace, SliceId id, Detour detour) {
+  if (trace.kind(id) == CategoryKind::kCpuOp)
+    return detour == Detour::kDispatch && trace.name(id) == "PythonDispatchMode";
   return trace.kind(id) == CategoryKind::kPythonFunction &&
-         trace.name(id).ends_with(": __torch_dispatch__");
+         trace.name(id).ends_with(detour == Detour::kDispatch ? ": __torch_dispatch__"
+                                                              : ": __torch_function__");
 }
 
 // The detours of one thread (in order of start) without the operators that begin in them.
 std::vector<Window> own_time(const Trace& trace, const std::vector<Window>& detours,
-                             const Track& track) {
+                             const Track& track, Detour detour) {
   std::vector<Window> own;
   std::size_t at = 0;
   std::int64_t from = detours.front().start_ns;
@@ -47,7 +55,7 @@ std::vector<Window> own_time(const Trace& trace, const std::vector<Window>& deto
   };
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
     const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || is_detour(trace, id)) continue;
+    if (trace.kind(id) != CategoryKind::kCpuOp || is_detour(trace, id, detour)) continue;
     while (at < detours.size() && detours[at].end_ns <= trace.start_ns(id)) {
       close();
       if (++at < detours.size()) from = detours[at].start_ns;
@@ -64,27 +72,35 @@ std::vector<Window> own_time(const Trace& trace, const std::vector<Window>& deto
   return own;
 }
 
-std::optional<DispatchMode> measure_dispatch_mode(const Facts& facts) {
+std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   std::map<std::uint32_t, std::vector<Window>> detours;  // by raw thread
-  DispatchMode found;
-  // An operator on its detour and the mode's function for it are one: the recorded operator counts.
-  std::uint64_t operators = 0, functions = 0;
+  DispatchMode found{.detour = detour};
+  // An operator on its detour and the mode's function for it are one: the recorded operator counts. So are a method and that
+  // of the class below it, which it calls.
+  std::uint64_t operators = 0, functions = 0, of_device = 0;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (!is_detour(trace, id) || !inside(cpu_windows, trace.start_ns(id))) continue;
-    ++(trace.kind(id) == CategoryKind::kCpuOp ? operators : functions);
-    detours[raw(trace.slices().track[i])].push_back({trace.start_ns(id), trace.end_ns(id)});
+    if (!is_detour(trace, id, detour) || !inside(cpu_windows, trace.start_ns(id))) continue;
+    auto& windows = detours[raw(trace.slices().track[i])];
+    const bool is_operator = trace.kind(id) == CategoryKind::kCpuOp;
+    const bool is_inner = !windows.empty() && trace.end_ns(id) <= windows.back().end_ns;
+    if (is_operator) ++operators;
+    if (!is_operator && (detour == Detour::kDispatch || !is_inner)) ++functions;
+    if (trace.name(id).starts_with("torch/utils/_device.py")) ++of_device;
+    if (!is_inner || detour == Detour::kDispatch)
+      windows.push_back({trace.start_ns(id), trace.end_ns(id)});
     if (found.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(found.longest))
       found.longest = id;
   }
   found.calls = std::max(operators, functions);
+  found.is_of_device = of_device * 2 > found.calls;
   const auto steps = step_count(facts);
   if (found.calls < kFewestDispatches * steps) return std::nullopt;
   std::vector<Window> own;
   for (auto& [thread, windows] : detours) {
-    const auto pieces = own_time(trace, joined(windows), trace.track(TrackId{thread}));
+    const auto pieces = own_time(trace, joined(windows), trace.track(TrackId{thread}), detour);
     own.insert(own.end(), pieces.begin(), pieces.end());
   }
   found.own_ns = total_length(own);
@@ -92,6 +108,48 @@ std::optional<DispatchMode> measure_dispatch_mode(const Facts& facts) {
   const std::int64_t cost_ns = facts.main_device ? found.idle_ns : found.own_ns;
   if (share_of(cost_ns, facts.steady_wall_ns()) < kLeastDispatchModeShare) return std::nullopt;
   return found;
+}
+
+std::optional<DispatchMode> measure_dispatch_mode(const Facts& facts) {
+  auto found = measure_detours(facts, Detour::kDispatch);
+  return found ? found : measure_detours(facts, Detour::kFunction);
+}
+
+// An operator in the longest __torch_function__ leads to a line of that method, which the frame itself does not.
+SliceId shown_slice(const Trace& trace, const DispatchMode& found) {
+  if (found.detour == Detour::kDispatch) return found.longest;
+  const Track& track = trace.track(found.longest);
+  for (std::uint32_t i = raw(found.longest) + 1;
+       i < track.first_slice + track.slice_count &&
+       trace.start_ns(SliceId{i}) < trace.end_ns(found.longest);
+       ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp) return SliceId{i};
+  return found.longest;
+}
+
+void tell_torch_function(const Facts& facts, const DispatchMode& found, Finding& finding) {
+  finding.arithmetic.push_back(say(
+      facts,
+      "{} [per step] on the CPU in __torch_function__ of a tensor subclass or a TorchFunctionMode, "
+      "without the operators that it calls",
+      {ns(facts.per_step(found.own_ns))}));
+  finding.try_next =
+      found.is_of_device
+          ? std::vector<std::string>{
+                "torch.set_default_device and `with torch.device(...)` are such a mode: pass "
+                "device= where tensors are made, and leave the mode before the steps"}
+          : std::vector<std::string>{
+                "compute with plain tensors in the step: x.as_subclass(torch.Tensor); keep what the "
+                "subclass carries beside them, and wrap the results at the end",
+                "leave a TorchFunctionMode out of the steps that count"};
+  finding.brief =
+      say(facts, "Each operator passes through Python (__torch_function__), {} times [per step]",
+          {count(found.calls / step_count(facts))});
+  finding.action =
+      found.is_of_device
+          ? say("Pass device= where tensors are made: torch.set_default_device costs Python in "
+                "each call")
+          : say("Compute with plain tensors: x.as_subclass(torch.Tensor), metadata beside them");
 }
 
 Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
@@ -105,12 +163,18 @@ Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
                          ratio(cost_ns, facts.steady_wall_ns()),
                          text(facts.main_device ? ", in which the GPU is idle" : "")});
   rate_cost(facts, cost_ns, found.calls, finding);
+  finding.evidence.push_back(
+      called_at(facts, shown_slice(*facts.trace, found), say("the longest")));
+  finding.sample_noun = "operator";
+  if (found.detour == Detour::kFunction) {
+    tell_torch_function(facts, found, finding);
+    return finding;
+  }
   finding.arithmetic.push_back(
       say(facts,
           "{} [per step] on the CPU in a TorchDispatchMode (PythonDispatchMode, "
           "__torch_dispatch__), without the operators that it calls",
           {ns(facts.per_step(found.own_ns))}));
-  finding.evidence.push_back(called_at(facts, found.longest, say("the longest")));
   finding.try_next = {
       "leave the mode out of the steps that count: FlopCounterMode, a mode that logs or checks "
       "operators, FakeTensorMode; record one step with it, and time the others",
@@ -121,7 +185,6 @@ Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
       {count(found.calls / steps)});
   finding.action =
       say("Leave the mode out of usual steps: FlopCounterMode, one that logs or checks operators");
-  finding.sample_noun = "operator";
   return finding;
 }
 
@@ -130,7 +193,7 @@ Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
 extern constinit const Rule dispatch_mode_rule = {
     .id = "dispatch-mode",
     .question = "do operators pass through Python before they run?",
-    .meant_by = "flop counter dispatch mode python",
+    .meant_by = "flop counter dispatch mode python subclass torch_function",
     .order = 123,
     .needs = {need::kAnyWork},
     .run = measure_and_tell<measure_dispatch_mode, tell_dispatch_mode>,

@@ -30,5 +30,44 @@ TEST(DispatchModeTest, IsQuietAboutAFewOrOthers) {
   EXPECT_FALSE(find_by_rule(detours(20, "aten::mm_out"), "dispatch-mode"));
 }
 
+// `calls` calls of 16 us to a method of a subclass, which calls torch's, which calls an operator of 4 us.
+Trace subclass(int calls, const char* method, const char* inner) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int i = 0; i < calls; ++i) {
+      const std::int64_t start_us = p.cpu_us();
+      p.sketch().slice("python_function", method, ProgramSketch::at(start_us), us(16));
+      p.sketch().slice("python_function", inner, ProgramSketch::at(start_us + 4), us(8));
+      p.pass(6).cpu_op("aten::mul", 4).pass(6);
+    }
+  });
+  return program.trace();
+}
+
+// The two methods of one operator are one detour of 12 us without the operator.
+TEST(DispatchModeTest, KnowsTensorSubclasses) {
+  const auto finding = find_by_rule(
+      subclass(20, "units.py(9): __torch_function__", "torch/_tensor.py(1681): __torch_function__"),
+      "dispatch-mode");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 20);
+  EXPECT_EQ(finding->at_stake_ns, us(20 * 12));
+  EXPECT_NE(finding->action.pattern.find("as_subclass"), std::string::npos);
+}
+
+TEST(DispatchModeTest, KnowsTheDefaultDevice) {
+  const auto finding = find_by_rule(
+      subclass(20, "torch/utils/_device.py(103): __torch_function__", "<built-in method zeros>"),
+      "dispatch-mode");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("device="), std::string::npos);
+}
+
+TEST(DispatchModeTest, IsQuietAboutAFewMethodsOrOtherFunctions) {
+  EXPECT_FALSE(find_by_rule(subclass(19, "units.py(9): __torch_function__", "units.py(2): f"),
+                            "dispatch-mode"));
+  EXPECT_FALSE(find_by_rule(subclass(20, "units.py(9): wrap", "units.py(2): f"), "dispatch-mode"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
