@@ -71,7 +71,7 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
     if (waiting == 0) continue;
     idle_ns += waiting;
     // Until the engine's work begins, the thread that calls backward() shows what delayed it.
-    stretches.push_back({facts.main_thread, before.end_ns, after.start_ns, kNone<SliceId>});
+    stretches.push_back({thread_of(before), before.end_ns, after.start_ns, kNone<SliceId>});
     if (waiting > most_ns) {
       most_ns = waiting;
       worst = after.slice;
@@ -112,6 +112,20 @@ bool waits_there(const Facts& facts, const LateBackward& found) {
   return false;
 }
 
+// What the calling thread does most of that time, if it is an operator, a range or a line of the program.
+const HostShare* main_share(const std::vector<HostShare>& shares) {
+  constexpr std::int64_t kLeastPart = 4;  // a quarter of the time
+  if (shares.empty() || shares.front().name.empty()) return nullptr;
+  const HostShare& most = shares.front();
+  std::int64_t all_ns = 0;
+  for (const HostShare& share : shares) all_ns += share.time_ns;
+  const bool is_of_program =
+      most.kind == CategoryKind::kPythonFunction ||
+      (most.kind == CategoryKind::kCpuOp && !most.name.starts_with("autograd::")) ||
+      (most.kind == CategoryKind::kUserAnnotation && !most.name.starts_with("ProfilerStep"));
+  return is_of_program && most.time_ns * kLeastPart >= all_ns ? &most : nullptr;
+}
+
 Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -125,8 +139,13 @@ Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
       say("changes from forward to backward in the steady steps: {}; the longest wait there is {}, "
           "the usual wait before a piece of work is {}",
           {count(found.turns), ns(found.most_ns), ns(found.usual_ns)}));
-  finding.evidence.push_back({found.worst, say("the first backward work after the longest wait")});
-  add_host_evidence(facts, host_shares(facts, found.stretches), finding);
+  const std::vector<HostShare> shares = host_shares(facts, found.stretches);
+  const HostShare* most = waits_there(facts, found) ? nullptr : main_share(shares);
+  const Evidence late{found.worst, say("the first backward work after the longest wait")};
+  // The first event says where: what holds the backward pass up, if that is known.
+  if (!most) finding.evidence.push_back(late);
+  add_host_evidence(facts, shares, finding);
+  if (most) finding.evidence.push_back(late);
   finding.try_next = {
       "call nothing that waits for the GPU between the loss and backward(): no .item(), no print "
       "of the loss",
@@ -136,6 +155,19 @@ Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
   finding.sample_count = found.turns;
   finding.sample_noun = "turn";
   finding.brief = say("The GPU waits for the first backward kernel");
+  if (most) {
+    std::int64_t all_ns = 0;
+    for (const HostShare& share : shares) all_ns += share.time_ns;
+    finding.brief =
+        say(most->kind == CategoryKind::kPythonFunction
+                ? "The GPU waits for the first backward kernel, {} of it for Python: {}"
+            : most->kind == CategoryKind::kCpuOp
+                ? "The GPU waits for the first backward kernel, {} of it for {} on the CPU"
+                : "The GPU waits for the first backward kernel, {} of it for code in {}",
+            {ratio(most->time_ns, all_ns), name(most->name)});
+    finding.action = say("If backward() does not need it, do it after backward()");
+    return finding;
+  }
   finding.action =
       waits_there(facts, found)
           ? say("Remove .item() and prints of the loss between the loss and backward()")

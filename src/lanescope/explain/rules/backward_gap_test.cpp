@@ -52,6 +52,23 @@ TEST(BackwardGapTest, NamesAWaitOnlyWhereThereIsOne) {
   EXPECT_EQ(without->action.pattern.find(".item()"), std::string::npos);
 }
 
+// A quarter of the time or more is named.
+TEST(BackwardGapTest, NamesWhatRunsBetweenThem) {
+  const auto find = [](std::int64_t op_us) {
+    Sketch sketch = turn(1312);
+    for (int i = 0; i < 4; ++i) sketch.op("aten::log1p", us(i * 2000 + 200), us(op_us));
+    const auto finding = find_by_rule(sketch.trace(), "backward-gap");
+    EXPECT_TRUE(finding);
+    return finding.value_or(Finding{});
+  };
+  const Finding known = find(900);
+  ASSERT_EQ(known.brief.values.size(), 2u);
+  EXPECT_DOUBLE_EQ(known.brief.values[0].real, 900.0 / 1202.0);  // until the kernel begins
+  EXPECT_EQ(known.brief.values[1].text, "aten::log1p");
+  EXPECT_TRUE(known.action.pattern.ends_with("do it after backward()"));
+  EXPECT_TRUE(find(100).brief.values.empty());
+}
+
 // backward() fills its first gradient before the engine begins: the wait before that is part of the
 // turn; the 2 us of the fill and the 3 us from its call's end to its start are not.
 TEST(BackwardGapTest, TheFirstGradientIsPartOfTheTurn) {
