@@ -1,5 +1,6 @@
 // The program waits for the GPU in the middle of a step: .item(), .cpu(), synchronize(), copies.
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "lanescope/analysis/launching_calls.h"
@@ -112,6 +113,22 @@ bool asks_for_size(const Facts& facts, SliceId call) {
   };
   return ancestor_where(facts, facts.links.op_of[raw(call)], is_sized_by_data) != kNone<SliceId>;
 }
+
+// torch.linalg reads on the CPU whether each matrix could be factorised, unless the `_ex` form is called.
+constexpr std::string_view kChecksMatrices = "aten::_linalg_check_errors";
+
+struct CheckingCall {
+  std::string_view op, form_without_check;
+};
+constexpr CheckingCall kCheckingCalls[] = {
+    {"aten::cholesky", "torch.linalg.cholesky_ex"},
+    {"aten::inverse", "torch.linalg.inv_ex"},
+    {"aten::linalg_cholesky", "torch.linalg.cholesky_ex"},
+    {"aten::linalg_inv", "torch.linalg.inv_ex"},
+    {"aten::linalg_ldl_factor", "torch.linalg.ldl_factor_ex"},
+    {"aten::linalg_lu_factor", "torch.linalg.lu_factor_ex"},
+    {"aten::linalg_solve", "torch.linalg.solve_ex"},
+};
 
 struct SyncGroup {
   std::uint64_t calls = 0, asks_for_size = 0;
@@ -275,6 +292,42 @@ bool reads_one_by_one(const Facts& facts, const std::pair<std::string_view, Sync
          group.second.calls >= kFewestReads * facts.selection.steady.size();
 }
 
+// The longest wait is for several values in one copy, as Tensor.tolist() and .cpu() make it.
+bool reads_many_at_once(const Facts& facts, const SyncGroup& group) {
+  constexpr std::int64_t kOneNumber = 16;  // bytes: a complex one is the largest
+  const Trace& trace = *facts.trace;
+  const SliceId op = outermost_operator(facts, group.longest);
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId> || !trace.name(work.slice).starts_with("Memcpy DtoH") ||
+        outermost_operator(facts, launch) != op)
+      continue;
+    if (trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0) > kOneNumber) return true;
+  }
+  return false;
+}
+
+// Waits of which the longest is a check of a matrix.
+bool is_check_of_matrix(const Facts& facts, const SyncGroup& group) {
+  return ancestor_named(facts, facts.links.op_of[raw(group.longest)], kChecksMatrices) !=
+         kNone<SliceId>;
+}
+
+void tell_checks(std::string_view op, Finding& finding) {
+  const auto call = std::find_if(std::begin(kCheckingCalls), std::end(kCheckingCalls),
+                                 [&](const CheckingCall& each) { return each.op == op; });
+  finding.try_next = {
+      "torch.linalg waits to see whether each matrix could be factorised: its _ex functions "
+      "(cholesky_ex, inv_ex, solve_ex, lu_factor_ex) do not, and return `info`, which can be read "
+      "once, at the end",
+      "factorise matrices of one size in one batched call: one wait for all"};
+  finding.action =
+      call == std::end(kCheckingCalls)
+          ? say("It waits to check its matrix: stack matrices, one batched call waits once for all")
+          : say("Call {}: it does not wait to check; or one batched call for all matrices",
+                {name(call->form_without_check)});
+}
+
 // "aten::index" with a mask in it, or the operator that counts by itself.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -382,6 +435,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   const ApiCall asker =
       find_api_call(found.ranked.front().first);  // where no operator is around it
   if (found.is_about_sizes) return finding;
+  if (is_check_of_matrix(facts, found.ranked.front().second)) {
+    tell_checks(found.ranked.front().first, finding);
+    return finding;
+  }
   finding.action =
       found.ranked.front().first == "aten::coalesce"
           ? say("Coalesce a matrix that does not change once; of a small table: sparse=False")
@@ -394,8 +451,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
                 "one "
                 "copy")
       : found.ranked.front().second.at_end == found.ranked.front().second.calls
-          ? say("Read it every n steps, or a step later: copy it to pinned memory, "
-                "non_blocking=True")
+          ? say("Read it a step later (copy it to pinned memory, non_blocking=True), or every n "
+                "steps")
+      : reads_many_at_once(facts, found.ranked.front().second)
+          ? say("If the CPU needs these values now, one copy is right; else read them a step later")
           : say("Keep the value on the GPU; read it after the last launch or every n steps");
   return finding;
 }

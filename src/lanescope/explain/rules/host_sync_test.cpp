@@ -74,6 +74,44 @@ TEST(HostSyncTest, AdvisesAboutValuesThatALoopReads) {
   EXPECT_THAT(action(4), Not(HasSubstr("at once on the GPU")));
 }
 
+// torch.linalg checks its matrices on the CPU: the value is none of the program's.
+TEST(HostSyncTest, AdvisesTheFormWithoutCheckWhereTorchChecksMatrices) {
+  const auto action = [](const char* op, const char* inner) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 50}).begin_op(op).begin_op(inner).wait().end().end();
+      program.launch({.us = 50}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action : Sentence{};
+  };
+  const Sentence known = action("aten::linalg_inv", "aten::_linalg_check_errors");
+  EXPECT_THAT(known.pattern, HasSubstr("does not wait to check"));
+  ASSERT_EQ(known.values.size(), 1u);
+  EXPECT_EQ(known.values[0].text, "torch.linalg.inv_ex");
+  EXPECT_THAT(action("aten::linalg_eigh", "aten::_linalg_check_errors").pattern,
+              HasSubstr("one batched call"));
+  EXPECT_THAT(action("aten::linalg_inv", "aten::any").pattern, HasSubstr("Keep the value"));
+}
+
+// What comes in one copy may be needed at once, as the sizes of slices are; a single number is more often printed.
+TEST(HostSyncTest, DoesNotAdviseToKeepWhatComesInOneCopy) {
+  const auto action = [](std::int64_t size_bytes) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 50}).begin_op("aten::to");
+      program.copy(2, size_bytes, "Memcpy DtoH (Device -> Pageable)").wait("aten::copy_").end();
+      program.launch({.us = 50}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action(384), HasSubstr("one copy is right"));
+  EXPECT_THAT(action(8), HasSubstr("Keep the value"));
+}
+
 TEST(HostSyncTest, NamesThePythonLineThatWaits) {
   ProgramSketch program = with_waits(true);
   sampled(program, {.function = "train.py(1): step", .self = 30'000});
