@@ -14,6 +14,7 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
@@ -211,6 +212,75 @@ bool is_read_from_list(const Trace& trace, const Place& place) {
          (after == "aten::to" || after == "aten::lift_fresh" || after == "aten::detach_");
 }
 
+// Calls of torch.tensor() or torch.as_tensor() around what follows the holes, as the Python frames show them.
+struct ListReading {
+  std::int64_t time_ns = 0;   // of all calls, in steady steps
+  std::int64_t elements = 0;  // of the longest; 0: not known
+  SliceId longest = kNone<SliceId>;
+};
+
+bool is_reading_frame(const Trace& trace, SliceId id) {
+  return trace.kind(id) == CategoryKind::kPythonFunction &&
+         (trace.name(id).starts_with("<built-in method tensor of type") ||
+          trace.name(id).starts_with("<built-in method as_tensor of type"));
+}
+
+std::int64_t elements_made_in(const Trace& trace, SliceId frame) {
+  const Track& track = trace.track(frame);
+  for (std::uint32_t i = raw(frame) + 1; i < track.first_slice + track.slice_count &&
+                                         trace.start_ns(SliceId{i}) < trace.end_ns(frame);
+       ++i) {
+    const std::string_view op = trace.name(SliceId{i});
+    if (op != "aten::to" && op != "aten::lift_fresh") continue;
+    const auto made = operator_inputs(trace, SliceId{i}).tensor(0);
+    if (!made) continue;
+    const double elements = made->elements();
+    return elements < 1e15 ? static_cast<std::int64_t>(elements) : 0;  // more is damage
+  }
+  return 0;
+}
+
+// A list is read where a call spends more than half of its time in holes.
+ListReading list_reading(const Facts& facts, const PythonHoles& found) {
+  const Trace& trace = *facts.trace;
+  const Place& place = found.places.front().place;
+  ListReading reading;
+  if (!has_python_frames(trace)) return reading;
+  const Track& track = trace.track(place.after);
+  const auto windows = facts.steady_cpu_windows();
+  std::vector<Window> holes;
+  for (const Hole& hole : found.places)
+    holes.insert(holes.end(), hole.windows.begin(), hole.windows.end());
+  holes = joined(std::move(holes));
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (!is_reading_frame(trace, id) || !inside(windows, trace.start_ns(id))) continue;
+    std::int64_t in_holes_ns = 0;
+    for (const Window& hole : holes)
+      in_holes_ns += std::max<std::int64_t>(
+          0, std::min(hole.end_ns, trace.end_ns(id)) - std::max(hole.start_ns, trace.start_ns(id)));
+    if (in_holes_ns * 2 < trace.dur_ns(id)) continue;
+    reading.time_ns += trace.dur_ns(id);
+    if (reading.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(reading.longest))
+      reading.longest = id;
+  }
+  if (reading.time_ns * 2 < found.hole_ns) return {};
+  reading.elements = elements_made_in(trace, reading.longest);
+  return reading;
+}
+
+void tell_list(const Facts& facts, const ListReading& reading, Finding& finding) {
+  finding.brief =
+      say(facts, "torch.tensor(a list) takes {} [per step]", {ns(facts.per_step(reading.time_ns))});
+  if (reading.elements > 0)
+    append(finding.brief, say(facts, ", {} [number|numbers] at a time",
+                              {count(static_cast<std::uint64_t>(reading.elements))}));
+  finding.brief.pattern += ": the GPU waits for it";
+  finding.action =
+      say("Compute them on the GPU or in NumPy; arrays: torch.from_numpy(np.stack(list))");
+  finding.evidence.push_back(called_at(facts, reading.longest, say("the longest such call")));
+}
+
 // backward() makes the first gradient and wakes autograd's thread.
 bool is_hand_over(const Trace& trace, const Place& place) {
   return trace.name(place.before) == "aten::ones_like" && !place.inside_before &&
@@ -296,6 +366,9 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
           ? say("Look at what runs there; take it out of the step")
           : say("Look at what runs there; take it out of the step, or record with stacks to see "
                 "its line");
+  if (const ListReading reading = list_reading(facts, found);
+      reading.longest != kNone<SliceId> && !of_optimizer && !is_of_backward)
+    tell_list(facts, reading, finding);
   tell_samples(facts, main, &finding);
   return finding;
 }

@@ -86,6 +86,33 @@ TEST(PythonHoleTest, KnowsAListThatBecomesATensor) {
   EXPECT_EQ(action("aten::relu").find("torch.from_numpy"), std::string::npos);
 }
 
+// The frame of the call shows it: 600 us of it are holes, and the tensor that it makes has 64 numbers.
+TEST(PythonHoleTest, NamesTheCallThatReadsAList) {
+  const auto find = [](const char* frame) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().pass(50);
+      const std::int64_t start_us = program.cpu_us();
+      program.pass(300).cpu_op("aten::empty", 5).pass(300);
+      testing::Fields made;
+      made.input_dims = "[[64], []]";
+      made.input_types = "[\"long int\", \"\"]";
+      program.begin_op("aten::to", made).kernel("copy", 10).end();
+      program.sketch().slice("python_function", frame, ProgramSketch::at(start_us),
+                             us(program.cpu_us() - start_us));
+      program.kernel("gemm", 100).wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding.value_or(Finding{});
+  };
+  const Finding known = find("<built-in method tensor of type object at 0x7e>");
+  EXPECT_TRUE(known.brief.pattern.starts_with("torch.tensor(a list) takes"));
+  ASSERT_EQ(known.brief.values.size(), 2u);
+  EXPECT_EQ(known.brief.values[1].integer, 64);
+  EXPECT_FALSE(find("data.py(3): tensor").brief.pattern.starts_with("torch.tensor"));
+}
+
 TEST(PythonHoleTest, IsQuietAboutShortPauses) {
   EXPECT_FALSE(find_by_rule(drawn_hole(190), "python-hole"));
 }
