@@ -207,7 +207,7 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
       say(facts, "{} runs on the CPU while the GPU waits, {} [time|times] [in {} steps]",
           {name(found.main_name), count(found.by_name.at(found.main_name).count), count(steps)});
   finding.action = is_table
-                       ? say("Move the table to the GPU, and copy only the indices")
+                       ? say("Move the table to the GPU if it fits, and copy only the indices")
                        : say("Move its inputs to the GPU and compute there, or prepare them in "
                              "DataLoader workers");
   return finding;

@@ -198,7 +198,9 @@ const char* inflated_action(const Trace& trace, const Inflated& tensor) {
     return "torch.compile what follows the product: one pass over it; or go through blocks of rows";
   }
   if (tensor.made_by == MakerKind::kDistance)
-    return "Go through blocks of rows that fit the cache, or search an index for neighbours";
+    return tensor.taken_by == TakerKind::kProduct || tensor.taken_by == TakerKind::kAdds
+               ? "Go through blocks of rows that fit the cache: each pair counts, none is stored"
+               : "Go through blocks of rows that fit the cache, or search an index for neighbours";
   if (tensor.made_by == MakerKind::kCompare &&
       (tensor.taken_by == TakerKind::kAdds || taker == "aten::any"))
     return taker == "aten::any"

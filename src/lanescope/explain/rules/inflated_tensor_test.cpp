@@ -119,6 +119,27 @@ TEST(InflatedTensorTest, KnowsNoOtherOrderOfProductsInAnotherShape) {
                           {"aten::matmul", inputs("[[4096, 4096], [4096, 64]]", kTwo, "", "")}}));
 }
 
+// A search replaces distances of which the smallest are kept, not those that are all added up.
+TEST(InflatedTensorTest, AdvisesASearchWhereFewDistancesAreKept) {
+  const auto action = [](const std::vector<DrawnCall>& takers) {
+    std::vector<DrawnCall> calls = {
+        {"aten::cdist",
+         inputs("[[4096, 3], [4096, 3], [], []]", R"(["float", "float", "Scalar", ""])", "", "")}};
+    calls.insert(calls.end(), takers.begin(), takers.end());
+    const auto found = find_inflated(calls);
+    EXPECT_TRUE(found);
+    return found ? found->action.pattern : "";
+  };
+  EXPECT_THAT(action({{"aten::exp", inputs("[[4096, 4096]]", R"(["float"])", "", "")},
+                      {"aten::matmul", inputs("[[4096, 4096], [4096, 4]]", kTwo, "", "")}}),
+              ::testing::HasSubstr("each pair counts"));
+  EXPECT_THAT(action({{"aten::exp", inputs("[[4096, 4096]]", R"(["float"])", "", "")},
+                      {"aten::topk", inputs("[[4096, 4096], [], [], [], []]",
+                                            R"(["float", "Scalar", "Scalar", "Scalar", "Scalar"])",
+                                            "", R"(["", "8", "-1", "False", "True"])")}}),
+              ::testing::HasSubstr("search an index"));
+}
+
 TEST(InflatedTensorTest, IsQuietAboutPartsOfASoftmax) {
   EXPECT_FALSE(find_after_product(
       {{"aten::log_softmax", inputs("[[4096, 4096], []]", R"(["float", "Scalar"])", "", "")},
