@@ -73,6 +73,11 @@ def fit_a_screen(run, folder):
     return shown
 
 
+def test_a_second_fix_that_adds_nothing_is_called_so(run):
+    screen = run("explain", DATA / "faults/handmade_rmsnorm.bad.lanescope.json.gz").out
+    assert "Fixes 1 and 2 together gain no more than fix 1." in screen
+
+
 def test_shipped_traces_fit_a_screen(run):
     assert fit_a_screen(run, DATA) >= 25
 

@@ -283,7 +283,13 @@ std::string together_text(const Explanation& explanation, const std::vector<Sugg
                            : i + 1 == together->numbers.size() ? " and "
                                                                : ", ",
                            together->numbers[i]);
-  return fmt::format("Fixes {} together: predicted {}.", numbers, rounded_time(together->gain_ns));
+  const std::string gain = rounded_time(together->gain_ns);
+  const auto best = std::max_element(
+      together->numbers.begin(), together->numbers.end(),
+      [&](std::size_t a, std::size_t b) { return first[a - 1].gain_ns < first[b - 1].gain_ns; });
+  return rounded_time(first[*best - 1].gain_ns) == gain
+             ? fmt::format("Fixes {} together gain no more than fix {}.", numbers, *best)
+             : fmt::format("Fixes {} together: predicted {}.", numbers, gain);
 }
 
 std::string action_text(const Suggestion& suggestion, bool markdown) {
