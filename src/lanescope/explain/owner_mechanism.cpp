@@ -138,6 +138,7 @@ Sentence reading_text(const Facts& facts, const Owner& owner) {
   constexpr double kLeastTimes = 20;
   constexpr std::int64_t kLeastCallNs = 50'000;
   constexpr std::size_t kMostInputs = 4;
+  constexpr double kLeastInputBytes = 1e6;
   const OwnerWork& work = owner.work;
   if (!facts.main_device || mechanism_of(owner) != Mechanism::kGpuWork ||
       is_most(work.rated_ns, work.gpu_ns) || work.calls == 0)
@@ -146,12 +147,15 @@ Sentence reading_text(const Facts& facts, const Owner& owner) {
   const SliceId call = longest_call(facts, owner);
   const std::int64_t each_ns = mean(work.gpu_ns, work.calls);
   if (!bandwidth || call == kNone<SliceId> || each_ns < kLeastCallNs) return {};
+  // A node of autograd or compiled code reads what it has saved, too, and that is not recorded.
+  if (!facts.trace->name(call).starts_with("aten::")) return {};
   const analysis::TensorArguments inputs = rules::operator_inputs(*facts.trace, call);
   double input_bytes = 0;
   for (std::size_t k = 0; k < kMostInputs; ++k)
     if (const auto tensor = inputs.tensor(k)) input_bytes += tensor->stored_bytes();
   const double read_ns = input_bytes / *bandwidth * 1e9;
-  if (input_bytes <= 0 || read_ns * kLeastTimes > static_cast<double>(each_ns)) return {};
+  if (input_bytes < kLeastInputBytes || read_ns * kLeastTimes > static_cast<double>(each_ns))
+    return {};
   return say("; {} times as long as reading its inputs",
              {factor(each_ns, std::max<std::int64_t>(1, std::llround(read_ns)))});
 }

@@ -78,8 +78,12 @@ class Screen {
   }
 
   void write_wall_line(const WallLine& line, std::size_t label_width) {
+    // Indent, label, time, share, and two blanks before each.
+    const std::size_t text_width = 2 + label_width + 2 + 8 + 2 + 5 + 2;
+    const std::size_t room = width_ > text_width ? width_ - text_width : 0;
+    const double bar_width = static_cast<double>(std::min(kBarWidth, room));
     const auto filled =
-        static_cast<std::size_t>(std::lround(std::clamp(line.ratio, 0.0, 1.0) * kBarWidth));
+        static_cast<std::size_t>(std::lround(std::clamp(line.ratio, 0.0, 1.0) * bar_width));
     out_ += fmt::format("  {}  {}  {}{}\n", pad_right(line.label, label_width),
                         pad_left(rounded_time(line.per_step_ns), 8),
                         pad_left(rounded_percent(line.ratio), 5),
