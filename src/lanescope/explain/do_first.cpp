@@ -46,10 +46,10 @@ bool is_of_all_launches(const Finding& finding) {
 }
 
 // Says where time is lost, and not by what: what bounds the step, idle time or launches in general, code without
-// events, steps of different length.
+// events, steps of different length, a fix that only makes more of the same time.
 bool is_vague(const Finding& finding) {
   return is_general(finding) || is_of_all_launches(finding) || finding.rule == "python-hole" ||
-         finding.rule == "uneven-steps";
+         finding.rule == "uneven-steps" || finding.gain_is_bound;
 }
 
 // A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting

@@ -200,6 +200,15 @@ TEST_F(DoFirstTest, ANamedCauseComesBeforeCodeWithoutEvents) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"python-hole", "broadcast-buffers"}));
 }
 
+// A larger batch makes more of a kernel's time; a sort that is left out gives time back.
+TEST_F(DoFirstTest, ANamedCauseComesBeforeAFixOfUnknownGain) {
+  all_.findings = {cost("few-blocks", 9'000, 0.09, "use a larger batch"),
+                   cost("costly-operator", 8'000, 0.08, "use topk")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"few-blocks", "costly-operator"}));
+  all_.findings[0].gain_is_bound = true;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator", "few-blocks"}));
+}
+
 // A graph that is known to gain 60 us stands before a cause of 20 us of other time, and after one of 35 us of the same
 // waiting, because it gains only 25 us beyond that. Where nothing predicts it, 60 us are a bound.
 TEST_F(DoFirstTest, APredictedGeneralGainCountsBeyondTheCause) {

@@ -251,7 +251,7 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
     gain.most_ns = std::clamp<std::int64_t>(prediction->high_gain_ns, 0, most_ns);
   const bool is_bound = std::any_of(findings.begin(), findings.end(), [](const Finding* each) {
     const Rule* rule = find_rule(each->rule);
-    return rule && rule->fix_is_bound;
+    return each->gain_is_bound || (rule && rule->fix_is_bound);
   });
   // What gains nothing at most gains nothing.
   if (is_bound && gain.state == Gain::State::kPredicted &&

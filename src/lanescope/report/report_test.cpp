@@ -47,6 +47,7 @@ TEST(TextFormatTest, BytesAre1024BasedAndSigned) {
   EXPECT_EQ(format_bytes(3ll << 30), "3.00 GB");
   EXPECT_EQ(format_size(3ll << 30), "3.00 GiB");
   EXPECT_EQ(format_size(-2048), "-2.00 KiB");
+  EXPECT_EQ(format_size(1934ll << 30), "1.89 TiB");
   EXPECT_EQ(format_size(12), "12 B");
   EXPECT_EQ(format_count(1234567), "1,234,567");
   EXPECT_EQ(format_count(12), "12");

@@ -54,6 +54,9 @@ std::string format_bytes(std::int64_t bytes) {
 }
 
 std::string format_size(std::int64_t bytes) {
+  constexpr std::int64_t kTib = std::int64_t{1} << 40;
+  if (bytes >= kTib || bytes <= -kTib)
+    return fmt::format("{:.2f} TiB", static_cast<double>(bytes) / static_cast<double>(kTib));
   std::string text = format_bytes(bytes);
   const char prefix = text[text.size() - 2];
   if (prefix != 'K' && prefix != 'M' && prefix != 'G') return text;

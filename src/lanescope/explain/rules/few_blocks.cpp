@@ -115,6 +115,7 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
   finding.try_next = {
       "use a larger batch, or put the work of several calls into one (grouped, foreach, batched)",
       "run independent work on a second stream; use channels_last for batch norm"};
+  finding.gain_is_bound = true;  // a larger batch does more in the same time, and not in less
   finding.action =
       say("Use a larger batch, or join several calls into one (grouped, foreach, batched)");
   return finding;

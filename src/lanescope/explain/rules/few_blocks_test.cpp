@@ -35,6 +35,9 @@ TEST(FewBlocksTest, AdvisesALargerGridForAKernelOfTheProgram) {
   });
   ASSERT_TRUE(library);
   EXPECT_THAT(library->action.pattern, HasSubstr("larger batch"));
+  // A larger batch does more in the same time: nothing shortens a step by a known part.
+  EXPECT_TRUE(library->gain_is_bound);
+  EXPECT_FALSE(own->gain_is_bound);
 }
 
 TEST(FewBlocksTest, IsQuietOnNearlyFullGpusAndShortKernels) {

@@ -139,7 +139,9 @@ Finding tell_remade_weight(const Facts& facts, const RemadeWeight& found) {
   finding.brief =
       say(facts, "{} makes the weight {} of {} anew in each call, {} [time|times] [per step]",
           {maker, weight, op, count(layers)});
-  finding.action = say("If it does not depend on the input: make it once, before the loop");
+  finding.action = say(
+      "Make it once, after loading; if memory is too short for that, let torch.compile fuse what "
+      "makes it");
   return finding;
 }
 
