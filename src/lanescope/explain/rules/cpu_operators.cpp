@@ -129,7 +129,12 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
     found.by_name[std::string(trace.name(op))].add(op, trace.dur_ns(op));
     computing[raw(trace.slices().track[raw(op)])].push_back({trace.start_ns(op), trace.end_ns(op)});
     const LaunchedWork* upload = upload_after(facts, sequences, op);
-    if (!upload || upload == last_upload) continue;
+    if (!upload) continue;
+    if (upload ==
+        last_upload) {  // this operator is nearer to the copy; its own time is counted above
+      uploading.back().start_ns = std::max(uploading.back().start_ns, trace.end_ns(op));
+      continue;
+    }
     last_upload = upload;
     ++found.uploads;
     found.upload_bytes += bytes_of(facts, upload->work->slice);

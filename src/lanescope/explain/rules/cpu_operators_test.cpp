@@ -41,6 +41,20 @@ TEST(CpuOperatorsTest, CountsTheCopyOfTheResultToo) {
   EXPECT_EQ(finding->action.pattern.find("table"), std::string::npos);
 }
 
+// x[a[b]] is two operators before one copy: 300 + 200 us, then the 23 us of above.
+TEST(CpuOperatorsTest, CountsOperatorsBeforeOneCopyOnce) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.cpu_op("aten::index", 300).cpu_op("aten::index", 200);
+    p.begin_op("aten::to").copy(20, 1'000'000, "Memcpy HtoD (Pageable -> Device)").end();
+    p.kernel("gemm", 100).wait();
+  });
+  const auto finding = find_by_rule(program.trace(), "cpu-operators");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(3).integer, us(500));
+  EXPECT_EQ(finding->at_stake_ns, us(523));
+}
+
 TEST(CpuOperatorsTest, IsQuietAboutShortOperatorsAndThoseThatOnlyMakeTensors) {
   EXPECT_FALSE(find_by_rule(drawn_cpu_op("aten::add", 90).trace(), "cpu-operators"));
   EXPECT_FALSE(find_by_rule(drawn_cpu_op("aten::randn", 500).trace(), "cpu-operators"));
