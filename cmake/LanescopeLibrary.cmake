@@ -6,7 +6,7 @@
 # lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
 include(CheckCXXCompilerFlag)
-include(LanescopePrecompile)    # lanescope_precompiled(target kind)
+include(LanescopePrecompile)    # lanescope_precompiled(target level)
 
 set(LANESCOPE_WARNINGS -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Wold-style-cast)
 
@@ -77,13 +77,15 @@ function(lanescope_library name)
     set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
     if(arg_OPTIMIZE)
       target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${arg_OPTIMIZE}>)
+    else()
+      set(arg_OPTIMIZE O3)
     endif()
     if(arg_BATCH)
       set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
     endif()
     # fmt in a shared library is only headers, with other definitions.
     if(NOT "fmt::fmt-header-only" IN_LIST arg_EXTERNAL)
-      lanescope_precompiled(${target} product)
+      lanescope_precompiled(${target} ${arg_OPTIMIZE})
     endif()
   else()
     target_compile_features(${target} INTERFACE cxx_std_20)

@@ -1,29 +1,31 @@
-# lanescope_precompiled(target product|test): the target's sources start from headers that are compiled once for all targets
-# of that kind: product (any optimisation) or test (-O0, with GoogleTest). Nothing without LANESCOPE_PRECOMPILE
-# (docs/decisions/build_time.md). Each kind has a folder of its own in the build tree, from a target that has one empty source.
+# lanescope_precompiled(target LEVEL): the target's sources start from headers that are compiled once for all targets of a
+# level: O3, O2, O1, or test (-O0, with GoogleTest). gcc 13 takes no headers of another level. Nothing without LANESCOPE_PRECOMPILE
+# (docs/decisions/build_time.md). Each level has a folder of its own in the build tree, from a target that has one empty source.
 
 set(LANESCOPE_PRECOMPILED_STANDARD <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring> <filesystem> <functional>
     <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread> <tuple> <unordered_map>
     <unordered_set> <utility> <variant> <vector>)
 
-function(lanescope_precompiled target kind)
+function(lanescope_precompiled target level)
   if(NOT LANESCOPE_PRECOMPILE)
     return()
   endif()
-  set(donor lanescope_precompiled_${kind})
+  set(donor lanescope_precompiled_${level})
   if(NOT TARGET ${donor})
-    set(empty ${PROJECT_BINARY_DIR}/precompiled_${kind}.cpp)
+    set(empty ${PROJECT_BINARY_DIR}/precompiled_${level}.cpp)
     file(CONFIGURE OUTPUT ${empty} CONTENT "// Only headers.\n")
     add_library(${donor} OBJECT EXCLUDE_FROM_ALL ${empty})
     lanescope_flags(${donor})
     set_target_properties(${donor} PROPERTIES UNITY_BUILD OFF)
     target_link_libraries(${donor} PRIVATE fmt::fmt)
     target_include_directories(${donor} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-    if(kind STREQUAL "test")  # programs: gcc takes no headers that were compiled for a library
+    if(level STREQUAL "test")  # programs: gcc takes no headers that were compiled for a library
       set_target_properties(${donor} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
       target_compile_options(${donor} PRIVATE -fPIE -O0)
       target_link_libraries(${donor} PRIVATE GTest::gmock GTest::gtest)
       set(more <gmock/gmock.h> <gtest/gtest.h>)
+    else()
+      target_compile_options(${donor} PRIVATE $<$<CONFIG:Release>:-${level}>)
     endif()
     target_precompile_headers(${donor} PRIVATE ${LANESCOPE_PRECOMPILED_STANDARD} <fmt/format.h> ${more}
                               ${PROJECT_SOURCE_DIR}/src/lanescope/model/trace.h)
