@@ -222,4 +222,14 @@ class PairFinder {
 
 std::vector<AutogradPair> autograd_pairs(const Facts& facts) { return PairFinder(facts).run(); }
 
+std::unordered_set<std::uint32_t> with_backward_nodes(const Facts& facts,
+                                                      std::unordered_set<std::uint32_t> calls) {
+  std::vector<SliceId> nodes;  // apart: a node is no forward operator of another pair
+  for (const AutogradPair& pair : autograd_pairs(facts))
+    if (calls.contains(raw(pair.forward)))
+      nodes.insert(nodes.end(), pair.nodes.begin(), pair.nodes.end());
+  for (const SliceId node : nodes) calls.insert(raw(node));
+  return calls;
+}
+
 }  // namespace lanescope::explain::rules

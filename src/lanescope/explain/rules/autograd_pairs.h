@@ -2,6 +2,7 @@
 // docs/definitions/explain.md#backward-against-forward
 #pragma once
 #include <cstdint>
+#include <unordered_set>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -24,5 +25,9 @@ struct AutogradPair {
 // numbers. Left out are AccumulateGrad, nodes inside nodes, and nodes in which operators are
 // recorded for a later backward pass (checkpoints, second derivatives). O(n log n).
 std::vector<AutogradPair> autograd_pairs(const Facts& facts);
+
+// Calls by the numbers of their slices, and the nodes of the backward pass that these made. As autograd_pairs().
+std::unordered_set<std::uint32_t> with_backward_nodes(const Facts& facts,
+                                                      std::unordered_set<std::uint32_t> calls);
 
 }  // namespace lanescope::explain::rules

@@ -174,11 +174,7 @@ std::optional<InflatedTensors> measure_inflated_tensor(const Facts& facts) {
       found.largest = *std::move(tensor);
     }
   if (found.made == 0) return std::nullopt;
-  std::unordered_set<std::uint32_t> with_backward = found.calls;
-  for (const AutogradPair& pair : autograd_pairs(facts))
-    if (found.calls.contains(raw(pair.forward)))
-      for (const SliceId node : pair.nodes) with_backward.insert(raw(node));
-  found.cost_ns = cost_of_calls(facts, with_backward);
+  found.cost_ns = cost_of_calls(facts, with_backward_nodes(facts, found.calls));
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastInflatedShare) return std::nullopt;
   return found;
 }

@@ -101,11 +101,7 @@ std::optional<RepeatedPrefix> measure_repeated_prefix(const Facts& facts) {
     }
   }
   if (found.calls.empty()) return std::nullopt;
-  std::unordered_set<std::uint32_t> with_backward = found.calls;
-  for (const AutogradPair& pair : autograd_pairs(facts))
-    if (found.calls.contains(raw(pair.forward)))
-      for (const SliceId node : pair.nodes) with_backward.insert(raw(node));
-  found.all_ns = cost_of_calls(facts, with_backward);
+  found.all_ns = cost_of_calls(facts, with_backward_nodes(facts, found.calls));
   found.cost_ns =
       static_cast<std::int64_t>(found.prefix.repeated() * static_cast<double>(found.all_ns));
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRepeatedPrefixShare)
