@@ -52,7 +52,7 @@ def folder(request) -> pathlib.Path:
 
 
 def test_there_are_sets():
-    assert {"strangers_faults", "field_faults", "clinic_faults"} <= {folder.name for folder in FOLDERS}
+    assert {"strangers_faults", "field_faults", "clinic_faults", "workshop_faults"} <= {folder.name for folder in FOLDERS}
 
 
 def test_the_table_of_sets_counts_pairs_and_traps(folder):
