@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "lanescope/explain/call_tree.h"
+#include "lanescope/explain/code_of_slice.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/own_frames.h"
+#include "lanescope/explain/rules/python_line.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 
@@ -55,7 +57,7 @@ Sentence loop_text(const Facts& facts, const Owner& owner) {
 
 Sentence code_text(const Owner& owner) {
   if (owner.around_kind == OwnerKind::kLine && !owner.around.empty())
-    return say("Python of {}", {name(owner.around.back())});
+    return say("Python of {}", {name(function_first(owner.around.back()))});
   if (owner.name == "backward")
     return owner.next_name.empty()
                ? say("code after the backward pass")
@@ -88,7 +90,7 @@ Sentence plain_text(const Facts& facts, const Owner& owner) {
     case OwnerKind::kModule:
       return with_parts(owner, say("nn.Module {}", {name(owner.name)}));
     case OwnerKind::kLine:
-      return with_parts(owner, say("{}", {name(owner.name)}));
+      return with_parts(owner, say("{}", {name(function_first(owner.name))}));
     case OwnerKind::kBackward:
       return with_parts(owner, say("the backward pass"));
     case OwnerKind::kLoop:
@@ -105,14 +107,16 @@ Sentence plain_text(const Facts& facts, const Owner& owner) {
   return {};
 }
 
-// The function around an owner, at the line of the longest of its calls where that is recorded.
-std::string line_around(const Facts& facts, const Owner& owner) {
+// The function around an owner, at the line of the longest of its calls where that is recorded. Else the line is that
+// of its `def`: "in step (train.py:12)".
+Sentence line_around(const Facts& facts, const Owner& owner) {
   const std::string& function = owner.around.back();
   const SliceId slice = cpu_side(facts, owner.example);
-  if (slice == kNone<SliceId> || owner.kind == OwnerKind::kCode) return function;
-  return short_line(rules::python_function(facts, slice)) == function
-             ? short_line(rules::python_line(facts, slice))
-             : function;
+  if (slice != kNone<SliceId> && owner.kind != OwnerKind::kCode &&
+      short_line(rules::python_function(facts, slice)) == function)
+    if (const std::string line = short_line(rules::python_line(facts, slice)); line != function)
+      return say(", at {}", {name(line)});
+  return say(", in {}", {name(function_first(function))});
 }
 
 Sentence place_text(const Facts& facts, const Owner& owner) {
@@ -123,7 +127,7 @@ Sentence place_text(const Facts& facts, const Owner& owner) {
     case OwnerKind::kModule:
       return say(", in nn.Module {}", {name(owner.around.back())});
     case OwnerKind::kLine:
-      return say(", at {}", {name(line_around(facts, owner))});
+      return line_around(facts, owner);
     case OwnerKind::kBackward:
       return say(", backward pass");
     default:
@@ -149,8 +153,12 @@ Sentence owner_text(const Facts& facts, const Owner& owner) {
   const bool is_one_place = owner.kind == OwnerKind::kOperator || owner.kind == OwnerKind::kLoop ||
                             owner.kind == OwnerKind::kCall;
   if (is_one_place && owner.around_kind != OwnerKind::kLine && slice != kNone<SliceId>) {
-    const std::string line = rules::python_line(facts, slice);
-    if (!line.empty()) append(text, say(", at {}", {name(short_line(line))}));
+    const rules::PythonPlace place = rules::python_place(*facts.trace, outward_from(facts, slice));
+    const std::string line = short_line(place.frame);
+    if (place.is_call)
+      append(text, say(", at {}", {name(line)}));
+    else if (!line.empty())
+      append(text, say(", in {}", {name(function_first(line))}));
   }
   return text;
 }
@@ -170,6 +178,7 @@ Sentence owners_sentence(const Facts& facts, const std::vector<const Owner*>& ow
   for (const Owner* owner : owners) {
     Sentence place = place_text(facts, *owner);
     if (!is_first && place.pattern.starts_with(", at ")) place.pattern.replace(0, 5, ", ");
+    if (!is_first && place.pattern.starts_with(", in ")) place.pattern.replace(0, 5, ", ");
     append(text, place);
     is_first = false;
   }

@@ -17,12 +17,15 @@ constexpr StepWords kStepWords[] = {
     {"[a step's]", "a step's", "the recording's"},
 };
 constexpr std::string_view kInSteps = "[in {} steps]";
+// A count that does not divide by the steps is rounded where that changes it by a twentieth at most.
+constexpr std::int64_t kRoundedFrom = 10;  // of a step
 
 class Builder {
  public:
   Builder(const Facts& facts, std::string_view pattern, std::vector<Value> values)
       : marked_(facts.steps.marked), rest_(pattern) {
     sentence_.values = std::move(values);
+    count_by_step();
   }
 
   Sentence build() {
@@ -35,6 +38,25 @@ class Builder {
   }
 
  private:
+  // "384 times in 4 steps" is 96 times a step: the count right before the steps is of all of them.
+  void count_by_step() {
+    auto& values = sentence_.values;
+    const std::size_t at = rest_.find(kInSteps);
+    if (!marked_ || at == rest_.npos) return;
+    std::size_t place = 0;  // of the steps among the values
+    for (std::size_t found = rest_.find("{}"); found < at; found = rest_.find("{}", found + 2))
+      ++place;
+    if (place == 0 || place >= values.size() || values[place - 1].kind != Value::Kind::kCount)
+      return;
+    const std::int64_t total = values[place - 1].integer, steps = values[place].integer;
+    const bool is_exact = steps > 1 && total % steps == 0;
+    if (steps < 2 || total < steps || (!is_exact && total < kRoundedFrom * steps)) return;
+    values[place - 1].integer = (total + steps / 2) / steps;
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(place));
+    by_step_ = place - 1;
+    is_rounded_ = !is_exact;
+  }
+
   void pass_value() {
     const auto& values = sentence_.values;
     if (next_ < values.size() && values[next_].kind == Value::Kind::kCount)
@@ -44,6 +66,14 @@ class Builder {
 
   bool take_value() {
     if (!rest_.starts_with("{}")) return false;
+    constexpr std::string_view kTimes = "{} [time|times] ";
+    if (next_ == by_step_ && sentence_.values[next_].integer == 1 && rest_.starts_with(kTimes)) {
+      sentence_.values.erase(sentence_.values.begin() + static_cast<std::ptrdiff_t>(next_));
+      sentence_.pattern += "once ";
+      rest_.remove_prefix(kTimes.size());
+      return true;
+    }
+    if (next_ == by_step_ && is_rounded_) sentence_.pattern += "about ";
     pass_value();
     sentence_.pattern += "{}";
     rest_.remove_prefix(2);
@@ -65,6 +95,11 @@ class Builder {
   bool take_steps() {
     if (!rest_.starts_with(kInSteps)) return false;
     rest_.remove_prefix(kInSteps.size());
+    if (by_step_ != kNoPlace) {
+      sentence_.pattern += "a step";
+      by_step_ = kNoPlace;
+      return true;
+    }
     if (marked_) {
       pass_value();
       sentence_.pattern += is_one_ ? "in {} step" : "in {} steps";
@@ -87,11 +122,15 @@ class Builder {
     return true;
   }
 
+  static constexpr std::size_t kNoPlace = ~std::size_t{0};
+
   const bool marked_;
   std::string_view rest_;
   Sentence sentence_;
-  std::size_t next_ = 0;  // index of the next value
-  bool is_one_ = false;   // the last count before this place is 1
+  std::size_t next_ = 0;            // index of the next value
+  bool is_one_ = false;             // the last count before this place is 1
+  std::size_t by_step_ = kNoPlace;  // the value that was divided by the steps
+  bool is_rounded_ = false;
 };
 
 }  // namespace

@@ -55,6 +55,30 @@ TEST(SentencesTest, TheSubjectIsAStepOrTheRecording) {
   }
 }
 
+// "384 times in 4 steps" makes the reader divide.
+TEST(SentencesTest, ACountOfAllStepsIsToldOfOne) {
+  const Facts facts = facts_with_steps(true);
+  constexpr char kPattern[] = "{} waits, {} [time|times] [in {} steps], {}";
+  const auto told = [&](std::uint64_t total, std::uint64_t steps) {
+    const Sentence sentence = say(facts, kPattern, {name("x"), count(total), count(steps), ns(7)});
+    EXPECT_EQ(sentence.values.back().integer, 7);
+    return sentence;
+  };
+  const Sentence many = told(384, 4);
+  EXPECT_EQ(many.pattern, "{} waits, {} times a step, {}");
+  EXPECT_EQ(many.values.at(1).integer, 96);
+  EXPECT_EQ(told(7, 7).pattern, "{} waits, once a step, {}");
+  EXPECT_EQ(told(387, 4).pattern, "{} waits, about {} times a step, {}");  // 96.75
+  EXPECT_EQ(told(387, 4).values.at(1).integer, 97);
+  // A few that do not divide stay what was counted, and so do those of a single step.
+  EXPECT_EQ(told(14, 4).pattern, "{} waits, {} times in {} steps, {}");
+  EXPECT_EQ(told(3, 4).pattern, "{} waits, {} times in {} steps, {}");
+  EXPECT_EQ(told(5, 1).pattern, "{} waits, {} times in {} step, {}");
+  // Bytes before the steps are no count, and the count before them stays with them.
+  EXPECT_EQ(say(facts, "{} copies, {} [in {} steps]", {count(8), bytes(64), count(4)}).pattern,
+            "{} copies, {} in {} steps");
+}
+
 TEST(SentencesTest, FewerValuesThanPlacesAreNoError) {
   EXPECT_EQ(say(facts_with_steps(false), "{} [in {} steps]").pattern, "{} in the recording");
   EXPECT_EQ(say(facts_with_steps(true), "{} [in {} steps]").pattern, "{} in {} steps");

@@ -103,6 +103,17 @@ std::string short_line(std::string_view frame) {
          std::string(frame.substr(close + 3));
 }
 
+std::string function_first(std::string_view short_line) {
+  const std::size_t colon = short_line.find(".py:"), space = short_line.find(' ', colon);
+  if (colon == std::string_view::npos || space == std::string_view::npos)
+    return std::string(short_line);
+  std::string text(short_line.substr(space + 1));
+  text += " (";
+  text += short_line.substr(0, space);
+  text += ')';
+  return text;
+}
+
 std::vector<SliceId> outward_from(const Facts& facts, SliceId slice) {
   std::vector<SliceId> outward;
   for (SliceId up = slice; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
@@ -112,11 +123,15 @@ std::vector<SliceId> outward_from(const Facts& facts, SliceId slice) {
 
 Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, PlaceDetail detail) {
   if (outward.empty()) return {};
-  const std::string line = rules::python_line(trace, outward),
-                    module = module_around(trace, outward.front());
-  if (!line.empty() && !module.empty())
-    return say("at {}, nn.Module {}", {name(short_line(line)), name(module)});
-  if (!line.empty()) return say("at {}", {name(short_line(line))});
+  const rules::PythonPlace place = rules::python_place(trace, outward);
+  const std::string module = module_around(trace, outward.front());
+  if (!place.frame.empty()) {
+    const std::string line = short_line(place.frame);
+    Sentence text =
+        place.is_call ? say("at {}", {name(line)}) : say("in {}", {name(function_first(line))});
+    if (!module.empty()) append(text, say(", nn.Module {}", {name(module)}));
+    return text;
+  }
   if (!module.empty()) return say("in nn.Module {}", {name(module)});
   SliceId op = kNone<SliceId>;
   for (const SliceId up : outward) {

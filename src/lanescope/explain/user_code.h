@@ -12,6 +12,7 @@ namespace lanescope::explain {
 // The most exact name for the code around a slice; for GPU work, around its launch. The first of:
 //   "at model.py:62 forward, nn.Module RMSNorm"  innermost Python line outside torch and installed
 //                                                packages (python_line()), with its nn.Module
+//   "in forward (model.py:60), nn.Module RMSNorm"  the same where only its function is recorded
 //   "in nn.Module RMSNorm"                       innermost nn.Module
 //   "in range forward"                           innermost range of the program
 //   "in aten::linear"                            outermost operator, if kOperators; but none that
@@ -27,6 +28,9 @@ Sentence outer_user_code(const Facts& facts, SliceId slice);
 // "a/b/c/model.py(62): forward" as "c/model.py:62 forward": how editors and tracebacks write a
 // line. Other text stays as it is.
 std::string short_line(std::string_view frame);
+// "c/model.py:62 forward" as "forward (c/model.py:62)": where the line is that of the function's
+// `def`, not of the call. Other text stays as it is.
+std::string function_first(std::string_view short_line);
 
 // True: the program opened this range. torch, libraries and profilers open the others.
 bool is_own_range(std::string_view range);

@@ -42,7 +42,7 @@ TEST(UserCodeTest, TheInnermostLineOutsideOfTorchAndTheModule) {
       .slice("python_function", "nn.Module: RMSNorm_3", 30, 700)
       .slice("python_function", "torch/nn/functional.py(1): linear", 40, 600)
       .op("aten::linear", 50, 500);
-  EXPECT_EQ(place_of(sketch, "aten::linear"), "at net/model.py:62 forward, nn.Module RMSNorm");
+  EXPECT_EQ(place_of(sketch, "aten::linear"), "in forward (net/model.py:62), nn.Module RMSNorm");
 }
 
 // A Python frame with the line that called it.
@@ -70,8 +70,8 @@ TEST(UserCodeTest, TheLineOfTheCallWhereItIsRecorded) {
     return place_of(sketch, "aten::linear");
   };
   EXPECT_EQ(place("net/train.py:31"), "at net/train.py:31 main");
-  EXPECT_EQ(place("net/other.py:31"), "at net/train.py:9 main");  // not the line of this frame
-  EXPECT_EQ(place(""), "at net/train.py:9 main");                 // older versions
+  EXPECT_EQ(place("net/other.py:31"), "in main (net/train.py:9)");  // not the line of this frame
+  EXPECT_EQ(place(""), "in main (net/train.py:9)");                 // older versions
 }
 
 TEST(UserCodeTest, ARecordedStackIsALineToo) {

@@ -143,8 +143,11 @@ std::string base_text(const Facts& facts, const explain::Explanation& explanatio
   // Recording did not delay what limits the step.
   if (base.recorded_ns - base.step_ns < base.recorded_ns / 50)
     return fmt::format("Without the profiler {} takes about as long.", what);
-  std::string text = fmt::format("Without the profiler {} takes about {} +- {}", what,
-                                 rounded_time(base.step_ns), rounded_time(base.error_ns));
+  // The two ends of a single step may meet: that is no measure of how exact it is.
+  std::string text =
+      fmt::format("Without the profiler {} takes about {}", what, rounded_time(base.step_ns));
+  if (base.error_ns * 1000 >= base.step_ns)
+    text += fmt::format(" +- {}", rounded_time(base.error_ns));
   // A limit that the recording made: a reader of the verdict alone would look at the CPU.
   if (const std::int64_t busy_ns = std::min(busy_without_profiler_ns(facts, base), base.step_ns);
       busy_ns > 0)

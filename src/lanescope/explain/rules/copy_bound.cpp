@@ -1,6 +1,7 @@
 // Copies between the CPU's memory and the GPU are the largest part of a step.
 #include <optional>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/copying.h"
 #include "lanescope/explain/rules/rules.h"
@@ -47,8 +48,8 @@ Finding tell_copy_bound(const Facts& facts, const Copying& found) {
           {ns(facts.per_step(found.alone_ns)), ns(facts.per_step(found.waiting_ns))}));
   finding.arithmetic.push_back(
       found.all_sized
-          ? say(facts, "{} [copy|copies] [in {} steps], {}",
-                {count(found.copies), count(facts.selection.steady.size()), bytes(found.bytes)})
+          ? say(facts, "{} [copy|copies], {} [per step]",
+                {count(a_step(facts, found.copies)), bytes(facts.per_step(found.bytes))})
           : say(facts, "{} [copy|copies] [in {} steps]",
                 {count(found.copies), count(facts.selection.steady.size())}));
   finding.evidence.push_back(

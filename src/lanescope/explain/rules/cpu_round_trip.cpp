@@ -119,12 +119,13 @@ Finding tell_cpu_round_trip(const Facts& facts, const RoundTrips& found) {
   const std::int64_t total_ns = found.lost.total_ns();
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   Finding finding;
-  finding.verdict = say(
-      facts,
-      "Data goes from the GPU to the CPU and back, {} [time|times] [in {} steps] ({} both ways): "
-      "the GPU computes nothing for {} [per step] ({}) meanwhile.",
-      {count(found.trips), count(steps), bytes(found.size_bytes), ns(facts.per_step(total_ns)),
-       ratio(total_ns, facts.wall.partition.wall_ns)});
+  finding.verdict =
+      say(facts,
+          "Data goes from the GPU to the CPU and back, {} [time|times] [in {} steps] ({} both ways "
+          "[per step]): "
+          "the GPU computes nothing for {} [per step] ({}) meanwhile.",
+          {count(found.trips), count(steps), bytes(facts.per_step(found.size_bytes)),
+           ns(facts.per_step(total_ns)), ratio(total_ns, facts.wall.partition.wall_ns)});
   finding.at_stake_ns = facts.per_step(total_ns);
   finding.at_stake_ratio = wall_share(facts, total_ns);
   finding.waiting_ns = facts.per_step(found.lost.idle_ns);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/products.h"
@@ -308,10 +309,10 @@ Finding tell_equal_products(const Facts& facts, const EqualProducts& found) {
   Finding finding;
   finding.verdict = say(
       facts,
-      "{} small matrix products of equal shape are called one by one [in {} steps] ({}): with what "
+      "{} small matrix products of equal shape [in {} steps] are called one by one ({}): with what "
       "is around them they launch {} [piece|pieces] of GPU work, and the GPU waits {} [per step] "
       "({}) for the loop.",
-      {count(found.products), count(steps), name(product), count(found.pieces),
+      {count(found.products), count(steps), name(product), count(a_step(facts, found.pieces)),
        ns(facts.per_step(found.waiting_ns)), ratio(found.waiting_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(total_ns);
   finding.at_stake_ratio = share_of(total_ns, wall_ns);
@@ -344,7 +345,7 @@ Finding tell_equal_products(const Facts& facts, const EqualProducts& found) {
   finding.sample_noun = "product";
   if (found.indexes) finding.explains.push_back({"python-indexing", facts.per_step(total_ns)});
   finding.explains.push_back({"graph-opportunity", facts.per_step(found.waiting_ns)});
-  finding.brief = say(facts, "{} equal small matrix products run one by one [in {} steps]",
+  finding.brief = say(facts, "{} equal small matrix products [in {} steps] run one by one",
                       {count(found.products), count(steps)});
   finding.action = found.is_shown
                        ? say("Stack the matrices and call torch.bmm once for all of them")

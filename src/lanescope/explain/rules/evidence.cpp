@@ -79,15 +79,21 @@ OwnFrame own_frame(const Trace& trace, SliceId slice) {
 
 }  // namespace
 
-std::string python_line(const Trace& trace, std::span<const SliceId> outward) {
+PythonPlace python_place(const Trace& trace, std::span<const SliceId> outward) {
   for (const SliceId up : outward)
     if (const auto stack = trace.slice_args(up).text(ArgKey::kCallStack)) {
       std::string line = line_of_stack(trace.text(*stack));
-      if (!line.empty()) return line;
+      if (!line.empty()) return {std::move(line), true};
     }
   const auto [frame, called] = own_frame(trace, outward.front());
-  return frame == kNone<SliceId> ? std::string()
-                                 : at_call(trace.name(frame), caller_of(trace, called));
+  if (frame == kNone<SliceId>) return {};
+  std::string line = at_call(trace.name(frame), caller_of(trace, called));
+  const bool is_call = line != trace.name(frame);
+  return {std::move(line), is_call};
+}
+
+std::string python_line(const Trace& trace, std::span<const SliceId> outward) {
+  return python_place(trace, outward).frame;
 }
 
 std::string python_line(const Facts& facts, SliceId slice) {

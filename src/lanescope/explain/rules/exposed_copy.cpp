@@ -120,7 +120,10 @@ Sentence action_for(std::string_view copies) {
     return say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step ahead");
   if (holds("DtoH"))
     return say("Copy results into pinned memory with non_blocking=True; read them a step later");
-  return say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");
+  // A copy may be what the program wants: the trace does not show whether the first one is read again.
+  return say(
+      "Where the first tensor is not read again, work on it instead of on its copy; or let "
+      "torch.compile fuse them");
 }
 
 std::uint64_t copies_per_step(const Facts& facts, const CopiesOfLine& line) {

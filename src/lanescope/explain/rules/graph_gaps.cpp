@@ -44,7 +44,7 @@ bool captures_again(const Facts& facts, const GraphGaps& found) {
 }
 
 void tell_captures(const Facts& facts, const GraphGaps& found, Finding& finding) {
-  append(finding.verdict, say(facts, " {} new graphs are captured [in {} steps].",
+  append(finding.verdict, say(facts, " {} new [graph is|graphs are] captured [in {} steps].",
                               {count(found.captures), count(facts.selection.steady.size())}));
   Sentence line = say("the last capture");
   add_line(facts, found.capture, line);
@@ -54,7 +54,7 @@ void tell_captures(const Facts& facts, const GraphGaps& found, Finding& finding)
       "and "
       "keep them",
       "a capture and its instantiation cost as much as many steps; they belong before the loop"};
-  finding.brief = say(facts, "A CUDA graph is captured anew, {} times [in {} steps]",
+  finding.brief = say(facts, "A CUDA graph is captured anew, {} [time|times] [in {} steps]",
                       {count(found.captures), count(facts.selection.steady.size())});
   finding.action = say("Pad inputs to a few sizes; capture a graph for each once, and keep it");
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
@@ -16,6 +17,8 @@ using analysis::DeviceWork;
 namespace {
 
 constexpr std::int64_t kLargeVocabulary = 32'000;
+constexpr std::uint64_t kFewestChunks = 2;  // calls of a step
+constexpr std::string_view kForwardLoss = "aten::cross_entropy_loss";
 
 bool is_loss_op(std::string_view op) {
   return op == "aten::cross_entropy_loss" || op == "aten::log_softmax" ||
@@ -45,6 +48,7 @@ struct LogitsLoss {
   std::int64_t vocabulary = 0;
   std::int64_t loss_ns = 0;
   std::map<std::string, std::pair<std::int64_t, SliceId>> by_op;
+  std::uint64_t calls = 0;  // of the forward loss
 };
 
 Measurement<LogitsLoss> measure_logits_loss(const Facts& facts) {
@@ -94,11 +98,17 @@ Measurement<LogitsLoss> measure_logits_loss(const Facts& facts) {
   vocabulary = *of_loss.rbegin();
   const std::int64_t loss_ns = union_ns(works), busy_ns = facts.wall.partition.busy_ns();
   if (is_thin(facts) || share_of(loss_ns, busy_ns) < 0.1) return Quiet{};
-  return LogitsLoss{vocabulary, loss_ns, std::move(by_op)};
+  // Counted by their work: a call without any, such as a view, is none.
+  std::set<std::uint32_t> calls;
+  for (const DeviceWork* work : steady) {
+    const SliceId call = ancestor_named(facts, facts.links.op_of[raw(work->slice)], kForwardLoss);
+    if (call != kNone<SliceId> && of_loss.contains(dimension(call))) calls.insert(raw(call));
+  }
+  return LogitsLoss{vocabulary, loss_ns, std::move(by_op), calls.size()};
 }
 
 Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
-  const auto& [vocabulary, loss_ns, by_op] = measured;
+  const auto& [vocabulary, loss_ns, by_op, calls] = measured;
   Finding finding;
   finding.verdict =
       say(facts,
@@ -126,6 +136,15 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
                       {count(static_cast<std::uint64_t>(vocabulary))});
   finding.action =
       say("Use a fused or chunked cross entropy, or torch.compile loss and last linear layer");
+  if (const std::uint64_t chunks = calls / step_count(facts); chunks >= kFewestChunks) {
+    finding.try_next = {
+        "the loss runs in chunks already; torch.compile of one chunk, with its linear layer, "
+        "spares "
+        "the casts and the passes between log_softmax and nll_loss"};
+    finding.action =
+        say("It runs in {} chunks already: torch.compile one chunk, its casts included",
+            {count(chunks)});
+  }
   return finding;
 }
 

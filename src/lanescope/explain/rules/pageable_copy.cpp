@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -145,10 +146,11 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   Finding finding;
   finding.verdict = say(
       facts,
-      "Copies through pageable memory: {} [copy|copies] [in {} steps], {}, cost {} [per step] ({}) "
+      "Copies through pageable memory: {} [copy|copies] and {} [per step], cost {} [per step] ({}) "
       "in which the GPU computes nothing.",
-      {count(to_device.copies + from_device.copies), count(facts.selection.steady.size()),
-       bytes(to_device.bytes + from_device.bytes), ns(facts.per_step(lost)), ratio(lost, wall_ns)});
+      {count(a_step(facts, to_device.copies + from_device.copies)),
+       bytes(facts.per_step(to_device.bytes + from_device.bytes)), ns(facts.per_step(lost)),
+       ratio(lost, wall_ns)});
   finding.at_stake_ns = facts.per_step(lost);
   finding.at_stake_ratio = share_of(lost, wall_ns);
   finding.arithmetic.push_back(
@@ -175,18 +177,18 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   finding.sample_noun = "copy";
   finding.explains.push_back({"exposed-copy", facts.per_step(exposed)});
   finding.brief =
-      say(facts, "{} [copy goes|copies go] through memory that is not pinned ({} [in {} steps])",
-          {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
-           count(facts.selection.steady.size())});
+      say(facts, "{} [copy|copies] [per step] [goes|go] through memory that is not pinned ({})",
+          {count(a_step(facts, to_device.copies + from_device.copies)),
+           bytes(facts.per_step(to_device.bytes + from_device.bytes))});
   if (comes_back) {
     finding.try_next = {
         "keep the data on the GPU: nearly all of it comes back in the same step, in copies of the "
         "same sizes, as with torch.autograd.graph.save_on_cpu",
         "where memory is short, activation checkpointing computes it again, which takes less time "
         "than these copies in most models"};
-    finding.brief = say(facts, "{} go to the CPU and come back [in {} steps], {} [copy|copies]",
-                        {bytes(from_device.bytes), count(facts.selection.steady.size()),
-                         count(to_device.copies + from_device.copies)});
+    finding.brief = say(facts, "{} go to the CPU and come back [per step], {} [copy|copies]",
+                        {bytes(facts.per_step(from_device.bytes)),
+                         count(a_step(facts, to_device.copies + from_device.copies))});
     finding.action =
         say("Keep them on the GPU (save_on_cpu?); if memory is short, checkpoint activations");
     return finding;

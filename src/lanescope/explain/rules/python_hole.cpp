@@ -287,10 +287,16 @@ bool is_hand_over(const Trace& trace, const Place& place) {
          trace.name(place.after).starts_with(kEvaluateNode);
 }
 
+// Most of it is in the optimizer's range, which what comes after it may have begun in.
 bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
-  const SliceId range = ancestor_named(facts, hole.place.before, "Optimizer.step");
-  return range != kNone<SliceId> && facts.trace->start_ns(range) <= hole.longest.start_ns &&
-         facts.trace->end_ns(range) >= hole.longest.end_ns;
+  for (const SliceId beside : {hole.place.before, hole.place.after}) {
+    const SliceId range = ancestor_named(facts, beside, "Optimizer.step");
+    if (range == kNone<SliceId>) continue;
+    const std::int64_t inside_ns = std::min(facts.trace->end_ns(range), hole.longest.end_ns) -
+                                   std::max(facts.trace->start_ns(range), hole.longest.start_ns);
+    if (inside_ns * 2 > hole.longest.length_ns()) return true;
+  }
+  return false;
 }
 
 // What samples of the launching thread's stack show there, if there are enough of them.

@@ -7,6 +7,11 @@
 
 namespace lanescope::explain::rules {
 
+struct PythonPlace {
+  std::string frame;     // "train.py(31): main"; empty: not recorded
+  bool is_call = false;  // its line is that of the call; else that of the function's `def`
+};
+PythonPlace python_place(const Trace& trace, std::span<const SliceId> outward);
 // As python_line() of evidence.h. `outward`: the slice itself, its parent and so on. Not empty.
 std::string python_line(const Trace& trace, std::span<const SliceId> outward);
 

@@ -125,8 +125,8 @@ Finding tell_saving_in_step(const Facts& facts, const Saving& found) {
   const auto saves = static_cast<std::uint64_t>(found.saves.size());
   Finding finding;
   finding.verdict = say(facts,
-                        "torch.save is called {} [time|times] [in {} steps] and holds them up for "
-                        "{} [per step] ({}).",
+                        "torch.save is called {} [time|times] [in {} steps] and holds the work up "
+                        "for {} [per step] ({}).",
                         {count(saves), count(step_count(facts)), ns(facts.per_step(found.lost_ns)),
                          ratio(found.lost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.lost_ns, saves, finding);

@@ -97,9 +97,10 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
   Finding finding;
   finding.verdict =
       say(facts,
-          "{} of {} collectives [in {} steps] carry less than 2 MiB each: they pay the latency of "
+          "{} of {} collectives [per step] carry less than 2 MiB each: they pay the latency of "
           "{} calls, and for {} [per step] nothing computes meanwhile.",
-          {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
+          {count(a_step(facts, small)), count(a_step(facts, all)), count(a_step(facts, small)),
+           ns(facts.per_step(exposed_ns))});
   finding.at_stake_ns = facts.per_step(latency_ns);
   finding.at_stake_ratio = share_of(latency_ns, wall_ns);
   finding.arithmetic.push_back(

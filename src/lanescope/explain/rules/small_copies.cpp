@@ -101,7 +101,7 @@ Finding tell_small_copies(const Facts& facts, const SmallCopies& found) {
   Finding finding;
   finding.verdict = say(
       facts,
-      "{} small copies go to the GPU one by one [in {} steps], {} each{}: the GPU computes nothing "
+      "{} small copies [in {} steps] go to the GPU one by one, {} each{}: the GPU computes nothing "
       "for {} [per step] ({}) while they are called.",
       {count(found.copies), count(steps), bytes(mean_bytes),
        text(found.is_even ? "" : " on average"), ns(facts.per_step(found.lost.total_ns())),
@@ -139,9 +139,9 @@ Finding tell_small_copies(const Facts& facts, const SmallCopies& found) {
       {"pageable-copy", facts.per_step(found.lost.in_copy_calls_ns + found.lost.copies_ns)},
       {"exposed-copy", facts.per_step(found.lost.copies_ns)},
       {"python-hole", facts.per_step(found.lost.quiet_ns)}};
-  finding.brief = say(facts, "{} copies of {}{} go to the GPU one by one [in {} steps]",
-                      {count(found.copies), bytes(mean_bytes),
-                       text(found.is_even ? "" : " on average"), count(steps)});
+  finding.brief = say(facts, "{} small copies [in {} steps] go to the GPU one by one, {} each{}",
+                      {count(found.copies), count(steps), bytes(mean_bytes),
+                       text(found.is_even ? "" : " on average")});
   finding.action = say("Stack them on the CPU (torch.stack, torch.cat), and copy once");
   return finding;
 }
