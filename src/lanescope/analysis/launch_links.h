@@ -45,7 +45,9 @@ struct LaunchLinks : LaunchCounts {
 };
 
 // O(n log n) time, about 20 bytes per slice. Slices on one track may overlap. The same for any number of threads
-// (0: usual_threads()). Any thread. launch_owners.h costs less where device work alone matters.
-LaunchLinks compute_launch_links(const Trace& trace, unsigned threads = 1);
+// (0: usual_threads()) and of slices that one takes at once; tests take few. Any thread. launch_owners.h costs less where
+// device work alone matters.
+LaunchLinks compute_launch_links(const Trace& trace, unsigned threads = 1,
+                                 std::uint32_t slices_at_once = 1u << 16);
 
 }  // namespace lanescope::analysis

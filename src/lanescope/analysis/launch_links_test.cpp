@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <random>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lanescope/testing/sketch.h"
 
@@ -176,6 +180,59 @@ TEST(LaunchLinksTest, WithoutCorrelationIdsTheOnlyCallWithTheExternalIdLaunchedT
   EXPECT_EQ(name_of(trace, links.launch_of[raw(slice(trace, "gemm"))]), "cudaLaunchKernel");
   EXPECT_EQ(name_of(trace, links.op_of[raw(slice(trace, "gemm"))]), "aten::mm");
   EXPECT_EQ(links.launch_of[raw(slice(trace, "either"))], kNone<SliceId>);
+}
+
+// Forward operators of two threads with equal Sequence numbers, nested ones among them, and backward operators of two threads,
+// whose numbers some files lack.
+Trace drawn_passes(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::uint32_t limit) {
+    return static_cast<std::int64_t>(random() % limit);
+  };
+  Sketch sketch;
+  for (std::int64_t i = 0; i < 150; ++i) {
+    const std::int64_t at = 100 * i, sequence = below(60);
+    switch (below(4)) {
+      case 0:
+        sketch.op("Backward", at, 40,
+                  {.tid = 300 + below(2), .sequence = sequence, .fwd_thread = 1 + below(3)});
+        break;
+      case 1:
+        sketch.runtime("cudaLaunchKernel", at, 5, {.tid = 100 + below(2), .correlation = 1 + i});
+        sketch.kernel("gemm", at + 30, 9, {.external_id = 1 + below(40), .correlation = 1 + i});
+        break;
+      default: {
+        const std::int64_t tid = 100 + below(2);
+        sketch.op("outer", at, 60, {.tid = tid, .external_id = 1 + i, .sequence = sequence});
+        if (below(2) == 0) sketch.op("inner", at + 10, 20, {.tid = tid, .sequence = sequence});
+      }
+    }
+  }
+  return sketch.trace();
+}
+
+TEST(LaunchLinksTest, AreTheSameForAnyNumberOfThreadsAndPieces) {
+  std::size_t backward = 0;
+  for (std::uint32_t seed = 0; seed < 50; ++seed) {
+    const Trace trace = drawn_passes(seed);
+    const LaunchLinks alone = compute_launch_links(trace);
+    backward += trace.slices().size() -
+                static_cast<std::size_t>(
+                    std::count(alone.forward_of.begin(), alone.forward_of.end(), kNone<SliceId>));
+    for (const unsigned threads : {1u, 2u, 4u})
+      for (const std::uint32_t at_once : {1u, 7u, 64u}) {
+        const LaunchLinks shared = compute_launch_links(trace, threads, at_once);
+        ASSERT_EQ(alone.launch_of, shared.launch_of) << seed << ", " << threads << ", " << at_once;
+        ASSERT_EQ(alone.op_of, shared.op_of) << seed << ", " << threads << ", " << at_once;
+        ASSERT_EQ(alone.forward_of, shared.forward_of)
+            << seed << ", " << threads << ", " << at_once;
+        ASSERT_EQ(alone.launched_first, shared.launched_first) << seed;
+        ASSERT_EQ(alone.launched, shared.launched) << seed;
+        ASSERT_EQ(alone.launched_count, shared.launched_count) << seed;
+        ASSERT_EQ(alone.external_id_right_count, shared.external_id_right_count) << seed;
+      }
+  }
+  EXPECT_GT(backward, 500u);
 }
 
 TEST(LaunchLinksTest, AnEmptyTraceHasNoLinks) {

@@ -85,7 +85,7 @@ class Builder {
   // Finds device work that was launched before the trace: warm-up work that still ran
   // in the window.
   void find_left_out() {
-    links_ = compute_launch_links(trace_);
+    links_ = compute_launch_links(trace_, 0);
     left_out_.assign(trace_.slices().size(), false);
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i)
       if (is_device_work(trace_.kind(SliceId{i})))

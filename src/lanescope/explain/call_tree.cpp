@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "lanescope/explain/enclosing_facts.h"
 #include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/user_code.h"
@@ -51,9 +52,7 @@ CallTree::CallTree(const Facts& facts, const StepPath& path)
       trace_(*facts.trace),
       thread_(path.thread),
       has_frames_(has_python_frames(trace_)),
-      frames_nesting_(has_frames_ ? analysis::compute_slice_nesting(trace_, {.python_frames = true})
-                                  : analysis::SliceNesting{}),
-      nesting_(has_frames_ ? frames_nesting_ : facts.nesting),
+      nesting_(nesting_with_frames(facts)),
       containers_(trace_, nesting_),
       units_(facts, containers_) {
   nodes_.emplace_back();

@@ -78,7 +78,6 @@ class CallTree {
   const Trace& trace_;
   TrackId thread_;
   bool has_frames_ = false;
-  analysis::SliceNesting frames_nesting_;  // only with frames
   const analysis::SliceNesting& nesting_;
   std::vector<SliceId> outermost_;  // by slice
   CallContainers containers_;

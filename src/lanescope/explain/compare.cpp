@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/explain/compare_headline.h"
+#include "lanescope/explain/enclosing_facts.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
@@ -28,10 +29,8 @@ namespace {
 // the same on both sides.
 StepCosts costs_of(const Facts& facts, bool python_frames) {
   const auto cpu_windows = facts.steady_cpu_windows();
-  analysis::SliceNesting nesting;
-  if (python_frames) nesting = analysis::compute_slice_nesting(*facts.trace, {true});
   return analysis::compute_step_costs(
-      {*facts.trace, facts.links, python_frames ? nesting : facts.nesting,
+      {*facts.trace, facts.links, python_frames ? nesting_with_frames(facts) : facts.nesting,
        facts.main_device ? &facts.device().timeline : nullptr,
        facts.main_device ? &facts.device().gaps : nullptr, facts.steady_windows, cpu_windows,
        static_cast<std::int64_t>(facts.selection.steady.size())});

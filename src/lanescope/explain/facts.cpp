@@ -264,11 +264,12 @@ Confidence Facts::confidence() const {
                                                                : Confidence::kLow;
 }
 
-Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options) {
+Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options,
+                           unsigned threads) {
   if (const auto far = analysis::find_far_times(trace)) return too_far_apart(trace, *far);
   Facts facts;
   facts.trace = &trace;
-  facts.links = analysis::compute_launch_links(trace);
+  facts.links = analysis::compute_launch_links(trace, threads);
   facts.nesting = analysis::compute_slice_nesting(trace);
   facts.kernel_launches = analysis::find_kernel_launches(trace, facts.links);
   facts.host.emplace(trace);

@@ -57,6 +57,8 @@ struct OwnersSlot;  // owners.h
 std::shared_ptr<OwnersSlot> make_owners_slot();
 struct GraphSlot;  // shared_graph.h
 std::shared_ptr<GraphSlot> make_graph_slot();
+struct EnclosingSlot;  // enclosing_facts.h
+std::shared_ptr<EnclosingSlot> make_enclosing_slot();
 
 // Borrows the trace. Read-only once made; any thread.
 struct Facts {
@@ -88,6 +90,7 @@ struct Facts {
   std::shared_ptr<KernelFactsSlot> kernels = make_kernel_facts_slot();
   std::shared_ptr<OwnersSlot> owners = make_owners_slot();  // the same of step_owners()
   std::shared_ptr<GraphSlot> graph = make_graph_slot();     // of step_graph(), while it is used
+  std::shared_ptr<EnclosingSlot> enclosing = make_enclosing_slot();
 
   // Idle because the CPU had not launched, or had only just done so. In marked steps also before
   // the recording's first launch and after its last one, because these are inside the step.
@@ -111,8 +114,10 @@ struct Facts {
 
 // The only place that makes Facts; nothing changes them afterwards. Gaps that reach over the ends of
 // a long step that is left out are cut there. kInvalidArgument: select_steps(). kCorruptInput:
-// its times cannot be one recording (analysis/time_span.h). O(n log n).
-Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options = {});
+// its times cannot be one recording (analysis/time_span.h). O(n log n). `threads` join launches
+// (0: usual_threads()); the facts are the same for any number.
+Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options = {},
+                           unsigned threads = 0);
 
 // The number of the step with that index, for a sentence; 0: it has none.
 Value step_number(const Facts& facts, std::size_t step);

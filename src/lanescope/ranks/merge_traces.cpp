@@ -138,7 +138,7 @@ class Merger {
   // Where the rank's collectives lie, in the order of RankSummary::collectives.
   Result<void> find_places(std::size_t rank, const Trace& trace, TraceCopier& copier,
                            const RankTimeMap& time) {
-    LANESCOPE_TRY(const explain::Facts facts, explain::gather_facts(trace));
+    LANESCOPE_TRY(const explain::Facts facts, explain::gather_facts(trace, {}, 1));
     for (const FoundCall& call : find_rank_calls(facts).calls)
       places_[rank].push_back({copier.track(trace.slices().track[raw(call.slice)]),
                                time(call.start_ns), time(call.end_ns)});

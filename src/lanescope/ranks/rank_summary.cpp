@@ -294,7 +294,7 @@ std::int64_t RankStep::idle_ns() const {
 }
 
 Result<RankSummary> summarize_rank(const Trace& trace, std::string file) {
-  LANESCOPE_TRY(const Facts facts, explain::gather_facts(trace));
+  LANESCOPE_TRY(const Facts facts, explain::gather_facts(trace, {}, 1));
   RankSummary summary;
   summary.file = std::move(file);
   const std::vector<ProcessGroup> known = read_job(trace, summary);

@@ -84,7 +84,7 @@ std::vector<analysis::KernelGroup> TraceState::kernel_groups_within(
   if (const explain::Facts* facts = known_facts()) {
     for (const auto& device : facts->devices) add(facts->links, device.timeline);
   } else {
-    const analysis::LaunchLinks links = analysis::compute_launch_links(trace_);
+    const analysis::LaunchLinks links = analysis::compute_launch_links(trace_, 0);
     for (const auto& timeline : analysis::compute_device_timelines(trace_, links))
       add(links, timeline);
   }

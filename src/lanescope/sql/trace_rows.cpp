@@ -18,7 +18,7 @@ const analysis::SliceNesting& TraceRows::nesting_without_frames() {
 }
 
 const analysis::LaunchLinks& TraceRows::links() {
-  if (!links_) links_ = analysis::compute_launch_links(*trace_);
+  if (!links_) links_ = analysis::compute_launch_links(*trace_, 0);
   return *links_;
 }
 

@@ -132,7 +132,7 @@ class AreaSum {
     if (!known_)
       if (auto found = analysis::find_launches(trace_, begun_)) return *std::move(found);
     analysis::LaunchLinks own;
-    if (!known_) own = analysis::compute_launch_links(trace_);
+    if (!known_) own = analysis::compute_launch_links(trace_, 0);
     const analysis::LaunchLinks& links = known_ ? known_->links : own;
     std::vector<SliceId> launches;
     for (const SliceId work : begun_) launches.push_back(links.launch_of[raw(work)]);

@@ -94,7 +94,7 @@ class Joins {
     return known_ ? &known_->links : own_links_ ? &*own_links_ : nullptr;
   }
   const analysis::LaunchLinks& all_links() {
-    if (!links()) own_links_ = analysis::compute_launch_links(trace_);
+    if (!links()) own_links_ = analysis::compute_launch_links(trace_, 0);
     return *links();
   }
 

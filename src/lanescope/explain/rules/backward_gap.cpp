@@ -31,7 +31,7 @@ struct LateBackward {
 };
 
 std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   if (std::find(phases.begin(), phases.end(), Phase::kBackward) == phases.end())
     return std::nullopt;
   // Turns: a forward piece directly followed by a backward one, in order of launch.

@@ -12,13 +12,12 @@ using analysis::Window;
 namespace {
 
 struct ColdCompile {
-  CompiledFacts compiled;  // holds what `compiling` points to
   Compiling compiling;
   std::int64_t first_ns = 0;  // of the steps before the steady ones
 };
 
 Measurement<ColdCompile> measure_cold_compile(const Facts& facts) {
-  CompiledFacts compiled = compiled_facts_of(facts);
+  const CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
   if (!facts.steps.marked || facts.steps.start_up_count == 0) return NotChecked{need::kRecordSteps};
   std::vector<Window> first;
@@ -28,8 +27,7 @@ Measurement<ColdCompile> measure_cold_compile(const Facts& facts) {
   if (compiling.time_ns < 1'000'000) return Quiet{};
   std::int64_t first_ns = 0;
   for (const Window& window : first) first_ns += window.length_ns();
-  return ColdCompile{
-      .compiled = std::move(compiled), .compiling = std::move(compiling), .first_ns = first_ns};
+  return ColdCompile{.compiling = std::move(compiling), .first_ns = first_ns};
 }
 
 Finding tell_cold_compile(const Facts& facts, const ColdCompile& found) {

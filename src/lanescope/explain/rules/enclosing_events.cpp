@@ -1,20 +1,9 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 
-#include "lanescope/analysis/slice_nesting.h"
-
 namespace lanescope::explain::rules {
 
-std::vector<analysis::Phase> phases_of(const Facts& facts) {
-  return analysis::compute_training_phases(
-      *facts.trace, facts.links,
-      analysis::compute_slice_nesting(*facts.trace, {.python_frames = true}));
-}
-
 CompiledFacts compiled_facts_of(const Facts& facts) {
-  CompiledFacts found;
-  found.nesting = analysis::compute_slice_nesting(*facts.trace, {.python_frames = true});
-  found.code = analysis::find_compiled_code(*facts.trace, found.nesting);
-  return found;
+  return {nesting_with_frames(facts), compiled_code(facts)};
 }
 
 bool is_in_sparse(const Facts& facts, SliceId op) {

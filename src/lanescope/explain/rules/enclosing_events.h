@@ -4,18 +4,14 @@
 #include <string_view>
 #include <vector>
 
-#include "lanescope/analysis/compiled_regions.h"
-#include "lanescope/analysis/training_phases.h"
+#include "lanescope/explain/enclosing_facts.h"
 #include "lanescope/explain/facts.h"
 
 namespace lanescope::explain::rules {
 
-// Python frames take part, so that time in them belongs to the range around them.
-std::vector<analysis::Phase> phases_of(const Facts& facts);
-
 struct CompiledFacts {
-  analysis::SliceNesting nesting;  // with Python frames
-  analysis::CompiledCode code;
+  const analysis::SliceNesting& nesting;  // with Python frames
+  const analysis::CompiledCode& code;
 };
 CompiledFacts compiled_facts_of(const Facts& facts);
 

@@ -127,7 +127,7 @@ constexpr std::int64_t kLongestEventNs = 500'000;
 // long. The median span counts: a hole in one step (garbage collection, another process) is not
 // usual.
 std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans) {
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   std::vector<std::int64_t> waiting(spans.size(), 0);
   std::size_t at = 0;  // stretches and spans are in order of time
   for (const HostStretch& stretch : host_late_stretches(facts)) {
@@ -153,7 +153,7 @@ struct Loop {
 };
 Loop find_loop(const Facts& facts, const StepSequence& step) {
   constexpr std::uint64_t kLeast = 50;
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   std::map<std::uint32_t, Loop> by_name;
   Loop optimizer, most;
   for (const SliceId slice : step.slices) {

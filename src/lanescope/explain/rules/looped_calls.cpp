@@ -74,7 +74,7 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
   LoopedCalls best;
   best.path_ns = owners->total_ns;
   std::vector<std::pair<const Owner*, Sentence>> loops;
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   const auto is_of_optimizer = [&](const Owner& owner) {
     const SliceId call = cpu_side(facts, owner.example);
     return call != kNone<SliceId> && phases[raw(call)] == analysis::Phase::kOptimizer;

@@ -26,7 +26,7 @@ struct OptimizerLoop {
 };
 
 Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
     return is_training(phases) ? Measurement<OptimizerLoop>(NotChecked{kNeedsOptimizer}) : Quiet{};

@@ -46,7 +46,7 @@ std::optional<OptimizerPasses> measure_optimizer_passes(const Facts& facts) {
     is_known = has_fused_form(trace.name(SliceId{i}));
   if (!is_known) return std::nullopt;
   OptimizerPasses found;
-  found.work = work_of(facts, phases_of(facts), Phase::kOptimizer);
+  found.work = work_of(facts, training_phases(facts), Phase::kOptimizer);
   // Kernels over lists of tensors have nearly all of the work.
   if (found.work.multi_tensor * 10 < found.work.works.size() * 9) return std::nullopt;
   for (const auto& [label, op] : found.work.ops) {

@@ -17,7 +17,7 @@ struct OptimizerShare {
 };
 
 Measurement<OptimizerShare> measure_optimizer_share(const Facts& facts) {
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
     return is_training(phases) ? Measurement<OptimizerShare>(NotChecked{kNeedsOptimizer}) : Quiet{};

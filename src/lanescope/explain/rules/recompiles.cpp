@@ -40,7 +40,6 @@ std::int64_t device_lost_ns(const Facts& facts, const analysis::CompiledCode& co
 }
 
 struct Recompiles {
-  CompiledFacts compiled;  // holds what `found.runs` points to
   Compiling found;
   std::size_t later_steps = 0;
   std::size_t in_steps = 0;
@@ -50,7 +49,7 @@ struct Recompiles {
 };
 
 Measurement<Recompiles> measure_recompiles(const Facts& facts) {
-  CompiledFacts compiled = compiled_facts_of(facts);
+  const CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
   if (!facts.steps.marked || facts.steps.steps.size() < 3) return NotChecked{need::kRecordSteps};
   const std::vector<std::size_t> later = facts.selection.later();
@@ -75,17 +74,11 @@ Measurement<Recompiles> measure_recompiles(const Facts& facts) {
   for (std::size_t i = 0; i < later.size(); ++i)
     wall_ns += facts.main_device ? facts.device().walls[later[i]].partition.wall_ns
                                  : windows[i].length_ns();
-  return Recompiles{std::move(compiled),
-                    std::move(found),
-                    later.size(),
-                    in_steps.size(),
-                    std::move(ids),
-                    lost,
-                    wall_ns};
+  return Recompiles{std::move(found), later.size(), in_steps.size(), std::move(ids), lost, wall_ns};
 }
 
 Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
-  const auto& [compiled, found, later_steps, in_steps, ids, lost, wall_ns] = measured;
+  const auto& [found, later_steps, in_steps, ids, lost, wall_ns] = measured;
   const auto steps = static_cast<std::int64_t>(later_steps);
   Finding finding;
   finding.verdict =

@@ -28,7 +28,7 @@ struct Recompute {
 
 Measurement<Recompute> measure_recompute(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   const auto windows = facts.steady_cpu_windows();
   std::vector<bool> again(trace.slices().size(), false);
   std::unordered_set<std::uint64_t> forward;  // (name, shapes) of what the forward pass ran

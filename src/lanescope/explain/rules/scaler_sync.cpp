@@ -26,7 +26,7 @@ struct ScalerSync {
 
 std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   struct Mark {
     std::int64_t time_ns;
     enum class Kind : std::uint8_t { kScaler, kNorm, kBackward, kEnd } kind;

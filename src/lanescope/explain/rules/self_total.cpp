@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -32,7 +31,7 @@ struct SelfTotal {
 Measurement<SelfTotal> measure_self_total(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.main_device ? facts.steady_cpu_windows() : facts.steady_windows;
-  const analysis::SliceNesting nesting = analysis::compute_slice_nesting(trace);
+  const analysis::SliceNesting& nesting = facts.nesting;
   const auto is_op = [&](SliceId slice) { return trace.kind(slice) == CategoryKind::kCpuOp; };
   std::map<std::string_view, OpTimes> by_name;
   std::int64_t totals_ns = 0, once_ns = 0;

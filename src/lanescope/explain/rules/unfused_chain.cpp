@@ -252,7 +252,7 @@ bool is_accumulating(const Facts& facts, SliceId op) {
 
 Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   KernelNames names(trace);
   ChainSizes sizes(trace);
   const Memory memory = memory_of(facts);

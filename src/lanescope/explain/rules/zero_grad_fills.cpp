@@ -22,7 +22,7 @@ struct ZeroGradFills {
 
 Measurement<ZeroGradFills> measure_zero_grad_fills(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const auto phases = phases_of(facts);
+  const auto& phases = training_phases(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kZeroGrad);
   if (!work.any_range)
     return is_training(phases) ? Measurement<ZeroGradFills>(NotChecked{
