@@ -123,11 +123,11 @@ void add_check_command(CommandLine& line) {
   command.switch_flag("--force", &flags->force, "with --write-budget: overwrite an existing file");
   command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                       "check only this ProfilerStep (default: all but the first)");
-  CLI::Option* json =
+  const Option json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
-  CLI::Option* markdown =
+  const Option markdown =
       command.switch_flag("--md", &flags->markdown, "Markdown, for a summary of a CI job");
-  json->excludes(markdown);
+  json.excludes(markdown);
   command.epilogue(R"(Examples:
   lanescope check good.json.gz --write-budget budget.toml --slack 15%
   lanescope check trace.json.gz --budget budget.toml

@@ -1,16 +1,19 @@
 // The tree of subcommands and flags. Parsing, help, error messages and completions come from it.
 #pragma once
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
 #include <cstdint>
 #include <functional>
-#include <limits>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lanescope/cli/output.h"
+
+// CLI11 parses. Its headers take seconds to compile, so only few sources include them (docs/decisions/build_time.md).
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace lanescope::cli {
 
@@ -23,38 +26,52 @@ struct Completion {
 
 class CommandLine;
 
+// A flag or an argument of a subcommand; lives as long as the CommandLine. The functions return the same one.
+class Option {
+ public:
+  explicit Option(CLI::Option* option) : option_(option) {}
+  Option excludes(Option other) const;  // not both
+  Option needs(Option other) const;
+  Option not_required() const;  // an argument
+  // The flag's value may be left out, and is this one then.
+  Option may_lack_value(const std::string& value) const;
+
+ private:
+  CLI::Option* option_;
+};
+
 // Declares one subcommand. Flags write into variables that the subcommand's run function captures,
-// so these must live as long as the CommandLine. A wrong value throws CLI::ValidationError with
-// what was expected and what was found; parse_and_run() turns that into one line and exit code 2.
+// so these must live as long as the CommandLine. For a wrong value, parse_and_run() prints one line
+// that says what was expected and what was found; the exit code is 2.
 class Command {
  public:
   Command(CommandLine& line, CLI::App& app) : line_(&line), app_(&app) {}
 
   // `text` is one line; `value` is what help shows for the value: "N", "FILE".
-  CLI::Option* argument(const std::string& name, std::string* into, const std::string& text,
-                        Completion completion = {});
+  Option argument(const std::string& name, std::string* into, const std::string& text,
+                  Completion completion = {});
   // Any number of arguments, also none.
-  CLI::Option* arguments(const std::string& name, std::vector<std::string>* into,
-                         const std::string& text);
-  CLI::Option* text_flag(const std::string& names, std::string* into, const std::string& value,
-                         const std::string& text, Completion completion = {});
-  CLI::Option* choice_flag(const std::string& names, std::string* into,
-                           const std::vector<std::string>& words, const std::string& text);
-  CLI::Option* number_flag(const std::string& names, std::optional<std::int64_t>* into,
-                           std::int64_t smallest, std::int64_t largest, const std::string& text);
+  Option arguments(const std::string& name, std::vector<std::string>* into,
+                   const std::string& text);
+  Option text_flag(const std::string& names, std::string* into, const std::string& value,
+                   const std::string& text, Completion completion = {});
+  // May be given several times, with one value each.
+  Option repeated_flag(const std::string& names, std::vector<std::string>* into,
+                       const std::string& value, const std::string& text);
+  Option choice_flag(const std::string& names, std::string* into,
+                     const std::vector<std::string>& words, const std::string& text);
+  Option number_flag(const std::string& names, std::optional<std::int64_t>* into,
+                     std::int64_t smallest, std::int64_t largest, const std::string& text);
   // A number of columns, at least 1, or "none": no limit, and `into` stays empty.
-  CLI::Option* width_flag(const std::string& names, std::optional<int>* into,
-                          const std::string& text);
-  CLI::Option* switch_flag(const std::string& names, bool* into, const std::string& text);
+  Option width_flag(const std::string& names, std::optional<int>* into, const std::string& text);
+  Option switch_flag(const std::string& names, bool* into, const std::string& text);
   // An older name of the command, which keeps working.
-  void old_name(const std::string& name) { app_->alias(name); }
+  void old_name(const std::string& name);
   // Below the flags in --help: examples and remarks, whole lines.
-  void epilogue(const std::string& lines) { app_->footer(lines); }
+  void epilogue(const std::string& lines);
   // Everything after `--` goes there, unparsed.
   void takes_program(std::vector<std::string>* into);
   void runs(std::function<int(Output&)> run);
-
-  CLI::App& app() { return *app_; }
 
  private:
   CommandLine* line_;
@@ -64,6 +81,7 @@ class Command {
 class CommandLine {
  public:
   CommandLine();  // with every subcommand of this program
+  ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
@@ -71,23 +89,19 @@ class CommandLine {
   int parse_and_run(std::vector<std::string> arguments, Output& output);
 
   Command command(const std::string& name, const std::string& text);
-  const CLI::App& app() const { return app_; }
+  const CLI::App& app() const;
   const Completion* completion(const CLI::Option* option) const;
-  bool takes_program(const CLI::App* app) const { return programs_.contains(app); }
+  bool takes_program(const CLI::App* app) const;
   std::vector<std::string> command_names() const;
   const CLI::App* find_command(const std::string& name) const;
 
  private:
   friend class Command;
+  struct Tree;
   int run(std::vector<std::string>& arguments, Output& output);
   int dispatch(Output& output);
-  int explain_mistake(const CLI::ParseError& error, Output& output);
 
-  CLI::App app_;
-  std::string self_profile_;
-  std::map<const CLI::Option*, Completion> completions_;
-  std::map<const CLI::App*, std::function<int(Output&)>> runs_;
-  std::map<const CLI::App*, std::vector<std::string>*> programs_;
+  std::unique_ptr<Tree> tree_;
 };
 
 inline constexpr char kTraceArgument[] =

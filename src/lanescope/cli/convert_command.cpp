@@ -97,7 +97,7 @@ void add_convert_command(CommandLine& line) {
       .argument("OUT", &flags->out,
                 "file to write; its ending chooses the format; - prints the JSON",
                 {Completes::kFile})
-      ->required(false);
+      .not_required();
   command.text_flag("-o,--output", &flags->named_out, "FILE", "the same as OUT",
                     {Completes::kFile});
   command.choice_flag("--for", &flags->tool, {"perfetto"},

@@ -67,10 +67,10 @@ void add_diff_command(CommandLine& line) {
                       "compare this ProfilerStep of both (default: the mean of all but the first)");
   command.number_flag("--top", &flags->top, 0, kMostDiffRows,
                       "rows of each table (default 10; with --json all)");
-  CLI::Option* json =
+  const Option json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
-  CLI::Option* markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
-  json->excludes(markdown);
+  const Option markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
+  json.excludes(markdown);
   command.epilogue(R"(Examples:
   lanescope diff before.json.gz after.json.gz                what made the step slower or faster
   lanescope diff eager.json compiled.json --top 30           what compile fused, kernel by kernel

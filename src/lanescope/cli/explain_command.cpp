@@ -145,8 +145,8 @@ int run_explain(const ExplainFlags& flags, Output& output) {
 void add_explain_command(CommandLine& line) {
   Command command = line.command("explain", "what bounds a step, and what to change first");
   const auto flags = std::make_shared<ExplainFlags>();
-  command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile})->required(false);
-  CLI::Option* const step =
+  command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile}).not_required();
+  const Option step =
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                           "explain this ProfilerStep only (default: all but the first)");
   add_window_flag(command, &flags->part, step);
@@ -156,22 +156,22 @@ void add_explain_command(CommandLine& line) {
   command.text_flag("--off", &flags->off, "ID,...", "leave these rules out",
                     {Completes::kWords, rule_ids()});
   command.switch_flag("--list", &flags->list, "the rules and the question that each answers");
-  CLI::Option* full =
+  const Option full =
       command.switch_flag("--full", &flags->full,
                           "all findings with their arithmetic and evidence, not the first screen");
-  CLI::Option* every_rule =
+  const Option every_rule =
       command.switch_flag("--all", &flags->every_rule,
                           "like --full, and list the rules that found no issue or could not run");
-  CLI::Option* json =
+  const Option json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
-  CLI::Option* markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
-  CLI::Option* html = command.text_flag("--html", &flags->html, "OUT.html",
+  const Option markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
+  const Option html = command.text_flag("--html", &flags->html, "OUT.html",
                                         "write one page that needs nothing else: verdicts, bars, "
                                         "pictures of the evidence; - prints it",
                                         {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "overwrite OUT.html")->needs(html);
-  json->excludes(markdown)->excludes(html)->excludes(every_rule)->excludes(full);
-  html->excludes(markdown)->excludes(every_rule)->excludes(full);
+  command.switch_flag("--force", &flags->force, "overwrite OUT.html").needs(html);
+  json.excludes(markdown).excludes(html).excludes(every_rule).excludes(full);
+  html.excludes(markdown).excludes(every_rule).excludes(full);
   command.epilogue(R"(Examples:
   lanescope explain trace.json.gz                            one screen: verdict, wall, what to do first
   lanescope explain --full trace.json.gz                     every finding, with arithmetic and evidence

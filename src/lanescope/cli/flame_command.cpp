@@ -70,8 +70,8 @@ void add_flame_command(CommandLine& line) {
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
   command.switch_flag("--gpu-idle", &flags->gpu_idle,
                       "only while no GPU ran anything, between the first and the last GPU work");
-  CLI::Option* const step = command.number_flag("--step", &flags->step, 0, kMost,
-                                                "only inside the step with this number");
+  const Option step = command.number_flag("--step", &flags->step, 0, kMost,
+                                          "only inside the step with this number");
   add_window_flag(command, &flags->part, step);
   command.number_flag("--thread", &flags->thread, 0, kMost, "only this thread (its OS number)");
   command.switch_flag("--calls", &flags->calls,

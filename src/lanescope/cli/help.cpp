@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
+#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lanescope/format/formats.h"
@@ -99,11 +102,18 @@ std::string root_help(const CLI::App& app) {
                      kExitCodes);
 }
 
-}  // namespace
+class HelpFormatter : public CLI::Formatter {
+ public:
+  explicit HelpFormatter(std::string usage_tail) : usage_tail_(std::move(usage_tail)) {}
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override;
 
-std::string version_line() { return "lanescope " LANESCOPE_VERSION; }
+ private:
+  std::string usage_tail_;
+};
 
-std::string HelpFormatter::make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const {
+std::string HelpFormatter::make_help(const CLI::App* app, std::string /*name*/,
+                                     CLI::AppFormatMode /*mode*/) const {
   if (app->get_parent() == nullptr) return root_help(*app);
   std::vector<Row> arguments, flags;
   std::string usage;
@@ -124,6 +134,18 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string, CLI::AppF
   out += "\nFlags:\n" + two_columns(flags);
   if (!app->get_footer().empty()) out += "\n" + app->get_footer();
   return out + kExitCodes;
+}
+
+}  // namespace
+
+std::string version_line() { return "lanescope " LANESCOPE_VERSION; }
+
+std::shared_ptr<CLI::FormatterBase> help_formatter(const std::string& usage_tail) {
+  return std::make_shared<HelpFormatter>(usage_tail);
+}
+
+std::string help_text(const CLI::App& app) {
+  return app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal);
 }
 
 void write_help(Output& output, const std::string& help) {

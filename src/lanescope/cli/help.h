@@ -1,11 +1,14 @@
 // The help texts: what a command answers, its flags in plain words, examples to copy, exit codes.
 #pragma once
-#include <CLI/App.hpp>
-#include <CLI/Formatter.hpp>
+#include <memory>
 #include <string>
-#include <utility>
 
 #include "lanescope/cli/output.h"
+
+namespace CLI {
+class App;
+class FormatterBase;
+}  // namespace CLI
 
 namespace lanescope::cli {
 
@@ -15,18 +18,11 @@ inline constexpr char kOneSentence[] =
 
 std::string version_line();  // "lanescope 0.1.0"
 
-// CLI11's tree as text: usage, sentence, arguments, flags, then the command's examples. No line
-// over 100 columns.
-class HelpFormatter : public CLI::Formatter {
- public:
-  // `usage_tail` ends the usage line: " -- PROGRAM ARGS...".
-  explicit HelpFormatter(std::string usage_tail = "") : usage_tail_(std::move(usage_tail)) {}
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override;
-
- private:
-  std::string usage_tail_;
-};
+// Makes CLI11's tree to text: usage, sentence, arguments, flags, then the command's examples. No line
+// over 100 columns. `usage_tail` ends the usage line: " -- PROGRAM ARGS...".
+std::shared_ptr<CLI::FormatterBase> help_formatter(const std::string& usage_tail = "");
+// That text of this command. CLI::App::help() is the one of the subcommand that was parsed.
+std::string help_text(const CLI::App& app);
 
 // Prints it. Lines that start at the margin and end in ':' are headings.
 void write_help(Output& output, const std::string& help);

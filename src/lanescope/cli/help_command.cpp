@@ -14,7 +14,7 @@ void add_help_command(CommandLine& line) {
   command
       .argument("COMMAND", topic.get(), "a command; without it: the list of commands",
                 {Completes::kWords, line.command_names()})
-      ->required(false);
+      .not_required();
   command.runs([&line, topic](Output& output) -> int {
     const CLI::App* app = topic->empty() ? &line.app() : line.find_command(*topic);
     if (app == nullptr) {
@@ -22,8 +22,7 @@ void add_help_command(CommandLine& line) {
                                   joined_or(line.command_names())));
       return kUsage;
     }
-    // Not app->help(): CLI11 would print the help of the parsed subcommand, which is this one.
-    write_help(output, app->get_formatter()->make_help(app, "", CLI::AppFormatMode::Normal));
+    write_help(output, help_text(*app));
     return kOk;
   });
 }

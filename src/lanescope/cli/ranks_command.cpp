@@ -162,15 +162,15 @@ void add_ranks_command(CommandLine& line) {
   command.arguments("PATHS", &flags->paths,
                     "a folder with the traces of a job's ranks, a pattern in quotes, the files, or "
                     "parts that --shard wrote; before them may come table, diff, check or hang");
-  CLI::Option* json =
+  const Option json =
       command.switch_flag("--json", &flags->report.json, "JSON: docs/formats/json_output.md");
-  CLI::Option* csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");
-  CLI::Option* html = command.text_flag("--html", &flags->report.html_path, "OUT.html",
+  const Option csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");
+  const Option html = command.text_flag("--html", &flags->report.html_path, "OUT.html",
                                         "write one page that needs nothing else: who is late and "
                                         "when, what each rank does, where ranks wait; - prints it",
                                         {Completes::kFile});
-  json->excludes(csv)->excludes(html);
-  csv->excludes(html);
+  json.excludes(csv).excludes(html);
+  csv.excludes(html);
   command.number_flag("--jobs,-j", &flags->jobs, 1, 1024,
                       "files to read at a time (default: one a core); each needs the memory of a "
                       "trace");

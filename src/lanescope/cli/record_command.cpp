@@ -329,8 +329,7 @@ void add_record_command(CommandLine& line) {
       .text_flag("--hardware", &flags->hardware, "[=TIME]",
                  "sample the GPU's counters (SMs, tensor cores, memory, PCIe) each TIME, and "
                  "clocks, power and temperature (default 100us)")
-      ->expected(0, 1)
-      ->default_str("100us");
+      .may_lack_value("100us");
   command.switch_flag("--shapes", &flags->shapes,
                       "record input shapes, types, strides and small concrete inputs");
   command.switch_flag("--memory", &flags->memory, "record every allocation and free");
@@ -340,8 +339,7 @@ void add_record_command(CommandLine& line) {
       .text_flag("--sample-python", &flags->sample_python, "N",
                  "take every thread's Python stack about N times a second, 1000 without N, for "
                  "lanescope flame")
-      ->expected(0, 1)
-      ->default_str("1000");
+      .may_lack_value("1000");
   command.switch_flag("--all-api", &flags->all_api,
                       "record every call of the CUDA runtime and driver, not only those that start "
                       "or wait for work");

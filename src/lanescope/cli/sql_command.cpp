@@ -251,10 +251,11 @@ void add_sql_command(CommandLine& line) {
   Command command = line.command("sql", "ask a trace in SQL: tables of slices, kernels, operators");
   const auto flags = std::make_shared<SqlFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
-  command.app().add_option(
-      "QUERY", flags->query,
-      "SQL, or .tables, or .schema TABLE; without it, --file or standard input "
-      "has it, and a terminal gets a prompt");
+  command
+      .argument("QUERY", &flags->query,
+                "SQL, or .tables, or .schema TABLE; without it, --file or standard input "
+                "has it, and a terminal gets a prompt")
+      .not_required();
   add_part_flags(command, &flags->part);
   command.text_flag("--file", &flags->file, "FILE", "read the SQL from this file",
                     {Completes::kFile});
@@ -265,10 +266,10 @@ void add_sql_command(CommandLine& line) {
                     "end a query after this time: 10s, 500ms (default: none)");
   command.text_flag("--memory", &flags->memory, "SIZE",
                     "memory for sorting and grouping (default 4GiB)");
-  CLI::Option* json = command.switch_flag(
+  const Option json = command.switch_flag(
       "--json", &flags->json, "a JSON list of objects for each query, with whole texts");
-  CLI::Option* csv = command.switch_flag("--csv", &flags->csv, "CSV with one header line");
-  json->excludes(csv);
+  const Option csv = command.switch_flag("--csv", &flags->csv, "CSV with one header line");
+  json.excludes(csv);
   command.epilogue(R"(Examples:
   lanescope sql trace.json.gz "SELECT name, count(*), sum(dur) FROM kernel GROUP BY name ORDER BY 3 DESC LIMIT 10"
                                             the kernels that took most time, in nanoseconds

@@ -40,7 +40,7 @@ void add_step_report(CommandLine& line, const StepReport& report) {
   Command command = line.command(report.name, report.summary);
   const auto flags = std::make_shared<StepReportFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
-  CLI::Option* const step =
+  const Option step =
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                           "use only this ProfilerStep (default: all but the first)");
   add_window_flag(command, &flags->part, step);

@@ -173,11 +173,11 @@ void add_table_command(CommandLine& line) {
       "kernels by what their names say, or as the trace has them (default readable; "
       "with --style torch raw; --json and --csv always have the raw name)");
   command.text_flag("--header", &flags->header, "TEXT", "a line above the table");
-  CLI::Option* json =
+  const Option json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
-  CLI::Option* csv =
+  const Option csv =
       command.switch_flag("--csv", &flags->csv, "CSV with one header line, units in the names");
-  json->excludes(csv);
+  json.excludes(csv);
   command.epilogue(R"(Examples:
   lanescope table trace.json.gz                                    what cost most, corrected
   lanescope table trace.json.gz --style torch --sort-by cuda_time_total --row-limit 15

@@ -12,7 +12,7 @@
 namespace lanescope::cli {
 namespace {
 
-CLI::Option* window_flag(Command& command, PartFlags* flags) {
+Option window_flag(Command& command, PartFlags* flags) {
   return command.text_flag("--window", &flags->window, "A..B",
                            "only this part of the trace: times since its start, such as "
                            "10ms..12.5ms");
@@ -31,12 +31,12 @@ bool has_anything(const Trace& trace) {
 
 }  // namespace
 
-void add_window_flag(Command& command, PartFlags* flags, CLI::Option* step) {
-  window_flag(command, flags)->excludes(step);
+void add_window_flag(Command& command, PartFlags* flags, Option step) {
+  window_flag(command, flags).excludes(step);
 }
 
 void add_part_flags(Command& command, PartFlags* flags) {
-  CLI::Option* const step =
+  const Option step =
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                           "only the part of the trace from the start to the end of this step");
   add_window_flag(command, flags, step);

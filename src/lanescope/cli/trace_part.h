@@ -17,7 +17,7 @@ namespace lanescope::cli {
 using PartFlags = view::PartAsked;  // as typed; `step`: of commands without a --step of their own
 
 // --window alone: the command has its own --step, given here, which excludes it.
-void add_window_flag(Command& command, PartFlags* flags, CLI::Option* step);
+void add_window_flag(Command& command, PartFlags* flags, Option step);
 // Both; they exclude each other.
 void add_part_flags(Command& command, PartFlags* flags);
 

@@ -56,7 +56,7 @@ void add_tree_command(CommandLine& line) {
       line.command("tree", "which operator launched which kernel, and when: the dispatch chain");
   const auto flags = std::make_shared<TreeFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
-  CLI::Option* const step = command.number_flag(
+  const Option step = command.number_flag(
       "--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(), "only ProfilerStep#N");
   add_window_flag(command, &flags->part, step);
   command.text_flag("--op", &flags->op, "NAME",

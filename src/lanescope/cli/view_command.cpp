@@ -217,25 +217,25 @@ void add_view_command(CommandLine& line) {
   const auto flags = std::make_shared<ViewFlags>();
   command.argument("TRACE", &flags->a, kTraceArgument, {Completes::kFile});
   command.argument("B", &flags->b, "a second trace, to compare with the first", {Completes::kFile})
-      ->required(false);
+      .not_required();
   command.number_flag("--port", &flags->port, 1, 65535,
                       "the port on 127.0.0.1 (default: a free one)");
-  CLI::Option* step =
+  const Option step =
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                           "with --html or --perfetto: this step only");
-  CLI::Option* window = command.text_flag("--window", &flags->window, "A..B",
+  const Option window = command.text_flag("--window", &flags->window, "A..B",
                                           "with --html or --perfetto: this part only, in time "
                                           "since the start of the trace: 10ms..12.5ms");
-  CLI::Option* html = command.text_flag(
+  const Option html = command.text_flag(
       "--html", &flags->html, "OUT.html",
       "write one page that needs nothing else, instead of serving one; - prints it",
       {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "write over OUT.html when it exists")->needs(html);
-  CLI::Option* perfetto =
+  command.switch_flag("--force", &flags->force, "write over OUT.html when it exists").needs(html);
+  const Option perfetto =
       command.switch_flag("--perfetto", &flags->perfetto,
                           "hand the trace to ui.perfetto.dev in the browser, from port 9001");
-  step->excludes(window);
-  html->excludes(perfetto);
+  step.excludes(window);
+  html.excludes(perfetto);
   command.switch_flag("--no-open", &flags->no_open,
                       "print the address, and do not start a browser");
   command.switch_flag("--keep", &flags->keep,

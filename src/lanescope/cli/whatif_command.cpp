@@ -102,27 +102,25 @@ void add_whatif_command(CommandLine& line) {
   Command command = line.command("whatif", "what would a step take after a change?");
   const auto flags = std::make_shared<WhatifFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
-  CLI::Option* change =
-      command.app().add_option("--change", flags->changes,
-                               "a change to predict, repeated for several together (default: the "
-                               "usual changes, each alone)");
-  change->option_text("CHANGE")->expected(1)->take_all();
-  CLI::Option* step =
+  const Option change =
+      command.repeated_flag("--change", &flags->changes, "CHANGE",
+                            "a change to predict, repeated for several together (default: the "
+                            "usual changes, each alone)");
+  const Option step =
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                           "use only this ProfilerStep (default: all but the first)");
   add_window_flag(command, &flags->part, step);
-  CLI::Option* path =
+  const Option path =
       command.switch_flag("--critical-path", &flags->critical_path,
                           "what the recorded step's time is spent on along its critical path");
-  CLI::Option* json =
+  const Option json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
-  CLI::Option* out = command.text_flag(
+  const Option out = command.text_flag(
       "--out", &flags->out, "OUT.json.gz",
       "write the predicted trace, which opens like any other; needs --change", {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "write over OUT.json.gz when it exists")
-      ->needs(out);
-  path->excludes(change);
-  out->needs(change)->excludes(json);
+  command.switch_flag("--force", &flags->force, "write over OUT.json.gz when it exists").needs(out);
+  path.excludes(change);
+  out.needs(change).excludes(json);
   command.epilogue(R"(Changes:
   speed NAME 2x         GPU work of that kernel or operator takes half its time
   cpu 1.5x              Python, operators and calls on the CPU take 1/1.5 of their time
