@@ -49,9 +49,11 @@ function(lanescope_flags target)
   endif()
 endfunction()
 
-# For programs that only test: their own code is not optimised, what they link is.
+# For programs that only test: their own code is not optimised, what they link is. So headers are most of a batch, and batches are
+# large.
 function(lanescope_test_flags target)
   lanescope_flags(${target})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${LANESCOPE_TEST_BATCH})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,Debug>:-O0>)
 endfunction()
 

@@ -48,19 +48,11 @@ class FlightTest : public RecordingFolderTest {
   Trace read() const { return read(directory_ / "ring.lspool"); }
 };
 
-inline std::uint64_t issues(const Trace& trace, ImportIssue issue) {
-  return trace.import_stats()[issue].count;
-}
 inline void expect_undamaged(const Trace& trace) {
   for (const ImportIssue issue :
        {ImportIssue::kChecksumMismatch, ImportIssue::kTruncatedFile, ImportIssue::kEventLost,
         ImportIssue::kMissingField, ImportIssue::kBadTime, ImportIssue::kLostBegin})
     EXPECT_EQ(issues(trace, issue), 0u) << import_issue_info(issue).name;
-}
-inline SliceId find(const Trace& trace, std::string_view name) {
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.name(SliceId{i}) == name) return SliceId{i};
-  return kNone<SliceId>;
 }
 
 // A range that carries its number.

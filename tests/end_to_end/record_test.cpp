@@ -56,15 +56,6 @@ std::map<std::string, std::uint64_t> counts(const Trace& trace) {
       ++found[std::string(trace.name(SliceId{i}))];
   return found;
 }
-std::uint64_t issues(const Trace& trace, ImportIssue issue) {
-  return trace.import_stats()[issue].count;
-}
-SliceId find(const Trace& trace, std::string_view name) {
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.name(SliceId{i}) == name) return SliceId{i};
-  return kNone<SliceId>;
-}
-
 // ---- Threads ----
 
 TEST_F(RecordTest, EveryRangeOfEveryThreadIsThereOrCounted) {

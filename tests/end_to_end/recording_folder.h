@@ -1,14 +1,17 @@
-// What tests that record have in common: a folder of their own, and the one recording in it.
+// What tests that record have in common: a folder of their own, the one recording in it, and what they ask of it.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "lanescope/format/spool/read_spool.h"
+#include "lanescope/model/trace.h"
 #include "lanescope/record/recorder.h"
 
 namespace lanescope {
@@ -41,5 +44,15 @@ class RecordingFolderTest : public ::testing::Test {
   }
   std::filesystem::path directory_;
 };
+
+inline std::uint64_t issues(const Trace& trace, ImportIssue issue) {
+  return trace.import_stats()[issue].count;
+}
+// The first of that name.
+inline SliceId find(const Trace& trace, std::string_view name) {
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.name(SliceId{i}) == name) return SliceId{i};
+  return kNone<SliceId>;
+}
 
 }  // namespace lanescope

@@ -12,7 +12,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/record/activity_source.h"
+#include "lanescope/testing/wait_until.h"
 #include "recording_folder.h"
 
 namespace lanescope {
@@ -28,16 +28,9 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using testing::wait_until;
 namespace fs = std::filesystem;
 
-bool wait_until(const std::function<bool()>& what) {
-  using Clock = std::chrono::steady_clock;
-  for (const auto until = Clock::now() + std::chrono::seconds(60); Clock::now() < until;) {
-    if (what()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
 std::size_t count_of(const Trace& trace, std::string_view name) {
   std::size_t count = 0;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) count += trace.name(SliceId{i}) == name;

@@ -16,8 +16,10 @@ namespace {
 
 constexpr std::size_t kBytes = 8 * 4096;
 constinit std::atomic<std::uint32_t> recording{1};
-constinit BusGuard guard{&recording};
-void on_bus(int signal, siginfo_t* info, void* context) { guard.handle(signal, info, context); }
+constinit BusGuard tested_guard{&recording};
+void on_bus(int signal, siginfo_t* info, void* context) {
+  tested_guard.handle(signal, info, context);
+}
 
 // A mapping whose file is cut.
 volatile char* cut_mapping() {
@@ -32,7 +34,7 @@ volatile char* cut_mapping() {
 }
 volatile char* watched_cut_mapping() {
   volatile char* at = cut_mapping();
-  guard.add(const_cast<char*>(at), kBytes);
+  tested_guard.add(const_cast<char*>(at), kBytes);
   return at;
 }
 
@@ -80,40 +82,40 @@ void note_info(int, siginfo_t* info, void*) {
 
 TEST(BusGuardTest, AFaultInAWatchedMappingLeavesZeroedMemoryAndNothingElse) {
   EXPECT_EQ(status_of([] {
-              guard.install(on_bus);
+              tested_guard.install(on_bus);
               volatile char* at = watched_cut_mapping();
-              EXPECT_IN_CHILD(recording == 1 && guard.faults() == 0);
+              EXPECT_IN_CHILD(recording == 1 && tested_guard.faults() == 0);
               at[5 * 4096 + 3] = 42;
               EXPECT_IN_CHILD(at[5 * 4096 + 3] == 42 && at[0] == 0 && at[kBytes - 1] == 0);
-              EXPECT_IN_CHILD(recording == 0 && guard.faults() == 1);
+              EXPECT_IN_CHILD(recording == 0 && tested_guard.faults() == 1);
             }),
             0);
 }
 
 TEST(BusGuardTest, ManyMappingsAreWatchedAndForgotten) {
   EXPECT_EQ(status_of([] {
-              guard.install(on_bus);
+              tested_guard.install(on_bus);
               volatile char* all[200];
               for (auto& at : all) at = watched_cut_mapping();
               for (auto& at : all) at[0] = 1;
-              EXPECT_IN_CHILD(guard.faults() == 200);
-              for (auto& at : all) guard.remove(const_cast<char*>(at));
+              EXPECT_IN_CHILD(tested_guard.faults() == 200);
+              for (auto& at : all) tested_guard.remove(const_cast<char*>(at));
               volatile char* other = watched_cut_mapping();
-              guard.remove(const_cast<char*>(other));
+              tested_guard.remove(const_cast<char*>(other));
               signal(SIGBUS, leave);
             }),
             0);
   EXPECT_TRUE(died_of_bus(status_of([] {
-    guard.install(on_bus);
+    tested_guard.install(on_bus);
     volatile char* at = watched_cut_mapping();
-    guard.remove(const_cast<char*>(at));
+    tested_guard.remove(const_cast<char*>(at));
     at[0] = 1;
   })));
 }
 
 TEST(BusGuardTest, OtherFaultsEndTheProgramAsWithoutUs) {
   const auto other_fault = [] {
-    guard.install(on_bus);
+    tested_guard.install(on_bus);
     cut_mapping()[0] = 1;
   };
   EXPECT_TRUE(died_of_bus(status_of(other_fault)));
@@ -122,13 +124,13 @@ TEST(BusGuardTest, OtherFaultsEndTheProgramAsWithoutUs) {
     other_fault();
   })));
   EXPECT_TRUE(died_of_bus(status_of([] {
-    guard.install(on_bus);
+    tested_guard.install(on_bus);
     kill(getpid(), SIGBUS);
     for (;;) pause();
   })));
   EXPECT_TRUE(died_of_bus(status_of([] {
-    guard.install(on_bus);
-    guard.handle(
+    tested_guard.install(on_bus);
+    tested_guard.handle(
         SIGBUS,
         [] {
           static siginfo_t async{};  // memory failed elsewhere, nothing runs again
@@ -143,10 +145,10 @@ TEST(BusGuardTest, OtherFaultsEndTheProgramAsWithoutUs) {
 TEST(BusGuardTest, ASentSignalThatWasIgnoredStaysIgnored) {
   EXPECT_EQ(status_of([] {
               signal(SIGBUS, SIG_IGN);
-              guard.install(on_bus);
+              tested_guard.install(on_bus);
               raise(SIGBUS);
               watched_cut_mapping()[0] = 1;
-              EXPECT_IN_CHILD(guard.faults() == 1);
+              EXPECT_IN_CHILD(tested_guard.faults() == 1);
             }),
             0);
 }
@@ -154,16 +156,16 @@ TEST(BusGuardTest, ASentSignalThatWasIgnoredStaysIgnored) {
 TEST(BusGuardTest, AHandlerThatWasThereGetsAllOthers) {
   EXPECT_EQ(status_of([] {
               signal(SIGBUS, note_only);
-              guard.install(on_bus);
+              tested_guard.install(on_bus);
               raise(SIGBUS);
               EXPECT_IN_CHILD(seen == 1);
               watched_cut_mapping()[0] = 1;
-              EXPECT_IN_CHILD(seen == 1 && guard.faults() == 1);
+              EXPECT_IN_CHILD(seen == 1 && tested_guard.faults() == 1);
             }),
             0);
   const int status = status_of([] {
     signal(SIGBUS, leave);
-    guard.install(on_bus);
+    tested_guard.install(on_bus);
     cut_mapping()[0] = 1;
   });
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
@@ -177,11 +179,11 @@ TEST(BusGuardTest, AHandlerWithInformationGetsItsAddressAndItsMask) {
               sigemptyset(&before.sa_mask);
               sigaddset(&before.sa_mask, SIGUSR1);
               sigaction(SIGBUS, &before, nullptr);
-              guard.install(on_bus);
-              guard.install(on_bus);  // once only: not after itself
+              tested_guard.install(on_bus);
+              tested_guard.install(on_bus);  // once only: not after itself
               volatile char* at = cut_mapping();
               at[4096] = 1;
-              EXPECT_IN_CHILD(seen == 1 && seen_usr1_blocked && guard.faults() == 0);
+              EXPECT_IN_CHILD(seen == 1 && seen_usr1_blocked && tested_guard.faults() == 0);
               EXPECT_IN_CHILD(seen_address == const_cast<char*>(at) + 4096);
             }),
             0);
@@ -193,7 +195,7 @@ TEST(BusGuardTest, AHandlerForOnceIsCalledOnce) {
     before.sa_handler = note_only;
     before.sa_flags = static_cast<int>(SA_RESETHAND);
     sigaction(SIGBUS, &before, nullptr);
-    guard.install(on_bus);
+    tested_guard.install(on_bus);
     raise(SIGBUS);
     EXPECT_IN_CHILD(seen == 1);
     watched_cut_mapping()[0] = 1;
@@ -204,12 +206,12 @@ TEST(BusGuardTest, AHandlerForOnceIsCalledOnce) {
 
 TEST(BusGuardTest, AChildOfAForkHasNothingWatched) {
   EXPECT_EQ(status_of([] {
-              guard.install(on_bus);
+              tested_guard.install(on_bus);
               volatile char* at = watched_cut_mapping();
               // Without and with handlers of fork.
               EXPECT_IN_CHILD(died_of_bus(status_of([&] { at[0] = 1; })));
               EXPECT_IN_CHILD(died_of_bus(status_of([&] {
-                guard.forget_all();
+                tested_guard.forget_all();
                 at[0] = 1;
               })));
               at[0] = 1;
@@ -219,7 +221,7 @@ TEST(BusGuardTest, AChildOfAForkHasNothingWatched) {
 
 TEST(BusGuardTest, AThreadThatBlocksTheSignalCanTakeIt) {
   EXPECT_EQ(status_of([] {
-              guard.install(on_bus);
+              tested_guard.install(on_bus);
               sigset_t all;
               sigfillset(&all);
               pthread_sigmask(SIG_SETMASK, &all, nullptr);

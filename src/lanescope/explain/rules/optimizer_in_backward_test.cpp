@@ -9,11 +9,12 @@ namespace {
 
 using testing::ProgramSketch;
 
-constexpr char kNode[] = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+constexpr char kAccumulateGrad[] =
+    "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
 
 // On a CPU: 300 us of forward pass, then a node of 110 us for each parameter, 100 of them an optimizer's.
 Trace hooks(int parameters, const char* range = "Optimizer.step#AdamW.step",
-            const char* around = kNode) {
+            const char* around = kAccumulateGrad) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     p.cpu_op("aten::linear", 300);
@@ -48,7 +49,7 @@ TEST(OptimizerInBackwardTest, CountsWhatTheGpuWaits) {
   program.steps(4, [](ProgramSketch& p) {
     p.launch({.us = 100}).wait();
     for (int i = 0; i < 10; ++i) {
-      p.begin_op(kNode).begin("Optimizer.step#AdamW.step");
+      p.begin_op(kAccumulateGrad).begin("Optimizer.step#AdamW.step");
       p.launch({.us = 1, .op = "aten::_foreach_mul_"})
           .launch({.us = 1, .op = "aten::_foreach_add_"});
       p.end().end();
