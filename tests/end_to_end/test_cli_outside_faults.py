@@ -24,7 +24,7 @@ def test_windows_that_a_python_loop_slices(screen):
 
 def test_the_loss_holds_the_step_when_its_softmax_runs_along_the_wrong_dimension(screen):
     said = screen("logits_transposed_for_loss.bad")
-    assert re.search(r"6\d % aten::cross_entropy_loss, at programs/losses\.py:22 step: GPU work", said)
+    assert re.search(r"6\d % aten::cross_entropy_loss, in step \(programs/losses\.py:22\): GPU work", said)
     assert "1 % of what the memory's bandwidth allows" in said
     assert "Put classes last: F.cross_entropy(x.flatten(0, 1), y.flatten())" in said
     assert "larger batch" not in said

@@ -160,6 +160,11 @@ std::int64_t GainModel::at_most_ns(const Finding& finding) const {
   // The GPU's work stays when the CPU is faster, and the usual step when others are as long.
   if (is_of_cpu(finding)) most_ns -= simulation_.unprofiled.outcome.busy_ns;
   const Rule* rule = find_rule(finding.rule);
+  // Of calls that no longer run, too: what the GPU waits for them is at most all of its waiting.
+  if (rule && rule->fix == Fix::kCalls)
+    most_ns = std::min(
+        most_ns, finding.at_stake_ns - finding.waiting_ns +
+                     std::max<std::int64_t>(0, most_ns - simulation_.unprofiled.outcome.busy_ns));
   if (rule && rule->is_about_single_steps)
     most_ns = std::min(most_ns, mean_step_ns() - simulation_.unprofiled.outcome.step_ns);
   if (finding.gain.state != Gain::State::kPredicted && finding.gain.most_ns >= 0)

@@ -42,8 +42,9 @@ class GainModel {
   }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
   // The time at stake in the step without the profiler: at most that step, for a fix of the CPU's work at most what it is
-  // longer than the GPU's work, and for steps that are longer than others at most what they add. Of a fix of the GPU's
-  // work whose gain is not predicted, at most what its replays gained.
+  // longer than the GPU's work (so, too, for the waiting in calls that no longer run), and for steps that are longer
+  // than others at most what they add. Of a fix of the GPU's work whose gain is not predicted, at most what its replays
+  // gained.
   std::int64_t at_most_ns(const Finding& finding) const;
   // The predicted gain, else at_most_ns().
   std::int64_t shown_ns(const Finding& finding) const;
