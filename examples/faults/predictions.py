@@ -4,7 +4,7 @@
     python3 examples/faults/predictions.py LANESCOPE --traces FOLDER... --timings FILE...
 
 Prints three tables in Markdown: the recorded step without the profiler's cost, the mended program predicted from the bad one, and the
-gains that `lanescope explain` predicts for the planted faults.
+gains that `lanescope explain` predicts for the planted faults. Timings are those of run.py or of gains.py.
 docs/measurements/whatif.md holds them.
 """
 from __future__ import annotations
@@ -46,13 +46,18 @@ def whatif(lanescope: str, trace: pathlib.Path, changes: list[str]) -> dict | No
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def unprofiled_us(files: list[pathlib.Path]) -> dict[tuple[str, str], float]:
-    times: dict[tuple[str, str], float] = {}
-    for path in files:
-        for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
-            if not row.get("recorder") and "us" in row:
-                times[row["pair"], row["variant"]] = row["us"]
-    return times
+class Times:
+    """Microseconds of a step without a profiler, of run.py (one time for all recorders) or of gains.py (one beside each recording)."""
+
+    def __init__(self, files: list[pathlib.Path]) -> None:
+        self.of: dict[tuple[str, str, str], float] = {}
+        for path in files:
+            for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+                if not row.get("recorder") and "us" in row:
+                    self.of[row["pair"], row["variant"], row.get("beside", "")] = row["us"]
+
+    def get(self, pair: str, variant: str, recorder: str) -> float | None:
+        return self.of.get((pair, variant, recorder), self.of.get((pair, variant, "")))
 
 
 def error(predicted: float, measured: float) -> float:
@@ -76,12 +81,12 @@ def predicted_gain_us(lanescope: str, trace: pathlib.Path, rules: list[str]) -> 
     return None
 
 
-def gains_of_explain(lanescope: str, traces: dict, times: dict[tuple[str, str], float]) -> None:
+def gains_of_explain(lanescope: str, traces: dict, times: Times) -> None:
     pairs = json.loads((pathlib.Path(__file__).parent / "pairs.json").read_text(encoding="utf-8"))["pairs"]
     print("\n| pair | recorder | rule | gain, measured | gain, predicted | error |\n|---|---|---|---|---|---|")
     errors: list[float] = []
     for (pair, variant, recorder), trace in sorted(traces.items()):
-        good, bad = times.get((pair, "good")), times.get((pair, "bad"))
+        good, bad = times.get(pair, "good", recorder), times.get(pair, "bad", recorder)
         if variant != "bad" or pair in OTHER_STEPS - TIMED_STEPS or pair not in pairs or not good or not bad or good >= bad:
             continue
         found = predicted_gain_us(lanescope, trace, pairs[pair]["rules"])
@@ -98,7 +103,7 @@ def main() -> None:
     parser.add_argument("--traces", nargs="+", type=pathlib.Path, required=True)
     parser.add_argument("--timings", nargs="+", type=pathlib.Path, required=True)
     flags = parser.parse_args()
-    times = unprofiled_us(flags.timings)
+    times = Times(flags.timings)
     traces = {tuple(path.name.split(".")[:3]): path for folder in flags.traces for path in sorted(folder.glob("*.json.gz"))}
 
     print("| program | recorder | bound by | recorded | without the profiler, predicted | measured | error | in the range |")
@@ -106,7 +111,7 @@ def main() -> None:
     errors: dict[str, list[float]] = {"CPU": [], "others": []}
     inside = {"CPU": 0, "others": 0}
     for (pair, variant, recorder), trace in sorted(traces.items()):
-        measured = times.get((pair, variant))
+        measured = times.get(pair, variant, recorder)
         document = whatif(flags.lanescope, trace, []) if measured and pair not in OTHER_STEPS else None
         if not measured or not document:
             continue
@@ -126,7 +131,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     fixed: list[float] = []
     for (pair, variant, recorder), trace in sorted(traces.items()):
-        good, bad = times.get((pair, "good")), times.get((pair, "bad"))
+        good, bad = times.get(pair, "good", recorder), times.get(pair, "bad", recorder)
         if variant != "bad" or pair not in FIXES or not good or not bad:
             continue
         change = ", ".join(FIXES[pair])

@@ -181,8 +181,10 @@ TEST_F(DoFirstTest, AGraphIsLeftOutWhereACauseRemovesItsTime) {
   const std::int64_t waiting_ns = facts_.per_step(facts_.waiting_for_cpu_ns());
   all_.findings = {cost("graph-opportunity", 60'000, 0.6, "one graph"),
                    cost("python-indexing", waiting_ns - 10'000, 0.7, "one call")};
+  all_.findings[1].waiting_ns = waiting_ns - 10'000;
   EXPECT_EQ(chosen(), (std::vector<std::string>{"python-indexing"}));
-  all_.findings[1].at_stake_ns = waiting_ns - 20'000;  // a graph gains 20 us more
+  // A graph gains 20 us more.
+  all_.findings[1].at_stake_ns = all_.findings[1].waiting_ns = waiting_ns - 20'000;
   EXPECT_EQ(chosen(), (std::vector<std::string>{"python-indexing", "graph-opportunity"}));
   // Of the GPU's work a graph removes nothing.
   all_.findings[1] = cost("costly-operator", waiting_ns - 10'000, 0.7, "another operator");
@@ -219,6 +221,7 @@ TEST_F(DoFirstTest, APredictedGeneralGainCountsBeyondTheCause) {
                      cost(cause, gain_ns, 0.3, "the cause")};
     all_.findings[0].gain = {state, 60'000, 60'000};
     all_.findings[1].gain = {Gain::State::kPredicted, gain_ns, gain_ns};
+    if (all_.findings[1].rule == "python-indexing") all_.findings[1].waiting_ns = gain_ns;
     return chosen().front();
   };
   EXPECT_EQ(chosen_with("python-indexing", 35'000, Gain::State::kPredicted), "python-indexing");

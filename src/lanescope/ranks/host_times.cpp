@@ -61,7 +61,8 @@ class RecordingCosts {
     if (last_) {
       while (step_ < steps_.size() && *last_ >= steps_[step_].cpu_end_ns) ++step_;
       if (step_ < steps_.size() && *last_ >= steps_[step_].cpu_start_ns && time_ns > *last_)
-        costs_[step_] += simulate::recording_cost_ns(static_cast<double>(time_ns - *last_));
+        costs_[step_] += simulate::recording_cost_ns(simulate::kCostOfAny,
+                                                     static_cast<double>(time_ns - *last_));
     }
     last_ = std::max(time_ns, last_.value_or(time_ns));
   }

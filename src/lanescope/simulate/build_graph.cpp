@@ -109,6 +109,7 @@ StepGraph build_graph(const GraphInput& input) {
   draft.graph.trace = &input.trace;
   draft.graph.links = &input.links;
   draft.graph.main_thread = input.main_thread;
+  draft.graph.is_by_lanescope = input.trace.metadata_json("lanescope_version").has_value();
   add_points(draft);
   // One into each moment of a thread and four for each piece of work, and some for calls that waited.
   const std::size_t usual_edges =

@@ -9,10 +9,10 @@
 
 namespace lanescope::simulate {
 
-void take_out_recording(std::span<Edge> edges, double share) {
+void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double share) {
   for (Edge& edge : edges) {
     if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) continue;
-    const double cost = recording_cost_ns(static_cast<double>(edge.weight_ns)) * share;
+    const double cost = recording_cost_ns(graph, edge) * share;
     edge.weight_ns -= std::min(edge.weight_ns, static_cast<std::int64_t>(cost));
     edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
   }
@@ -20,7 +20,7 @@ void take_out_recording(std::span<Edge> edges, double share) {
 
 void remove_profiler(ChangedGraph& changed) {
   if (!changed.change.number) {
-    take_out_recording(changed.edges);
+    take_out_recording(changed.graph, changed.edges);
     changed.applied.count = changed.edges.size();
     changed.applied.notes.push_back(
         "what recording cost is estimated from the number of events; of the programs that were "

@@ -58,7 +58,7 @@ struct Applied {
 
 // Removes from `edges` what recording cost the program. `share`: how much of the fitted cost;
 // values below and above 1 show how much a result depends on it. Linear.
-void take_out_recording(std::span<Edge> edges, double share = 1);
+void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double share = 1);
 
 // Changes `edges`, a copy of graph.edges. kInvalidArgument: nothing in the trace fits the change.
 // kUnsupported: the change would be wrong for this program, and why. Linear.

@@ -16,6 +16,22 @@ bool is_loader_event(const GraphDraft& draft, SliceId slice) {
          name.find("next") != std::string_view::npos;
 }
 
+Moment kind_of_event(const Trace& trace, SliceId slice) {
+  if (slice == kNone<SliceId>) return Moment::kOther;
+  const CategoryKind kind = trace.kind(slice);
+  if (kind == CategoryKind::kCpuOp) return Moment::kOperator;
+  if (kind == CategoryKind::kPythonFunction) return Moment::kPython;
+  return is_api_call(kind) ? Moment::kCall : Moment::kOther;
+}
+
+// What begins or ends at point `i`.
+Moment moment_at(const GraphDraft& draft, const DraftThread& thread, std::uint32_t i) {
+  const SliceId slice = thread.points[i].slice;
+  if (slice != kNone<SliceId> && draft.trace.start_ns(slice) == thread.points[i].time_ns)
+    return kind_of_event(draft.trace, slice);
+  return i == 0 ? Moment::kOther : kind_of_event(draft.trace, thread.points[i - 1].slice);
+}
+
 // One segment of a thread's own time.
 std::uint32_t connect_segment(GraphDraft& draft, const DraftThread& thread, std::uint32_t i,
                               EdgeKind kind, std::int64_t own_ns) {
@@ -24,8 +40,11 @@ std::uint32_t connect_segment(GraphDraft& draft, const DraftThread& thread, std:
     // The call's own time, less what of it lies before this segment.
     own_ns = std::min(own_ns, found->second);
   }
-  const std::uint32_t edge = draft.add(
-      thread.first + i, to, {.kind = kind, .owner = thread.points[i].slice, .weight_ns = own_ns});
+  const std::uint32_t edge = draft.add(thread.first + i, to,
+                                       {.kind = kind,
+                                        .after = moment_at(draft, thread, i),
+                                        .owner = thread.points[i].slice,
+                                        .weight_ns = own_ns});
   if (const auto found = draft.own_ns.find(to); found != draft.own_ns.end())
     draft.own_edge[to] = edge;
   return edge;
@@ -43,6 +62,7 @@ bool hand_over(GraphDraft& draft, const DraftThread& thread, std::uint32_t i,
   if (last == kNoIndex || main->points[last].time_ns <= idle_from) return false;
   return draft.add(main->first + last, thread.first + i,
                    {.kind = EdgeKind::kHandOver,
+                    .after = moment_at(draft, *main, last),
                     .owner = main->points[last].slice,
                     .weight_ns = time - main->points[last].time_ns}) != kNoIndex;
 }
@@ -99,6 +119,7 @@ bool hand_back(GraphDraft& draft, const DraftThread& main, std::uint32_t i) {
   return last_thread &&
          draft.add(last_thread->first + last, main.first + i + 1,
                    {.kind = EdgeKind::kHandOver,
+                    .after = moment_at(draft, *last_thread, last),
                     .owner = main.points[i].slice,
                     .weight_ns = to - last_thread->points[last].time_ns}) != kNoIndex;
 }

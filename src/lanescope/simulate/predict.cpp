@@ -16,8 +16,14 @@ namespace {
 // How much of the fitted cost of recording is taken out: less, as fitted, more.
 constexpr double kShares[] = {1.0, 0.4, kMostRecording};
 
-Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges) {
-  const Replay result = replay(graph, edges);
+// Edges and their replay. Large: each next replay uses the memory of the last one.
+struct Scratch {
+  std::vector<Edge> edges;
+  Replay replay;
+};
+
+Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges, Replay& result) {
+  replay_into(graph, edges, result);
   Outcome outcome;
   outcome.step_ns = step_ns(graph, result);
   outcome.busy_ns = busy_ns_per_step(graph, result);
@@ -30,8 +36,14 @@ double ratio(std::int64_t now, std::int64_t was) {
   return was == 0 ? 0 : static_cast<double>(now - was) / static_cast<double>(was);
 }
 
+// Of the edges.
+std::int64_t replayed_step_ns(const StepGraph& graph, Scratch& scratch) {
+  replay_into(graph, scratch.edges, scratch.replay);
+  return step_ns(graph, scratch.replay);
+}
+
 Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outcome& recorded,
-                     std::span<const analysis::Window> windows) {
+                     std::span<const analysis::Window> windows, Scratch& scratch) {
   Identity identity;
   analysis::IntervalUnion busy;
   for (const analysis::DeviceWork& work : input.devices[input.main_device]->work)
@@ -47,22 +59,22 @@ Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outc
   identity.recorded_ns = analysis::median_of_steps(std::move(lengths));
   identity.replayed_ns = recorded.step_ns;
   identity.replayed_busy_ns = recorded.busy_ns;
-  std::vector<Edge> edges = graph.edges;
-  for (Edge& edge : edges) edge.weight_ns -= edge.unexplained_ns;
-  identity.without_slack_ns = step_ns(graph, replay(graph, edges));
+  scratch.edges = graph.edges;
+  for (Edge& edge : scratch.edges) edge.weight_ns -= edge.unexplained_ns;
+  identity.without_slack_ns = replayed_step_ns(graph, scratch);
   return identity;
 }
 
-std::int64_t unprofiled_step_ns(const StepGraph& graph, double share) {
-  std::vector<Edge> edges = graph.edges;
-  take_out_recording(edges, share);
-  return step_ns(graph, replay(graph, edges));
+std::int64_t unprofiled_step_ns(const StepGraph& graph, double share, Scratch& scratch) {
+  scratch.edges = graph.edges;
+  take_out_recording(graph, scratch.edges, share);
+  return replayed_step_ns(graph, scratch);
 }
 
 // Changes are applied in an order of their own, so that theirs does not matter: no-profiler
 // subtracts, so it comes before what multiplies; a graph asks which waits are left.
-Result<std::vector<Edge>> apply_all(const Simulation& simulation, std::span<const Change> changes,
-                                    Base base, double share, std::vector<std::string>* notes) {
+Result<void> apply_all(const Simulation& simulation, std::span<const Change> changes, Base base,
+                       double share, std::vector<Edge>& edges, std::vector<std::string>* notes) {
   std::vector<const Change*> order;
   for (const Change& change : changes) order.push_back(&change);
   const auto place = [](ChangeKind kind) {
@@ -73,8 +85,8 @@ Result<std::vector<Edge>> apply_all(const Simulation& simulation, std::span<cons
   std::stable_sort(order.begin(), order.end(), [&](const Change* a, const Change* b) {
     return std::pair(place(a->kind), a->text) < std::pair(place(b->kind), b->text);
   });
-  std::vector<Edge> edges = simulation.graph->edges;
-  if (base == Base::kUnprofiled) take_out_recording(edges, share);
+  edges = simulation.graph->edges;
+  if (base == Base::kUnprofiled) take_out_recording(*simulation.graph, edges, share);
   for (const Change* change : order) {
     // The base has it already.
     if (base == Base::kUnprofiled && change->kind == ChangeKind::kNoProfiler) continue;
@@ -83,7 +95,7 @@ Result<std::vector<Edge>> apply_all(const Simulation& simulation, std::span<cons
     for (std::string& note : applied.notes)
       if (notes) notes->push_back(change->text + ": " + std::move(note));
   }
-  return edges;
+  return {};
 }
 
 // The three kernels of the main device with the longest time in total.
@@ -104,11 +116,8 @@ std::vector<std::string> longest_kernels(const StepGraph& graph) {
 
 std::int64_t steps_without_profiler_ns(const StepGraph& graph) {
   std::vector<Edge> edges = graph.edges;
-  take_out_recording(edges);
-  std::int64_t total_ns = 0;
-  for (const PathPiece& piece : critical_pieces(graph, edges, replay(graph, edges)))
-    total_ns += piece.end_ns - piece.start_ns;
-  return total_ns;
+  take_out_recording(graph, edges);
+  return steady_ns(graph, replay(graph, edges));
 }
 
 double Identity::error_ratio() const { return ratio(replayed_ns, recorded_ns); }
@@ -129,21 +138,23 @@ Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& in
   Simulation simulation;
   simulation.graph = std::move(graph);
   simulation.nesting = &nesting;
-  simulation.recorded = outcome_of(*simulation.graph, simulation.graph->edges);
-  simulation.identity = identity_of(input, *simulation.graph, simulation.recorded, windows);
-  {
-    std::vector<Edge> edges = simulation.graph->edges;
-    take_out_recording(edges);
-    simulation.unprofiled.outcome = outcome_of(*simulation.graph, edges);
-  }
-  simulation.unprofiled.longest_ns = unprofiled_step_ns(*simulation.graph, kShares[1]);
-  simulation.unprofiled.shortest_ns = unprofiled_step_ns(*simulation.graph, kShares[2]);
+  const StepGraph& made = *simulation.graph;
+  Scratch scratch;
+  simulation.recorded = outcome_of(made, made.edges, scratch.replay);
+  simulation.identity = identity_of(input, made, simulation.recorded, windows, scratch);
+  scratch.edges = made.edges;
+  take_out_recording(made, scratch.edges);
+  simulation.unprofiled.outcome = outcome_of(made, scratch.edges, scratch.replay);
+  simulation.unprofiled.longest_ns = unprofiled_step_ns(made, kShares[1], scratch);
+  simulation.unprofiled.shortest_ns = unprofiled_step_ns(made, kShares[2], scratch);
   return simulation;
 }
 
 Result<std::vector<Edge>> changed_edges(const Simulation& simulation,
                                         std::span<const Change> changes, Base base) {
-  return apply_all(simulation, changes, base, 1.0, nullptr);
+  std::vector<Edge> edges;
+  LANESCOPE_TRY_VOID(apply_all(simulation, changes, base, 1.0, edges, nullptr));
+  return edges;
 }
 
 Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes,
@@ -151,10 +162,11 @@ Result<Prediction> predict(const Simulation& simulation, std::span<const Change>
   Prediction prediction;
   prediction.before =
       base == Base::kUnprofiled ? simulation.unprofiled.outcome : simulation.recorded;
+  Scratch scratch;
   {
-    LANESCOPE_TRY(const std::vector<Edge> edges,
-                  apply_all(simulation, changes, base, kShares[0], &prediction.notes));
-    prediction.after = outcome_of(*simulation.graph, edges);
+    LANESCOPE_TRY_VOID(
+        apply_all(simulation, changes, base, kShares[0], scratch.edges, &prediction.notes));
+    prediction.after = outcome_of(*simulation.graph, scratch.edges, scratch.replay);
   }
   prediction.low_gain_ns = prediction.high_gain_ns = prediction.gain_ns();
   prediction.low_ratio = prediction.high_ratio =
@@ -167,10 +179,8 @@ Result<Prediction> predict(const Simulation& simulation, std::span<const Change>
   const std::pair<double, std::int64_t> ends[] = {{kShares[1], simulation.unprofiled.longest_ns},
                                                   {kShares[2], simulation.unprofiled.shortest_ns}};
   for (const auto& [share, before_ns] : ends) {
-    LANESCOPE_TRY(const std::vector<Edge> other,
-                  apply_all(simulation, changes, base, share, nullptr));
-    const std::int64_t gain =
-        before_ns - step_ns(*simulation.graph, replay(*simulation.graph, other));
+    LANESCOPE_TRY_VOID(apply_all(simulation, changes, base, share, scratch.edges, nullptr));
+    const std::int64_t gain = before_ns - replayed_step_ns(*simulation.graph, scratch);
     prediction.low_gain_ns = std::min(prediction.low_gain_ns, gain);
     prediction.high_gain_ns = std::max(prediction.high_gain_ns, gain);
     prediction.low_ratio = std::min(prediction.low_ratio, -ratio(before_ns - gain, before_ns));

@@ -2,19 +2,34 @@
 #pragma once
 #include <algorithm>
 
+#include "lanescope/simulate/step_graph.h"
+
 namespace lanescope::simulate {
 
 // Where an event begins or ends: so much at most, and at most that share of the time until the thread's next
-// event begins or ends. Fitted to programs that were also timed without a profiler;
+// event begins or ends. Fitted to programs that were also timed without a profiler, in the same process;
 // docs/measurements/whatif.md has the fit and its error.
-inline constexpr double kRecordingNs = 7'500;
-inline constexpr double kRecordingShare = 0.5;
+struct RecordingCost {
+  double most_ns = 0, share = 0;
+};
+inline constexpr RecordingCost kCostOfAny{7'500, 0.5};
+// By Moment.
+inline constexpr RecordingCost kCostInLanescope[] = {
+    {7'500, 0.5}, {1'500, 0.5}, {1'500, 0.5}, {7'500, 0.5}};
+inline constexpr RecordingCost kCostInOthers[] = {
+    {20'000, 0.6}, {5'000, 0.3}, {5'000, 0.9}, {20'000, 0.5}};
 // The end of the range that holds most programs: so many times the estimate.
 inline constexpr double kMostRecording = 1.6;
 
 // Of one such moment, in ns. `until_next_ns`: at least 0.
-inline double recording_cost_ns(double until_next_ns) {
-  return std::min(kRecordingNs, until_next_ns * kRecordingShare);
+inline double recording_cost_ns(const RecordingCost& cost, double until_next_ns) {
+  return std::min(cost.most_ns, until_next_ns * cost.share);
+}
+
+inline double recording_cost_ns(const StepGraph& graph, const Edge& edge) {
+  const auto kind = static_cast<std::size_t>(edge.after);
+  return recording_cost_ns(graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind],
+                           static_cast<double>(edge.weight_ns));
 }
 
 }  // namespace lanescope::simulate

@@ -28,6 +28,9 @@ enum class EdgeKind : std::uint8_t {
   kQueue,       // start of GPU work -> end of a launch call that had to wait for room in the queue
 };
 
+// Whose begin or end a thread's own time follows. Each kind of event costs its recorder another time (recording_cost.h).
+enum class Moment : std::uint8_t { kOperator, kCall, kPython, kOther };
+
 inline constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
 
 // An edge into one point: the point comes at least `weight_ns` after `from`.
@@ -36,6 +39,7 @@ struct Edge {
   EdgeKind kind = EdgeKind::kFixed;
   bool dropped = false;            // a change removed this dependency
   bool in_loader = false;          // kHost: inside the loader's range, which works in this process
+  Moment after = Moment::kOther;   // kHost, kHandOver
   SliceId owner = kNone<SliceId>;  // of the time: the event it is spent in
   std::int64_t weight_ns = 0;
   std::int64_t unexplained_ns = 0;  // part of the weight: longer than is usual in this trace
@@ -92,6 +96,7 @@ struct StepGraph {
   std::vector<StepBoundaries> steps;
   std::vector<ThreadMoments> threads;
   TrackId main_thread = kNone<TrackId>;
+  bool is_by_lanescope = false;  // who recorded it
   std::size_t work_without_launch_count = 0;
 
   std::uint32_t target_of(std::uint32_t edge) const;  // O(log n)

@@ -53,12 +53,14 @@ struct AllocatorCalls {
   std::int64_t during_ns = 0;         // idle time of the GPU during the calls
   std::int64_t at_stake_ns = 0;
   std::int64_t growth_bytes = 0;  // what a step allocates and keeps
+  std::vector<SliceId> slices;    // the calls
 };
 
 Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   std::map<std::string, Named> by_name;
+  std::vector<SliceId> slices;
   std::uint64_t calls = 0, frees = 0, turns = 0;
   std::optional<bool> last_was_free;
   std::int64_t cpu_ns = 0;
@@ -73,6 +75,7 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
         !inside(cpu_windows, trace.start_ns(id)) || start_up.contains(id))
       continue;
     by_name[std::string(trace.name(id))].add(id, trace.dur_ns(id));
+    slices.push_back(id);
     ++calls;
     const bool freed = call.does(api_effect::kFrees);
     frees += freed ? 1 : 0;
@@ -115,7 +118,8 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
                         .launches_late_ns = launches_late.length_ns(),
                         .during_ns = during_ns,
                         .at_stake_ns = at_stake_ns,
-                        .growth_bytes = frees == 0 ? growth_of_a_step(facts) : 0};
+                        .growth_bytes = frees == 0 ? growth_of_a_step(facts) : 0,
+                        .slices = std::move(slices)};
 }
 
 void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& finding) {
@@ -169,6 +173,7 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
       {count(found.calls), count(facts.selection.steady.size()), ns(facts.per_step(found.cpu_ns))});
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
+  finding.spared_calls = found.slices;
   finding.arithmetic.push_back(
       say(facts,
           "on threads that launch GPU work these calls take {} [per step], by which launches would "

@@ -1,6 +1,7 @@
 // How long the GPU waited while the CPU was in certain code.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -8,7 +9,8 @@
 namespace lanescope::explain::rules {
 
 // Time of the steady steps in which the GPU waited for the CPU (host_late_stretches) while the
-// innermost event of the launching thread was one that `wanted` accepts.
+// innermost event of the launching thread was one that `wanted` accepts: wanted(slice), or wanted(slice, from, to)
+// for a part of it.
 struct WaitTime {
   std::int64_t time_ns = 0;
   SliceId longest = kNone<SliceId>;  // the event with most of it, unless a caller says otherwise
@@ -20,7 +22,12 @@ WaitTime waiting_while(const Facts& facts, Wanted wanted) {
   for (const HostStretch& stretch : host_late_stretches(facts))
     facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
                       [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                        if (slice == kNone<SliceId> || !wanted(slice)) return;
+                        if (slice == kNone<SliceId>) return;
+                        if constexpr (std::is_invocable_v<Wanted, SliceId>) {
+                          if (!wanted(slice)) return;
+                        } else {
+                          if (!wanted(slice, from, to)) return;
+                        }
                         found.time_ns += to - from;
                         if (to - from <= most_ns) return;
                         most_ns = to - from;

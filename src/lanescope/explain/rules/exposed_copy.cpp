@@ -189,6 +189,7 @@ extern constinit const Rule exposed_copy_rule = {
     .run = measure_and_tell<measure_exposed_copy, tell_exposed_copy>,
     .is_regression = true,
     .fix = Fix::kOverlapCopies,
+    .fix_is_bound = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/compiling.h"
@@ -42,6 +43,35 @@ std::string eager_before(const Trace& trace, const CompiledFacts& compiled,
   return {};
 }
 
+// Where a compiled graph begins or ends: its wrapper checks arguments and makes outputs there. Graphs that are
+// joined do this once.
+class GraphEnds {
+ public:
+  GraphEnds(const Trace& trace, const CompiledFacts& compiled) {
+    const auto& layer = compiled.code.layer;
+    for (std::uint32_t i = 0; i < layer.size(); ++i) {
+      const SliceId parent = compiled.nesting.parent[i];
+      if (layer[i] != CompileLayer::kGraph || parent == kNone<SliceId>) continue;
+      if (layer[raw(parent)] != CompileLayer::kGraph) continue;
+      Work& work =
+          works_.try_emplace(raw(parent), Work{trace.start_ns(SliceId{i}), 0}).first->second;
+      work.end_ns = std::max(work.end_ns, trace.end_ns(SliceId{i}));
+    }
+  }
+  // Is this time of the slice itself before the first or after the last event inside it?
+  bool contains(SliceId slice, std::int64_t from_ns, std::int64_t to_ns) const {
+    const auto work = works_.find(raw(slice));
+    return work != works_.end() &&
+           (to_ns <= work->second.start_ns || from_ns >= work->second.end_ns);
+  }
+
+ private:
+  struct Work {
+    std::int64_t start_ns, end_ns;
+  };
+  std::unordered_map<std::uint32_t, Work> works_;  // by the slice around it
+};
+
 struct GraphBreaks {
   std::map<std::string, Break> breaks;  // by the inner region's name
   std::uint64_t break_count = 0;
@@ -71,12 +101,15 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
   }
   if (break_count == 0) return std::nullopt;
 
-  // Between the pieces: guards, wrappers and eager code, not the compiled graphs themselves.
+  // Between the pieces: guards, wrappers and eager code, and the begin and end of each compiled graph.
   const std::vector<bool> broken = inside_broken_calls(facts, compiled);
-  const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
-    const CompileLayer layer = compiled.code.layer[raw(slice)];
-    return broken[raw(slice)] && layer != CompileLayer::kGraph && layer != CompileLayer::kCompiling;
-  });
+  const GraphEnds ends(trace, compiled);
+  const WaitTime wait =
+      waiting_while(facts, [&](SliceId slice, std::int64_t from_ns, std::int64_t to_ns) {
+        const CompileLayer layer = compiled.code.layer[raw(slice)];
+        return broken[raw(slice)] && layer != CompileLayer::kCompiling &&
+               (layer != CompileLayer::kGraph || ends.contains(slice, from_ns, to_ns));
+      });
 
   return GraphBreaks{.breaks = std::move(breaks),
                      .break_count = break_count,
@@ -95,14 +128,20 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
                             "; at each the CPU returns to Python, and nothing is fused across it.",
                         {count(found.break_count), count(found.outermost)});
   if (!whole) finding.verdict.values.push_back(count(found.break_count / steps));
-  finding.at_stake_ns = facts.per_step(found.wait.time_ns);
-  finding.at_stake_ratio = share_of(found.wait.time_ns, facts.wall.partition.wall_ns);
+  // Of the pieces of a call one stays, and is entered once.
+  const std::int64_t saved_ns =
+      found.wait.time_ns - found.wait.time_ns * static_cast<std::int64_t>(found.outermost) /
+                               static_cast<std::int64_t>(found.break_count + found.outermost);
+  finding.at_stake_ns = facts.per_step(saved_ns);
+  finding.at_stake_ratio = share_of(saved_ns, facts.wall.partition.wall_ns);
   if (facts.main_device)
-    finding.arithmetic.push_back(
-        say(facts,
-            "the GPU waited {} [per step] while the CPU was between the compiled graphs of such "
-            "calls; what fusion across a break could save is not included",
-            {ns(facts.per_step(found.wait.time_ns))}));
+    finding.arithmetic.push_back(say(
+        facts,
+        "the GPU waited {} [per step] while the CPU entered and left the compiled graphs of such "
+        "calls, {} pieces; one stays, so {} is at stake; what fusion across a break could save "
+        "is not included",
+        {ns(facts.per_step(found.wait.time_ns)), count(found.break_count + found.outermost),
+         ns(finding.at_stake_ns)}));
   else
     finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));
   std::vector<std::pair<std::string, Break>> ranked(found.breaks.begin(), found.breaks.end());

@@ -11,7 +11,8 @@ TEST(GraphBreaksTest, SpeaksOfARegionInsideARegion) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 3);  // breaks, in three calls
   EXPECT_EQ(finding->verdict.values[1].integer, 3);
-  EXPECT_EQ(finding->at_stake_ns, 60'000);
+  // 60 us between the graphs, and one of two pieces stays.
+  EXPECT_EQ(finding->at_stake_ns, 30'000);
   ASSERT_EQ(finding->evidence.size(), 1u);
   EXPECT_EQ(finding->evidence[0].text.values[2].text, "aten::item");
 }

@@ -43,7 +43,7 @@ TEST(PinningInStepTest, PromisesWhatTheGpuNoLongerWaits) {
       EXPECT_EQ(finding.gain.state, Gain::State::kPredicted);
       const std::int64_t rest_ns = explanation->gains->base().step_ns - us(150);
       EXPECT_NEAR(static_cast<double>(finding.gain.gain_ns), static_cast<double>(rest_ns), us(2));
-      EXPECT_GT(rest_ns, us(35));
+      EXPECT_GT(rest_ns, us(30));
     }
     if (finding.rule == "exposed-copy") {
       EXPECT_EQ(finding.at_stake_ns, us(100));

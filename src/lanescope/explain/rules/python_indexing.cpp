@@ -138,6 +138,7 @@ struct PythonIndexing {
   std::uint64_t calls = 0;
   std::uint64_t pieces = 0;
   std::int64_t waiting_ns = 0;
+  std::int64_t latency_ns = 0;  // and while launches were on their way
   std::int64_t small_ns = 0;
   bool joins_slices() const { return ranked.front().second.are_joined; }
 };
@@ -157,6 +158,13 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
     for (const HostStretch& part : parts_within(of_thread, windows))
       waiting_ns += part.end_ns - part.start_ns;
   }
+  std::int64_t latency_ns = 0;
+  for (const auto& [thread, windows] : found.windows)
+    for (const Window& window : windows) {
+      const IdleTimes idle = idle_within_steady(facts, window);
+      latency_ns += idle[static_cast<std::size_t>(analysis::IdleCause::kLaunchLatency)] +
+                    idle[static_cast<std::size_t>(analysis::IdleCause::kBetweenQueued)];
+    }
   // Small pieces become one; the work of a long kernel stays.
   IntervalUnion small;
   std::uint64_t pieces = 0;
@@ -181,15 +189,20 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   });
   std::uint64_t calls = 0;
   for (const auto& [key, loops] : ranked) calls += loops.calls;
-  return PythonIndexing{std::move(ranked), calls, pieces, waiting_ns, small.length_ns()};
+  return PythonIndexing{.ranked = std::move(ranked),
+                        .calls = calls,
+                        .pieces = pieces,
+                        .waiting_ns = waiting_ns,
+                        .latency_ns = latency_ns,
+                        .small_ns = small.length_ns()};
 }
 
 Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured) {
   const Trace& trace = *facts.trace;
-  const auto& [ranked, calls, pieces, waiting_ns, small_ns] = measured;
+  const auto& [ranked, calls, pieces, waiting_ns, latency_ns, small_ns] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
-  const std::int64_t at_stake_ns = waiting_ns + small_ns;
+  const std::int64_t at_stake_ns = waiting_ns + latency_ns + small_ns;
   Finding finding;
   finding.verdict =
       say(facts,
@@ -200,12 +213,14 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
            count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(at_stake_ns);
   finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
+  finding.waiting_ns = facts.per_step(waiting_ns + latency_ns);
   finding.arithmetic.push_back(
       say(facts,
-          "one call over the whole tensor instead of the loop saves: waiting {} + work in pieces "
-          "shorter than 10 us {} = at most {} [per step]",
-          {ns(facts.per_step(waiting_ns)), ns(facts.per_step(small_ns)),
-           ns(facts.per_step(at_stake_ns))}));
+          "one call over the whole tensor instead of the loop saves: waiting {} + launches on "
+          "their way "
+          "{} + work in pieces shorter than 10 us {} = at most {} [per step]",
+          {ns(facts.per_step(waiting_ns)), ns(facts.per_step(latency_ns)),
+           ns(facts.per_step(small_ns)), ns(facts.per_step(at_stake_ns))}));
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Loops& loops = ranked[i].second;
     Sentence line = say(facts, "{} x{} in {} [loop|loops]",
@@ -245,7 +260,7 @@ extern constinit const Rule python_indexing_rule = {
     .order = 130,
     .needs = {need::kGpuWork, need::kLaunchCalls, need::kMarkedSteps},
     .run = measure_and_tell<measure_python_indexing, tell_python_indexing>,
-    .fix = Fix::kCpu,
+    .fix = Fix::kCalls,
 };
 
 }  // namespace lanescope::explain::rules
