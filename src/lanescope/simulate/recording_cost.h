@@ -15,21 +15,27 @@ struct RecordingCost {
 inline constexpr RecordingCost kCostOfAny{7'500, 0.5};
 // By Moment.
 inline constexpr RecordingCost kCostInLanescope[] = {
-    {7'500, 0.5}, {1'500, 0.5}, {1'500, 0.5}, {7'500, 0.5}};
+    {10'000, 0.5}, {1'500, 0.5}, {1'500, 0.5}, {10'000, 0.5}};
 inline constexpr RecordingCost kCostInOthers[] = {
     {20'000, 0.6}, {5'000, 0.3}, {5'000, 0.9}, {20'000, 0.5}};
 // The end of the range that holds most programs: so many times the estimate.
 inline constexpr double kMostRecording = 1.6;
+// Something of the time is always the program's: no range takes more of it than this, unless the estimate does.
+inline constexpr double kMostShare = 0.8;
 
 // Of one such moment, in ns. `until_next_ns`: at least 0.
 inline double recording_cost_ns(const RecordingCost& cost, double until_next_ns) {
   return std::min(cost.most_ns, until_next_ns * cost.share);
 }
 
-inline double recording_cost_ns(const StepGraph& graph, const Edge& edge) {
+// `times`: the estimate, or so many times it, for the ends of the range.
+inline double recording_cost_ns(const StepGraph& graph, const Edge& edge, double times) {
   const auto kind = static_cast<std::size_t>(edge.after);
-  return recording_cost_ns(graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind],
-                           static_cast<double>(edge.weight_ns));
+  const RecordingCost cost = graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind];
+  return recording_cost_ns(
+      {.most_ns = cost.most_ns * times,
+       .share = std::min(cost.share * times, std::max(cost.share, kMostShare))},
+      static_cast<double>(edge.weight_ns));
 }
 
 }  // namespace lanescope::simulate
