@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "lanescope/analysis/time_span.h"
@@ -298,38 +302,67 @@ Value step_number(const Facts& facts, std::size_t step) {
   return linked(count(static_cast<std::uint64_t>(range.number.value_or(0))), range.slice);
 }
 
+namespace {
+
+// Time of each slice that threads were in during some stretches. A column of all slices: there are millions of visits.
+class SliceTimes {
+ public:
+  explicit SliceTimes(std::size_t slices) : times_(slices, 0) {}
+  void add(SliceId slice, std::int64_t time_ns) {
+    if (slice == kNone<SliceId>) {
+      has_none_ = true;
+      none_ns_ += time_ns;
+      return;
+    }
+    std::int64_t& time = times_[raw(slice)];
+    if (time == 0 && time_ns > 0) seen_.push_back(slice);
+    time += time_ns;
+  }
+  std::span<const SliceId> seen() const { return seen_; }
+  std::int64_t of(SliceId slice) const { return times_[raw(slice)]; }
+  // Outside of all events; nothing: no thread was.
+  std::optional<std::int64_t> none_ns() const {
+    return has_none_ ? std::optional(none_ns_) : std::nullopt;
+  }
+
+ private:
+  std::vector<std::int64_t> times_;
+  std::vector<SliceId> seen_;
+  std::int64_t none_ns_ = 0;
+  bool has_none_ = false;
+};
+
+}  // namespace
+
 std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStretch>& stretches) {
-  std::unordered_map<std::uint32_t, std::int64_t> by_slice;  // raw SliceId -> ns
+  const Trace& trace = *facts.trace;
+  SliceTimes times(trace.slices().size());
   for (const HostStretch& stretch : stretches) {
     if (stretch.thread == kNone<TrackId>) continue;
-    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
-                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                        by_slice[raw(slice)] += to - from;
-                      });
+    facts.host->visit(
+        stretch.thread, stretch.start_ns, stretch.end_ns,
+        [&](SliceId slice, std::int64_t from, std::int64_t to) { times.add(slice, to - from); });
   }
   std::map<std::string, HostShare> by_name;
-  std::unordered_map<std::uint32_t, HostShare*> by_string;
-  std::map<std::string, std::int64_t> longest;
-  for (const auto& [slice, time_ns] : by_slice) {
-    const SliceId id{slice};
-    std::string label;
-    if (id != kNone<SliceId>) {
-      label = facts.trace->name(id);
-      if (label.starts_with("ProfilerStep#")) label = "ProfilerStep*";
+  std::unordered_map<std::uint32_t, HostShare*> by_string;  // by raw StringId
+  if (times.none_ns()) by_name[""].time_ns = *times.none_ns();
+  for (const SliceId id : times.seen()) {
+    HostShare*& share = by_string[raw(trace.slices().name[raw(id)])];
+    if (!share) {
+      const std::string_view label = trace.name(id);
+      share = &by_name[label.starts_with("ProfilerStep#") ? "ProfilerStep*" : std::string(label)];
     }
-    HostShare& share = by_name[label];
-    share.time_ns += time_ns;
-    if (id == kNone<SliceId>) continue;
-    std::int64_t& most = longest[label];
-    const bool is_longer =
-        share.longest == kNone<SliceId> || time_ns > most ||
-        (time_ns == most && facts.trace->start_ns(id) < facts.trace->start_ns(share.longest));
-    if (!is_longer) continue;
-    most = time_ns;
-    share.longest = id;
-    share.kind = facts.trace->kind(id);
+    const std::int64_t time_ns = times.of(id);
+    share->time_ns += time_ns;
+    const std::int64_t most =
+        share->longest == kNone<SliceId> ? std::int64_t{-1} : times.of(share->longest);
+    if (time_ns < most || (time_ns == most && trace.start_ns(id) >= trace.start_ns(share->longest)))
+      continue;
+    share->longest = id;
+    share->kind = trace.kind(id);
   }
   std::vector<HostShare> shares;
+  shares.reserve(by_name.size());
   for (auto& [label, share] : by_name) {
     share.name = label;
     shares.push_back(std::move(share));

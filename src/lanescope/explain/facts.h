@@ -59,6 +59,10 @@ struct GraphSlot;  // shared_graph.h
 std::shared_ptr<GraphSlot> make_graph_slot();
 struct EnclosingSlot;  // enclosing_facts.h
 std::shared_ptr<EnclosingSlot> make_enclosing_slot();
+namespace rules {
+struct SequencesSlot;  // program_calls.h
+std::shared_ptr<SequencesSlot> make_sequences_slot();
+}  // namespace rules
 
 // Borrows the trace. Read-only once made; any thread.
 struct Facts {
@@ -91,6 +95,7 @@ struct Facts {
   std::shared_ptr<OwnersSlot> owners = make_owners_slot();  // the same of step_owners()
   std::shared_ptr<GraphSlot> graph = make_graph_slot();     // of step_graph(), while it is used
   std::shared_ptr<EnclosingSlot> enclosing = make_enclosing_slot();
+  std::shared_ptr<rules::SequencesSlot> sequences = rules::make_sequences_slot();
 
   // Idle because the CPU had not launched, or had only just done so. In marked steps also before
   // the recording's first launch and after its last one, because these are inside the step.

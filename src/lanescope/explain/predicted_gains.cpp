@@ -311,6 +311,8 @@ Result<Explanation> run_rules_and_gains(const Facts& facts, const RuleOptions& o
       threads > 1 && (options.threads != 0 || slices >= kSmallTrace) && slices < kLargeTrace;
   std::shared_ptr<const GainModel> gains;
   std::optional<Result<Explanation>> explanation;
+  std::optional<KeptGraph> kept;
+  if (is_shared) kept.emplace(facts);
   share_work(is_shared ? 2 : 0, 2, [&](std::size_t piece) {
     if (piece == 0)
       gains = GainModel::of(facts);

@@ -7,6 +7,8 @@ namespace lanescope::explain {
 struct GraphSlot {
   std::mutex mutex;  // guards the graph, and is held while it is built
   std::weak_ptr<const simulate::StepGraph> graph;
+  bool keeps = false;
+  std::shared_ptr<const simulate::StepGraph> kept;
 };
 
 std::shared_ptr<GraphSlot> make_graph_slot() { return std::make_shared<GraphSlot>(); }
@@ -33,7 +35,19 @@ std::shared_ptr<const simulate::StepGraph> step_graph(const Facts& facts) {
   std::shared_ptr<const simulate::StepGraph> graph(
       new simulate::StepGraph(simulate::build_graph(source.input())));
   slot.graph = graph;
+  if (slot.keeps) slot.kept = graph;
   return graph;
+}
+
+KeptGraph::KeptGraph(const Facts& facts) : slot_(*facts.graph) {
+  const std::lock_guard lock(slot_.mutex);
+  slot_.keeps = true;
+}
+
+KeptGraph::~KeptGraph() {
+  const std::lock_guard lock(slot_.mutex);
+  slot_.keeps = false;
+  slot_.kept.reset();
 }
 
 }  // namespace lanescope::explain

@@ -26,4 +26,16 @@ class GraphSource {
 // Any thread; waits while another one builds it. O(n log n).
 std::shared_ptr<const simulate::StepGraph> step_graph(const Facts& facts);
 
+// While this exists, the graph stays: rules and the replay do not build it once each.
+class KeptGraph {
+ public:
+  explicit KeptGraph(const Facts& facts);
+  KeptGraph(const KeptGraph&) = delete;
+  KeptGraph& operator=(const KeptGraph&) = delete;
+  ~KeptGraph();
+
+ private:
+  GraphSlot& slot_;
+};
+
 }  // namespace lanescope::explain

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
@@ -59,17 +61,19 @@ PathKind kind_of(const StepGraph& graph, const Edge& edge) {
   return trace.kind(edge.owner) == CategoryKind::kGpuMemcpy ? PathKind::kCopy : PathKind::kCompute;
 }
 
+// Gives the pieces of the path to `take`, the last one first.
+template <typename Take>
 class PathWalk {
  public:
-  PathWalk(const StepGraph& graph, std::span<const Edge> edges, const Replay& replay)
-      : graph_(graph), edges_(edges), replay_(replay) {
+  PathWalk(const StepGraph& graph, std::span<const Edge> edges, const Replay& replay, Take take)
+      : graph_(graph), edges_(edges), replay_(replay), take_(std::move(take)) {
     for (const GpuWork& work : graph.works)
       if (work.work == WorkClass::kCommunication && work.work_edge != kNoIndex)
         communication_.push_back(work.work_edge);
     std::sort(communication_.begin(), communication_.end());
   }
 
-  std::vector<PathPiece> run() {
+  void run() {
     // Neighbouring steady steps are walked as one.
     for (std::size_t last = graph_.steps.size(); last-- > 0;) {
       if (!graph_.steps[last].steady) continue;
@@ -78,7 +82,6 @@ class PathWalk {
       walk(replay_.step_ends[last], replay_.steps[first].start_ns, replay_.steps[last].end_ns);
       last = first;
     }
-    return std::move(pieces_);
   }
 
  private:
@@ -116,14 +119,14 @@ class PathWalk {
   }
 
   void spend(const PathPiece& piece) {
-    if (piece.end_ns > piece.start_ns) pieces_.push_back(piece);
+    if (piece.end_ns > piece.start_ns) take_(piece);
   }
 
   const StepGraph& graph_;
   std::span<const Edge> edges_;
   const Replay& replay_;
   std::vector<std::uint32_t> communication_;  // edges
-  std::vector<PathPiece> pieces_;
+  Take take_;
 };
 
 // Work and calls count for the operator that launched or made them.
@@ -131,32 +134,75 @@ bool counts_for_operator(PathKind kind) {
   return kind != PathKind::kHost && kind != PathKind::kData && kind != PathKind::kDelay;
 }
 
-std::string owner_name(const StepGraph& graph, const PathPiece& piece) {
-  const SliceId owner =
-      counts_for_operator(piece.kind) ? operator_of(graph, piece.slice) : piece.slice;
-  if (owner == kNone<SliceId> || graph.trace->name(owner).starts_with("ProfilerStep#"))
-    return "code without events";
-  return std::string(graph.trace->name(owner));
+SliceId owner_of(const StepGraph& graph, const PathPiece& piece) {
+  return counts_for_operator(piece.kind) ? operator_of(graph, piece.slice) : piece.slice;
 }
+
+// Time by kind and name of the owner, whose texts are read once each.
+class OwnerTimes {
+ public:
+  explicit OwnerTimes(const Trace& trace) : trace_(trace) {}
+  void add(PathKind kind, SliceId owner, std::int64_t time_ns) {
+    const std::uint32_t name =
+        owner == kNone<SliceId> ? kNoIndex : raw(trace_.slices().name[raw(owner)]);
+    times_[std::uint64_t{name} * kPathKindCount + static_cast<std::uint64_t>(kind)] += time_ns;
+  }
+  // Longest first, ties by name.
+  std::vector<PathOwner> owners() const {
+    std::map<std::pair<PathKind, std::string>, std::int64_t> named;
+    for (const auto& [key, time_ns] : times_)
+      named[{static_cast<PathKind>(key % kPathKindCount), text_of(key / kPathKindCount)}] +=
+          time_ns;
+    std::vector<PathOwner> owners;
+    owners.reserve(named.size());
+    for (const auto& [key, time_ns] : named) owners.push_back({key.second, key.first, time_ns});
+    std::sort(owners.begin(), owners.end(), [](const PathOwner& a, const PathOwner& b) {
+      return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.name < b.name;
+    });
+    return owners;
+  }
+
+ private:
+  std::string text_of(std::uint64_t name) const {
+    const std::string_view text =
+        name == kNoIndex ? "" : trace_.text(StringId{static_cast<std::uint32_t>(name)});
+    if (name == kNoIndex || text.starts_with("ProfilerStep#")) return "code without events";
+    return std::string(text);
+  }
+
+  const Trace& trace_;
+  std::unordered_map<std::uint64_t, std::int64_t> times_;
+};
 
 }  // namespace
 
 Replay replay(const StepGraph& graph, std::span<const Edge> edges) {
   Replay result;
-  result.time_ns.resize(graph.time_ns.size());
-  result.binding.assign(graph.time_ns.size(), kNoIndex);
+  replay_into(graph, edges, result);
+  return result;
+}
+
+void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& result) {
+  const std::size_t points = graph.time_ns.size();
+  result.time_ns.resize(points);
+  result.binding.resize(points);
+  result.steps.clear();
+  result.step_ends.clear();
   const std::int64_t origin = graph.time_ns[0];
   result.time_ns[0] = origin;
-  for (std::uint32_t point = 1; point < graph.time_ns.size(); ++point) {
+  result.binding[0] = kNoIndex;
+  for (std::uint32_t point = 1; point < points; ++point) {
     std::int64_t time = origin;
+    std::uint32_t binding = kNoIndex;
     for (std::uint32_t i = graph.first_edge[point]; i < graph.first_edge[point + 1]; ++i) {
       const Edge& edge = edges[i];
       const std::int64_t ready = result.time_ns[edge.from] + edge.weight_ns;
-      if (edge.dropped || (result.binding[point] != kNoIndex && ready <= time)) continue;
+      if (edge.dropped || (binding != kNoIndex && ready <= time)) continue;
       time = std::max(origin, ready);
-      result.binding[point] = i;
+      binding = i;
     }
     result.time_ns[point] = time;
+    result.binding[point] = binding;
   }
   std::vector<std::uint32_t> latest = graph.by_launch;  // which ended last until here
   for (std::size_t i = 1; i < latest.size(); ++i)
@@ -168,7 +214,6 @@ Replay replay(const StepGraph& graph, std::span<const Edge> edges) {
     result.steps.push_back({begin, std::max(begin, end)});
     result.step_ends.push_back(end_point);
   }
-  return result;
 }
 
 std::int64_t step_ns(const StepGraph& graph, const Replay& replay) {
@@ -176,6 +221,18 @@ std::int64_t step_ns(const StepGraph& graph, const Replay& replay) {
   for (std::size_t i = 0; i < graph.steps.size(); ++i)
     if (graph.steps[i].steady) lengths.push_back(replay.steps[i].length_ns());
   return analysis::median_of_steps(std::move(lengths));
+}
+
+std::int64_t steady_ns(const StepGraph& graph, const Replay& replay) {
+  std::int64_t total_ns = 0;
+  for (std::size_t first = 0; first < graph.steps.size(); ++first) {
+    if (!graph.steps[first].steady) continue;
+    std::size_t last = first;
+    while (last + 1 < graph.steps.size() && graph.steps[last + 1].steady) ++last;
+    total_ns += std::max<std::int64_t>(0, replay.steps[last].end_ns - replay.steps[first].start_ns);
+    first = last;
+  }
+  return total_ns;
 }
 
 std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay) {
@@ -194,24 +251,23 @@ std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay) {
 
 std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
                                        const Replay& replay) {
-  return PathWalk(graph, edges, replay).run();
+  std::vector<PathPiece> pieces;
+  PathWalk(graph, edges, replay, [&](const PathPiece& piece) { pieces.push_back(piece); }).run();
+  return pieces;
 }
 
 CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
                            const Replay& replay) {
   CriticalPath path;
   for (const StepBoundaries& step : graph.steps) path.steps += step.steady;
-  std::map<std::pair<PathKind, std::string>, std::int64_t> owners;
-  for (const PathPiece& piece : critical_pieces(graph, edges, replay)) {
+  OwnerTimes owners(*graph.trace);
+  PathWalk(graph, edges, replay, [&](const PathPiece& piece) {
     const std::int64_t time = piece.end_ns - piece.start_ns;
     path.time_ns[static_cast<std::size_t>(piece.kind)] += time;
     path.total_ns += time;
-    owners[{piece.kind, owner_name(graph, piece)}] += time;
-  }
-  for (auto& [key, time] : owners) path.owners.push_back({key.second, key.first, time});
-  std::sort(path.owners.begin(), path.owners.end(), [](const PathOwner& a, const PathOwner& b) {
-    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.name < b.name;
-  });
+    owners.add(piece.kind, owner_of(graph, piece), time);
+  }).run();
+  path.owners = owners.owners();
   return path;
 }
 

@@ -148,7 +148,7 @@ bool is_in_backward(const Facts& facts, SliceId work) {
 std::optional<BackAndForth> measure_back_and_forth(const Facts& facts) {
   if (is_host_bound(facts)) return std::nullopt;  // shorter kernels would not shorten the step
   BackAndForth found;
-  const std::vector<LaunchSequence> sequences = launch_sequences(facts);
+  const std::vector<LaunchSequence>& sequences = launch_sequences(facts);
   for (const LaunchSequence& sequence : sequences) find_pairs(facts, sequence, What::kType, found);
   for (const LaunchSequence& sequence : by_step(facts, sequences))
     find_pairs(facts, sequence, What::kMemory, found);

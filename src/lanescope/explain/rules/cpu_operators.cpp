@@ -120,7 +120,7 @@ struct CpuOperators {
 std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
   const Trace& trace = *facts.trace;
   CpuOperators found;
-  const auto sequences = launch_sequences(facts);
+  const auto& sequences = launch_sequences(facts);
   std::map<std::uint32_t, std::vector<Window>> computing;  // by thread
   std::vector<Window> uploading;
   const LaunchedWork* last_upload = nullptr;

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "lanescope/explain/rules/cpu_waits.h"
 
@@ -76,7 +79,9 @@ std::size_t steady_step_at(const Facts& facts, std::int64_t time_ns) {
   return time_ns < steps[*(after - 1)].cpu_end_ns ? *(after - 1) : ~std::size_t{0};
 }
 
-std::vector<LaunchSequence> launch_sequences(const Facts& facts) {
+namespace {
+
+std::vector<LaunchSequence> make_launch_sequences(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::pair<std::uint32_t, std::size_t>, LaunchSequence> found;  // thread, step
   for (const DeviceWork& work : facts.device().timeline.work) {
@@ -97,7 +102,7 @@ std::vector<LaunchSequence> launch_sequences(const Facts& facts) {
   return sequences;
 }
 
-std::vector<CallSequence> call_sequences(const Facts& facts) {
+std::vector<CallSequence> make_call_sequences(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::pair<std::uint32_t, std::size_t>, CallSequence> found;  // thread, step
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -111,6 +116,28 @@ std::vector<CallSequence> call_sequences(const Facts& facts) {
   std::vector<CallSequence> sequences;
   for (auto& [place, sequence] : found) sequences.push_back(std::move(sequence));
   return sequences;
+}
+
+}  // namespace
+
+struct SequencesSlot {
+  std::once_flag calls_once, launches_once;
+  std::vector<CallSequence> calls;
+  std::vector<LaunchSequence> launches;
+};
+
+std::shared_ptr<SequencesSlot> make_sequences_slot() { return std::make_shared<SequencesSlot>(); }
+
+const std::vector<LaunchSequence>& launch_sequences(const Facts& facts) {
+  SequencesSlot& slot = *facts.sequences;
+  std::call_once(slot.launches_once, [&] { slot.launches = make_launch_sequences(facts); });
+  return slot.launches;
+}
+
+const std::vector<CallSequence>& call_sequences(const Facts& facts) {
+  SequencesSlot& slot = *facts.sequences;
+  std::call_once(slot.calls_once, [&] { slot.calls = make_call_sequences(facts); });
+  return slot.calls;
 }
 
 std::int64_t bytes_of(const Facts& facts, SliceId copy) {

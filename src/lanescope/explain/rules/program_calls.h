@@ -25,12 +25,14 @@ struct LaunchedWork {
 };
 // What one thread launched in one steady step, in order of the calls.
 using LaunchSequence = std::vector<LaunchedWork>;
-std::vector<LaunchSequence> launch_sequences(const Facts& facts);
+// Made once for these Facts.
+const std::vector<LaunchSequence>& launch_sequences(const Facts& facts);
 
 // Operators that one thread called in one steady step, in order. Operators inside others are left
 // out; operators inside Python frames and ranges of the program are not.
 using CallSequence = std::vector<SliceId>;
-std::vector<CallSequence> call_sequences(const Facts& facts);
+// Made once for these Facts.
+const std::vector<CallSequence>& call_sequences(const Facts& facts);
 
 // The index of the steady step whose CPU range holds this time; size_t(-1): none does.
 std::size_t steady_step_at(const Facts& facts, std::int64_t time_ns);

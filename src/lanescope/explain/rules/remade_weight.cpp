@@ -84,7 +84,7 @@ bool goes_backward(const Trace& trace, const CallSequence& calls) {
 std::optional<RemadeWeight> measure_remade_weight(const Facts& facts) {
   const Trace& trace = *facts.trace;
   RemadeWeight found;
-  const std::vector<CallSequence> sequences = call_sequences(facts);
+  const std::vector<CallSequence>& sequences = call_sequences(facts);
   for (const CallSequence& sequence : sequences)
     if (goes_backward(trace, sequence)) return std::nullopt;
   for (const CallSequence& sequence : sequences)

@@ -97,7 +97,7 @@ std::optional<Saving> measure_saving_in_step(const Facts& facts) {
                                     : total_length(windows);
   if (share_of(found.lost_ns, facts.steady_wall_ns()) < kLeastSavingShare) return std::nullopt;
   if (!facts.main_device) return found;
-  const std::vector<CallSequence> calls = call_sequences(facts);
+  const std::vector<CallSequence>& calls = call_sequences(facts);
   for (const SliceId save : found.saves)
     if (const std::int64_t bytes = largest_copy(facts, save, found);
         bytes > 0 && found.cut == kNone<SliceId>)
