@@ -196,7 +196,7 @@ void add_rounds(const Trace& trace, const EqualRounds& each, EqualRoundsOfSteps&
 
 std::optional<EqualRoundsOfSteps> measure_equal_rounds(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const std::vector<CallSequence> sequences = call_sequences(facts);
+  const std::vector<CallSequence>& sequences = call_sequences(facts);
   const std::vector<std::int64_t> nodes = node_starts(facts);
   EqualRoundsOfSteps found;
   std::vector<Window> later;  // all rounds but the first
