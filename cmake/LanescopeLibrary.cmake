@@ -1,7 +1,7 @@
 # lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt TESTS a_test.cpp)
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
-#   OPTIMIZE O1 or O2: the level of a release build, for code where no time is spent; without it, O3.
+#   OPTIMIZE O1, O2 or O3: the level of a release build; without it, O2.
 #   BATCH n: how many of its sources are compiled as one; without it LANESCOPE_BATCH.
 # lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
@@ -77,11 +77,10 @@ function(lanescope_library name)
     target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${arg_PUBLIC_HEADERS})
     target_link_libraries(${target} PUBLIC ${deps} ${arg_PUBLIC_EXTERNAL} PRIVATE ${arg_EXTERNAL})
     set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
-    if(arg_OPTIMIZE)
-      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${arg_OPTIMIZE}>)
-    else()
-      set(arg_OPTIMIZE O3)
+    if(NOT arg_OPTIMIZE)
+      set(arg_OPTIMIZE O2)
     endif()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${arg_OPTIMIZE}>)
     if(arg_BATCH)
       set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
     endif()
