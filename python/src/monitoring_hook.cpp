@@ -13,6 +13,17 @@ namespace {
 
 PyObject* disable = nullptr;  // sys.monitoring.DISABLE; with the GIL
 
+// As lanescope_current_frame(), without a call of its own: this part of a thread's state is public.
+inline const void* current_frame() {
+#if PY_VERSION_HEX >= 0x030f0000 || defined(Py_GIL_DISABLED)
+  return lanescope_current_frame();
+#elif PY_VERSION_HEX >= 0x030d0000
+  return PyThreadState_GetUnchecked()->current_frame;
+#else
+  return _PyThreadState_UncheckedGet()->cframe->current_frame;
+#endif
+}
+
 // ---- all but the common events. What they return: when nobody wants frames any more, Python need
 // not call again here.
 
@@ -86,7 +97,7 @@ PyObject* on_call_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
 template <bool kMayDisable>
 PyObject* on_return_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
   const std::uint32_t options = record::record_options();
-  if (note_return(key_of(lanescope_current_frame()), options)) [[likely]]
+  if (note_return(key_of(current_frame()), options)) [[likely]]
     Py_RETURN_NONE;
   return any_return(options, kMayDisable);
 }
@@ -98,7 +109,7 @@ PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, P
   if (!definition) {
     if (options & kFrameOptions) [[likely]]
       Py_RETURN_NONE;
-  } else if (note_c_call(lanescope_current_frame(), definition, options)) [[likely]] {
+  } else if (note_c_call(current_frame(), definition, options)) [[likely]] {
     Py_RETURN_NONE;
   }
   return any_c_call(args, count, options);
@@ -107,7 +118,7 @@ PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, P
 PyObject* on_c_return_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
   const std::uint32_t options = record::record_options();
   // Another callable has no open call of this caller, so it need not be looked at first.
-  if (note_return(key_of_c_call(lanescope_current_frame()), options)) [[likely]]
+  if (note_return(key_of_c_call(current_frame()), options)) [[likely]]
     Py_RETURN_NONE;
   return any_c_return(args, count, options);
 }

@@ -99,8 +99,8 @@ inline bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
          operator_lengths.is_shorter(name, limit);
 }
 
-// The usual range in short: a name that the thread has had before, no inputs. False: another case, and
-// nothing changed. kWithStack: with its Python stack.
+// The usual range in short: no inputs. False: another case, and nothing changed. kWithStack: with its
+// Python stack.
 template <bool kWithStack>
 [[gnu::always_inline]] inline bool begin_usual(const at::RecordFunction& fn) {
   LanescopeWriter* const writer = lanescope_thread_writer;
@@ -108,17 +108,17 @@ template <bool kWithStack>
       writer->busy.load(std::memory_order_relaxed) != 0 || fn.handle() != 0 || is_collective(fn))
       [[unlikely]]
     return false;
+  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
+  if (window == 0 || writer->stack_window != window) [[unlikely]]
+    return false;
   if constexpr (kWithStack) {
     if ((observed_options.load(std::memory_order_relaxed) & kDetailOptions) !=
         LANESCOPE_RECORD_STACK) [[unlikely]]
       return false;
   }
   const char* const name = fn.name();
-  const SeenName* const seen = seen_name(name);
-  if (!seen) [[unlikely]]
-    return false;
   record::RangeInfo info;
-  info.name = seen->id;
+  info.name = intern_name(name);
   info.scope = static_cast<std::uint8_t>(fn.scope());
   info.sequence_number = fn.seqNr();
   info.flags = static_cast<std::uint16_t>(
@@ -128,8 +128,6 @@ template <bool kWithStack>
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
   StackOfRange found;
   if constexpr (kWithStack) {
-    if (writer->stack_window != lanescope_recording.load(std::memory_order_relaxed)) [[unlikely]]
-      return false;
     info.detail = inherited_stack(writer);
     if (info.detail == 0) {
       find_stack(found);

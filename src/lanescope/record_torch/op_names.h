@@ -69,7 +69,7 @@ inline std::size_t place_of_name(const char* name) {
   return seen->pointer == name && std::strcmp(seen->text, name) == 0 ? seen : nullptr;
 }
 
-inline std::uint32_t intern_name(const char* name) {
+[[gnu::always_inline]] inline std::uint32_t intern_name(const char* name) {
   if (const SeenName* const seen = seen_name(name)) [[likely]]
     return seen->id;
   return intern_new_name(name, place_of_name(name));
