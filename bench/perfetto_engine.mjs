@@ -73,6 +73,7 @@ export async function startEngine(folder) {
   vm.runInThisContext(`(function (process) { ${fs.readFileSync(path.join(place, "engine_bundle.js"), "utf8")}\n})`)(undefined);
   const answers = [];
   const port = { postMessage(data) { answers.push(Buffer.from(data)); } };
+  port.enginePort = port; // where versions of 2024 and before look for it
   globalThis.onmessage({ data: port });
   await new Promise((resolve) => setTimeout(resolve, 0)); // it has started by then
   let sequence = 0;
