@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "lanescope/analysis/thinning.h"
-#include "lanescope/names/library_frames.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -29,9 +28,10 @@ struct Record {
 };
 
 // "train.py(31): step" of the program, not of a library, a module or code that Python made.
-bool is_own_code(std::string_view frame) {
-  return frame.find("): ") != std::string_view::npos && frame.front() != '<' &&
-         !frame.starts_with("nn.Module:") && !names::is_of_library(frame);
+bool is_own_code(const FrameTable& frames, const Trace& trace, StringId name) {
+  const names::PythonFrame* const frame = frames.find(name);
+  return frame && frame->has_line_mark && !frame->is_module && !frame->is_of_library &&
+         !trace.text(name).starts_with('<');
 }
 
 class Owners {
@@ -49,7 +49,8 @@ class Owners {
   std::map<MemoryOwner, std::uint32_t> index_;
 };
 
-MemoryOwner owner_of(const Trace& trace, const std::vector<SliceId>& open) {
+MemoryOwner owner_of(const Trace& trace, const FrameTable& frames,
+                     const std::vector<SliceId>& open) {
   MemoryOwner owner;
   bool op_is_found = false;
   for (auto each = open.rbegin(); each != open.rend(); ++each) {
@@ -64,15 +65,15 @@ MemoryOwner owner_of(const Trace& trace, const std::vector<SliceId>& open) {
           owner.annotation = name;
         break;
       default:
-        if (owner.frame == kNone<StringId> && is_own_code(trace.name(*each))) owner.frame = name;
+        if (owner.frame == kNone<StringId> && is_own_code(frames, trace, name)) owner.frame = name;
     }
   }
   return owner;
 }
 
 // Fills in the owners of a track's records, which are in order of time.
-void find_owners(const Trace& trace, TrackId track_id, std::vector<Record*>& records,
-                 Owners& owners) {
+void find_owners(const Trace& trace, const FrameTable& frames, TrackId track_id,
+                 std::vector<Record*>& records, Owners& owners) {
   const Track& track = trace.track(track_id);
   std::vector<SliceId> open;
   std::uint32_t next = track.first_slice;
@@ -89,7 +90,7 @@ void find_owners(const Trace& trace, TrackId track_id, std::vector<Record*>& rec
       open.push_back(id);
     }
     while (!open.empty() && trace.end_ns(open.back()) < time) open.pop_back();
-    record->owner = owners.index(owner_of(trace, open));
+    record->owner = owners.index(owner_of(trace, frames, open));
   }
 }
 
@@ -176,7 +177,7 @@ std::int64_t MemoryDevice::allocated_before(std::int64_t time_ns) const {
   return after == samples.begin() ? allocated_at_start() : std::prev(after)->allocated;
 }
 
-MemoryTimeline compute_memory_timeline(const Trace& trace) {
+MemoryTimeline compute_memory_timeline(const Trace& trace, const FrameTable* frames) {
   MemoryTimeline timeline;
   const auto end_ns = find_memory_end(trace);
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Record>> by_device;
@@ -201,7 +202,9 @@ MemoryTimeline compute_memory_timeline(const Trace& trace) {
             [](const Record* a, const Record* b) { return a->instant < b->instant; });
   for (Record* record : all) by_track[raw(instants.track[record->instant])].push_back(record);
   Owners owners(timeline.owners);
-  for (auto& [track, records] : by_track) find_owners(trace, TrackId{track}, records, owners);
+  const FrameTable own = frames ? FrameTable() : FrameTable(trace);
+  for (auto& [track, records] : by_track)
+    find_owners(trace, frames ? *frames : own, TrackId{track}, records, owners);
 
   for (const auto& [key, records] : by_device) {
     MemoryDevice device;

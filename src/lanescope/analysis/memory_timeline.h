@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/analysis/frame_table.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::analysis {
@@ -72,8 +73,9 @@ struct MemoryTimeline {
   std::vector<MemoryOwner> owners;    // distinct
 };
 
-// O(n log n) over instants; slices are only read when there are memory records. Any thread.
-MemoryTimeline compute_memory_timeline(const Trace& trace);
+// O(n log n) over instants; slices are only read when there are memory records. `frames`: of the trace; without, they are
+// found. Any thread.
+MemoryTimeline compute_memory_timeline(const Trace& trace, const FrameTable* frames = nullptr);
 
 // What was allocated right after samples[index], by owner; most bytes first, ties: by owner.
 // `earlier_bytes`: allocated before the recording, so no block has it.

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lanescope/explain/user_code.h"
-#include "lanescope/names/library_frames.h"
 
 namespace lanescope::explain {
 namespace {
@@ -33,11 +32,12 @@ OwnerKind CallContainers::kind(SliceId slice) {
 OwnerKind CallContainers::find_kind(SliceId slice) const {
   const std::string_view name = trace_.name(slice);
   switch (trace_.kind(slice)) {
-    case CategoryKind::kPythonFunction:
-      if (is_module_frame(name)) return OwnerKind::kModule;
-      return name.find(".py(") != std::string_view::npos && !names::is_of_library(name)
-                 ? OwnerKind::kLine
-                 : OwnerKind::kStep;
+    case CategoryKind::kPythonFunction: {
+      const names::PythonFrame* const frame = frames_.find(trace_.slices().name[raw(slice)]);
+      if (frame && frame->is_module) return OwnerKind::kModule;
+      return frame && frame->has_python_file_mark && !frame->is_of_library ? OwnerKind::kLine
+                                                                           : OwnerKind::kStep;
+    }
     case CategoryKind::kUserAnnotation:
       return is_range(name) ? OwnerKind::kRange : OwnerKind::kStep;
     case CategoryKind::kCpuOp:

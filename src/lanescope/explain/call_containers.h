@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/frame_table.h"
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/model/trace.h"
@@ -19,11 +20,12 @@ bool is_loader(std::string_view label);
 // Rows of the CPU that only enclose what the program called.
 bool is_container(std::string_view op);
 
-// One thread. Borrows both; the nesting has Python frames if the trace has any.
+// One thread. Borrows all three; the nesting has Python frames if the trace has any.
 class CallContainers {
  public:
-  CallContainers(const Trace& trace, const analysis::SliceNesting& nesting)
-      : trace_(trace), nesting_(nesting) {}
+  CallContainers(const Trace& trace, const analysis::SliceNesting& nesting,
+                 const analysis::FrameTable& frames)
+      : trace_(trace), nesting_(nesting), frames_(frames) {}
 
   // kLine, kModule or kRange; kStep: the slice is no container.
   OwnerKind kind(SliceId slice);
@@ -36,6 +38,7 @@ class CallContainers {
 
   const Trace& trace_;
   const analysis::SliceNesting& nesting_;
+  const analysis::FrameTable& frames_;
   std::map<std::pair<std::uint32_t, CategoryKind>, OwnerKind> kinds_;  // by name
 };
 

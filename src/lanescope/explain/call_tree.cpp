@@ -53,7 +53,7 @@ CallTree::CallTree(const Facts& facts, const StepPath& path)
       thread_(path.thread),
       has_frames_(has_python_frames(trace_)),
       nesting_(nesting_with_frames(facts)),
-      containers_(trace_, nesting_),
+      containers_(trace_, nesting_, facts.frames),
       units_(facts, containers_) {
   nodes_.emplace_back();
   find_outermost();

@@ -277,7 +277,8 @@ Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& opti
   facts.nesting = analysis::compute_slice_nesting(trace);
   facts.kernel_launches = analysis::find_kernel_launches(trace, facts.links);
   facts.host.emplace(trace);
-  facts.memory = analysis::compute_memory_timeline(trace);
+  facts.frames = analysis::FrameTable(trace);
+  facts.memory = analysis::compute_memory_timeline(trace, &facts.frames);
   facts.main_thread = analysis::main_launch_thread(trace, facts.links);
   auto timelines = analysis::compute_device_timelines(trace, facts.links);
   facts.main_device = busiest(timelines);

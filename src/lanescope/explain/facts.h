@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/analysis/device_work.h"
+#include "lanescope/analysis/frame_table.h"
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/analysis/host_timeline.h"
 #include "lanescope/analysis/host_wall.h"
@@ -69,6 +70,7 @@ struct Facts {
   const Trace* trace = nullptr;
   analysis::LaunchLinks links;
   analysis::SliceNesting nesting;
+  analysis::FrameTable frames;
   analysis::Steps steps;
   analysis::KernelLaunches kernel_launches;
   std::vector<DeviceFacts> devices;

@@ -292,6 +292,11 @@ constexpr std::array kStackFrame{
     ColumnSchema{"python_id", "integer", "id", "The call's number; NULL: none."},
     ColumnSchema{"python_parent_id", "integer", "id",
                  "The number of the call around it; NULL: none."},
+    ColumnSchema{"file", "text", "", "The file of the function; NULL: a module, or written in C."},
+    ColumnSchema{"line", "integer", "number",
+                 "The line where the function begins; NULL: as for file."},
+    ColumnSchema{"function", "text", "", "The function; NULL: a module."},
+    ColumnSchema{"module", "text", "", "The class of the nn.Module; NULL: a function."},
 };
 constexpr std::array kMetadataTable{
     ColumnSchema{"name", "text", "", "The key of an entry outside of the events."},

@@ -30,6 +30,16 @@ Cell self_dur(Rows& r, Id i) { return Cell::of(r.nesting().self_ns[i]); }
 Cell depth_without_frames(Rows& r, Id i) { return depth_in(r.nesting_without_frames(), i); }
 Cell parent_without_frames(Rows& r, Id i) { return id_cell(r.nesting_without_frames().parent[i]); }
 Cell self_without_frames(Rows& r, Id i) { return Cell::of(r.nesting_without_frames().self_ns[i]); }
+Cell part_of_name(std::string_view part) { return part.empty() ? Cell() : Cell::of_text(part); }
+Cell frame_file(Rows& r, Id i) { return part_of_name(r.frame(i).file); }
+Cell frame_line(Rows& r, Id i) {
+  const std::string_view digits = r.frame(i).line;
+  std::int64_t line = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), line);
+  return digits.empty() || read.ec != std::errc() ? Cell() : Cell::of(line);
+}
+Cell frame_function(Rows& r, Id i) { return part_of_name(r.frame(i).function); }
+Cell frame_module(Rows& r, Id i) { return part_of_name(r.frame(i).module_class); }
 Cell arg_set_id(Rows& r, Id i) { return id_cell(r.trace().slices().args[i]); }
 Cell event_index(Rows& r, Id i) { return Cell::of(r.trace().slices().event_index[i]); }
 Cell device(Rows& r, Id i) { return optional_cell(r.trace().track(SliceId{i}).device); }
@@ -260,7 +270,11 @@ constexpr std::array kStackFrame{
     kDepth,
     kParent,
     ColumnSource{"python_id", integer_arg<ArgKey::kPythonId>, kKey},
-    ColumnSource{"python_parent_id", integer_arg<ArgKey::kPythonParentId>, kKey}};
+    ColumnSource{"python_parent_id", integer_arg<ArgKey::kPythonParentId>, kKey},
+    ColumnSource{"file", frame_file},
+    ColumnSource{"line", frame_line},
+    ColumnSource{"function", frame_function},
+    ColumnSource{"module", frame_module}};
 
 constexpr std::array kSources{
     TableSource{"slice", kSlice, nullptr, slice_count},

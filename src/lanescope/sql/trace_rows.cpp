@@ -22,6 +22,12 @@ const analysis::LaunchLinks& TraceRows::links() {
   return *links_;
 }
 
+names::PythonFrame TraceRows::frame(std::uint32_t slice) {
+  if (!frames_) frames_.emplace(*trace_);
+  const names::PythonFrame* const found = frames_->find(trace_->slices().name[slice]);
+  return found ? *found : names::PythonFrame{};
+}
+
 const std::vector<analysis::StepRange>& TraceRows::steps() {
   if (!steps_) steps_ = analysis::find_steps(*trace_, links());
   return steps_->steps;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/analysis/collective_calls.h"
+#include "lanescope/analysis/frame_table.h"
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/analysis/steps.h"
@@ -26,6 +27,8 @@ class TraceRows {
   // Without Python frames, as the table of operators has it.
   const analysis::SliceNesting& nesting_without_frames();
   const analysis::LaunchLinks& links();
+  // What the name of a Python frame says; other slices: nothing.
+  names::PythonFrame frame(std::uint32_t slice);
   const std::vector<analysis::StepRange>& steps();
   // The number of the step that began last before this time, if the time is in it.
   std::optional<std::int64_t> step_at(std::int64_t time_ns);
@@ -57,6 +60,7 @@ class TraceRows {
   std::shared_ptr<const Trace> trace_;
   std::optional<analysis::SliceNesting> nesting_, nesting_without_frames_;
   std::optional<analysis::LaunchLinks> links_;
+  std::optional<analysis::FrameTable> frames_;
   std::optional<analysis::Steps> steps_;
   std::optional<std::vector<std::int64_t>> device_ns_;
   std::optional<std::vector<analysis::CollectiveCall>> collectives_;

@@ -18,7 +18,6 @@
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
-#include "lanescope/names/library_frames.h"
 
 namespace lanescope::explain::rules {
 
@@ -89,8 +88,9 @@ const LibraryAdvice* advice_for_frame(std::string_view frame) {
   return found == kLibraryAdvice.end() ? nullptr : &*found;
 }
 
-bool is_own_code(std::string_view frame) {
-  return !is_module_frame(frame) && !names::is_of_library(frame);
+bool is_own_code(const Facts& facts, SliceId slice) {
+  const names::PythonFrame* const frame = facts.frames.find(facts.trace->slices().name[raw(slice)]);
+  return frame && !frame->is_module && !frame->is_of_library;
 }
 
 // Those of torch make operators, or wait for them: only what the table knows counts.
@@ -130,7 +130,7 @@ std::map<std::string_view, LibraryCall> calls_of_libraries(const Facts& facts, T
     while (!open.empty() && open.back().first <= trace.start_ns(id)) open.pop_back();
     const std::string_view frame = trace.name(id);
     const bool is_called_by_program = !open.empty() && open.back().second;
-    open.emplace_back(trace.end_ns(id), is_own_code(frame));
+    open.emplace_back(trace.end_ns(id), is_own_code(facts, id));
     if (!is_called_by_program || open.back().second || !inside(steady, trace.start_ns(id)) ||
         !may_be_called(frame))
       continue;

@@ -3,6 +3,7 @@
 // Linear_3". lanescope's recorder uses the same names.
 #include "lanescope/names/events/families.h"
 #include "lanescope/names/events/words.h"
+#include "lanescope/names/python_frame.h"
 
 namespace lanescope::names::events {
 namespace {
@@ -21,71 +22,50 @@ void frame(EventName& out, std::string text, std::string_view what) {
   out.rule = "stack-cost";
 }
 
-// "train.py(34): forward", "<frozen os>(680): __getitem__".
-bool read_source_frame(std::string_view name, EventName& out) {
-  const std::size_t colon = name.rfind("): ");
-  if (colon == name.npos) return false;
-  // A lambda's or a class's name may hold brackets; a file's line is digits between the last ones.
-  const std::size_t open = name.rfind('(', colon);
-  if (open == name.npos || open == 0) return false;
-  const std::string_view file = name.substr(0, open);
-  const std::string_view line = name.substr(open + 1, colon - open - 1);
-  const std::string_view function = name.substr(colon + 3);
-  const bool is_source = file.ends_with(".py") || (file.starts_with('<') && file.ends_with('>'));
-  if (!is_source || !is_digits(line) || function.empty()) return false;
-  frame(out, std::string("Python function ").append(shortened(function, 70)),
-        "A function of the Python program, from its call to its return.");
-  out.details.emplace_back("file", std::string(file));
-  out.details.emplace_back("line", std::string(line));
-  out.details.emplace_back("function", std::string(function));
-  return true;
-}
-
 }  // namespace
 
 bool read_frame_name(std::string_view name, EventName& out) {
-  if (const auto rest = after(name, "nn.Module: "); rest && !rest->empty()) {
-    std::string_view type = without_trailing_digits(*rest);
-    const std::string_view number = rest->substr(type.size());
-    if (number.empty() || !type.ends_with('_') || type.size() < 2) return false;
-    type.remove_suffix(1);
-    frame(out, std::string("module ").append(shortened(type, 70)),
+  const PythonFrame read = read_python_frame(name);
+  const auto detail = [&](const char* key, std::string_view value) {
+    if (!value.empty()) out.details.emplace_back(key, std::string(value));
+  };
+  if (read.is_module) {
+    if (read.module_number.empty()) return false;
+    frame(out, std::string("module ").append(shortened(read.module_class, 70)),
           "A module of the model is called; the number tells modules of one class apart, in the "
           "order in which the profiler saw them.");
-    out.details.emplace_back("class", std::string(type));
-    out.details.emplace_back("number", std::string(number));
-    out.group = std::string("nn.Module: ").append(type).append("_*");
+    detail("class", read.module_class);
+    detail("number", read.module_number);
+    out.group = std::string("nn.Module: ").append(read.module_class).append("_*");
     return true;
   }
-  if (const auto rest = after(name, "<built-in method "); rest && rest->ends_with('>')) {
-    const std::size_t of = rest->find(" of ");
-    if (of == rest->npos) return false;
-    const std::string_view method = rest->substr(0, of);
-    std::string_view object = rest->substr(of + 4, rest->size() - of - 5);
-    object = object.substr(0, object.find(" object at "));
+  if (!read.object.empty()) {
     frame(out,
           std::string("C function ")
-              .append(shortened(method, 40))
+              .append(shortened(read.function, 40))
               .append(" of ")
-              .append(shortened(object, 40)),
-          object == "type"
+              .append(shortened(read.object, 40)),
+          read.object == "type"
               ? std::string_view("A function written in C that belongs to a type, called from "
                                  "Python; torch.conv2d and its like look so.")
               : std::string_view("A method written in C, called from Python."));
-    if (!method.empty()) out.details.emplace_back("function", std::string(method));
-    out.details.emplace_back("object", std::string(object));
+    detail("function", read.function);
+    detail("object", read.object);
     out.group = with_numbers_folded(name);
     return true;
   }
-  if (const auto rest = after(name, "<built-in function ");
-      rest && rest->ends_with('>') && rest->size() > 1) {
-    const std::string_view function = rest->substr(0, rest->size() - 1);
-    frame(out, std::string("C function ").append(shortened(function, 70)),
+  if (read.function.empty()) return false;
+  if (read.file.empty()) {
+    frame(out, std::string("C function ").append(shortened(read.function, 70)),
           "A function written in C, called from Python.");
-    out.details.emplace_back("function", std::string(function));
-    return true;
+  } else {
+    frame(out, std::string("Python function ").append(shortened(read.function, 70)),
+          "A function of the Python program, from its call to its return.");
+    detail("file", read.file);
+    detail("line", read.line);
   }
-  return read_source_frame(name, out);
+  detail("function", read.function);
+  return true;
 }
 
 }  // namespace lanescope::names::events

@@ -1,0 +1,26 @@
+// What the name of a Python frame says. torch.profiler's with_stack and lanescope's recorder write
+//   train.py(88): step                                    a function: its file and the line where it begins
+//   nn.Module: Linear_0                                   the call of a module: its class, and which of them
+//   <built-in method linear of type object at 0x7f...>    a function written in C
+//   <built-in function linear>
+#pragma once
+#include <string_view>
+
+namespace lanescope::names {
+
+// Parts of the name; empty: it has none.
+struct PythonFrame {
+  std::string_view file, line;                   // "train.py" or "<frozen os>"; digits
+  std::string_view function;                     // "step", "linear"
+  std::string_view object;                       // of a method written in C: "type", "Tensor"
+  std::string_view module_class, module_number;  // "Linear", "0"
+  bool is_module = false;
+  bool is_of_library = false;  // library_frames.h
+  // The name has "): " or ".py(", whatever the rest of it is.
+  bool has_line_mark = false, has_python_file_mark = false;
+};
+
+// O(length), and searches the packages of library_frames.h: for many slices, analysis/frame_table.h. Any thread.
+PythonFrame read_python_frame(std::string_view name);
+
+}  // namespace lanescope::names
