@@ -128,7 +128,18 @@ bool Prediction::is_unsure() const {
   return spread > 0.4 || (spread > 0.02 && low_ratio * 2 < high_ratio);
 }
 
-std::int64_t Unprofiled::error_ns() const { return std::abs(longest_ns - shortest_ns) / 2; }
+std::int64_t Unprofiled::recording_error_ns() const {
+  return std::abs(longest_ns - shortest_ns) / 2;
+}
+
+std::int64_t Unprofiled::error_ns() const {
+  const CriticalPath& path = outcome.path;
+  const std::int64_t cpu_ns =
+      path.of(PathKind::kHost) + path.of(PathKind::kCall) + path.of(PathKind::kData);
+  return recording_error_ns() +
+         static_cast<std::int64_t>(kCpuSpeedError * static_cast<double>(cpu_ns) /
+                                   static_cast<double>(std::max<std::size_t>(path.steps, 1)));
+}
 
 bool Simulation::explains_step() const { return std::abs(identity.slack_ratio()) < 0.1; }
 
@@ -173,7 +184,7 @@ Result<Prediction> predict(const Simulation& simulation, std::span<const Change>
       -ratio(prediction.after.step_ns, prediction.before.step_ns);
   // Where recording delays neither step, the two ends are the same.
   const bool is_certain =
-      simulation.unprofiled.error_ns() * 100 < simulation.unprofiled.outcome.step_ns &&
+      simulation.unprofiled.recording_error_ns() * 100 < simulation.unprofiled.outcome.step_ns &&
       prediction.after.limit != Limit::kCpu;
   if (base == Base::kRecorded || is_certain) return prediction;
   const std::pair<double, std::int64_t> ends[] = {{kShares[1], simulation.unprofiled.longest_ns},

@@ -40,12 +40,18 @@ struct Prediction {
   bool is_unsure() const;
 };
 
+// How much a CPU's speed changes from one minute to the next: half of the programs that were timed five times in one
+// process varied by up to 8 % around the middle (docs/measurements/whatif.md).
+inline constexpr double kCpuSpeedError = 0.1;
+
 // A step without the cost of recording. Of the programs that were also timed without a profiler,
 // three in four lay between the two ends (docs/measurements/whatif.md).
 struct Unprofiled {
   Outcome outcome;
   std::int64_t shortest_ns = 0, longest_ns = 0;
-  std::int64_t error_ns() const;  // half of the range
+  std::int64_t recording_error_ns() const;  // half of that range
+  // The same and kCpuSpeedError of the CPU's part of the path.
+  std::int64_t error_ns() const;
 };
 
 // How well the graph explains the recording itself.
