@@ -71,6 +71,27 @@ std::string one_slice(std::string_view args) {
          std::string(args) + "}]";
 }
 
+// Nobody parses them before somebody asks, and equal ones are one text.
+TEST(ReadTraceTest, ListsAndObjectsOfArgumentsStayTheTextOfTheFile) {
+  const Trace trace = read(R"([
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"Input Dims":[[2 ,3],  {"a":1.50}],"o":{ "k" : [] }}},
+    {"ph":"X","name":"b","pid":1,"tid":1,"ts":3,"dur":1,"args":{"Input Dims":[[2 ,3],  {"a":1.50}],"o":{ "k" : [] }}}])");
+  ASSERT_EQ(trace.slices().size(), 2u);
+  std::vector<std::uint64_t> texts;
+  for (const SliceId slice : {SliceId{0}, SliceId{1}}) {
+    const ArgsView args = trace.slice_args(slice);
+    ASSERT_EQ(args.size(), 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(args.field(i).type, ArgType::kJson);
+      texts.push_back(args.bits(args.field(i)));
+      EXPECT_EQ(trace.text(StringId{static_cast<std::uint32_t>(texts.back())}),
+                i == 0 ? R"([[2 ,3],  {"a":1.50}])" : R"({ "k" : [] })");
+    }
+  }
+  EXPECT_EQ(texts[0], texts[2]);
+  EXPECT_EQ(texts[1], texts[3]);
+}
+
 // What torch.autograd.profiler exported before Kineto: no categories, names as pids, {} at the end.
 TEST(ReadTraceTest, OldExportsOfAutogradNameTheirRowsByProcess) {
   const Trace trace = read(R"([
