@@ -135,7 +135,9 @@ struct SyncGroup {
   std::uint64_t at_end = 0;  // of `calls`: after the last launch of its step
   std::int64_t waited_ns = 0, idle_ns = 0, longest_ns = -1;
   std::int64_t after_uploads_ns = 0;  // of idle_ns: after copies to the GPU
+  std::int64_t lead_ns = 0;           // as HostSyncs
   SliceId longest = kNone<SliceId>;
+  std::int64_t cost_ns() const { return idle_ns + lead_ns; }
   bool is_of_uploads() const { return after_uploads_ns * 4 > idle_ns * 3; }
 };
 
@@ -172,9 +174,15 @@ bool is_at_end_of_step(const Facts& facts, const BlockingCalls& blocking, SliceI
   return next == blocking.launches_ns.end() || *next >= facts.steps.steps[step].cpu_end_ns;
 }
 
+// A wait of the thread that launches, and what asked for it.
+struct LaunchingWait {
+  analysis::Window window;
+  std::string_view asker;
+};
+
 struct HostSyncs {
-  std::vector<analysis::Window> windows;         // of the waits of the thread that launches
-  std::map<std::string_view, SyncGroup> groups;  // by what asked for the wait
+  std::vector<LaunchingWait> launching_waits;
+  std::map<std::string_view, SyncGroup> groups;                // by what asked for the wait
   std::vector<std::pair<std::string_view, SyncGroup>> ranked;  // the same, the worst first
   std::vector<SliceId> askers;                                 // sorted, each once
   std::uint64_t waits = 0;
@@ -182,6 +190,9 @@ struct HostSyncs {
   // Of the GPU: idle after a wait, the part of it after copies to the GPU, the part that other
   // rules explain (not in idle_ns).
   std::int64_t idle_ns = 0, after_uploads_ns = 0, elsewhere_ns = 0;
+  // The GPU's later waits for the CPU, until the next wait of the CPU, that the lead which a wait takes away would have
+  // covered: at most as long as the wait.
+  std::int64_t lead_ns = 0;
   std::int64_t busy_ns = 0, copies_ns = 0, at_stake_ns = 0;
   // Operators that ask for a size, and the GPU's waits for the CPU while they run, without what
   // idle_ns has.
@@ -209,9 +220,10 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
     if (!inside(cpu_windows, trace.start_ns(call)) ||
         trace.start_ns(call) > blocking.last_launch_ns())
       continue;
-    if (trace.slices().track[raw(call)] == launching)
-      found.windows.push_back({trace.start_ns(call), trace.end_ns(call)});
     found.askers.push_back(outermost_operator(facts, call));
+    if (trace.slices().track[raw(call)] == launching)
+      found.launching_waits.push_back(
+          {{trace.start_ns(call), trace.end_ns(call)}, trace.name(found.askers.back())});
     SyncGroup& group = found.groups[trace.name(found.askers.back())];
     // A copy and the synchronisation after it, in one operator, are one wait.
     const SliceId op = facts.links.op_of[raw(call)];
@@ -260,6 +272,26 @@ void add_idle_after_waits(const Facts& facts, const std::vector<SliceId>& upload
   }
 }
 
+// Without the wait the CPU would be ahead by as long as it waited, and what it does next would run while the GPU works.
+void add_lost_lead(const Facts& facts, HostSyncs& found) {
+  constexpr std::int64_t kShortestLeadNs = 100'000;  // a shorter wait is the call itself
+  if (facts.steady_windows.empty()) return;
+  auto& waits = found.launching_waits;
+  std::stable_sort(waits.begin(), waits.end(), [](const LaunchingWait& a, const LaunchingWait& b) {
+    return a.window.start_ns < b.window.start_ns;
+  });
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    const std::int64_t until =
+        i + 1 < waits.size() ? waits[i + 1].window.start_ns : facts.steady_windows.back().end_ns;
+    if (waits[i].window.length_ns() < kShortestLeadNs || until <= waits[i].window.end_ns) continue;
+    const std::int64_t late_ns = idle_within_steady(
+        facts, {waits[i].window.end_ns, until})[static_cast<std::size_t>(IdleCause::kHostLate)];
+    const std::int64_t lead_ns = std::min(late_ns, waits[i].window.length_ns());
+    found.lead_ns += lead_ns;
+    found.groups[waits[i].asker].lead_ns += lead_ns;
+  }
+}
+
 Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   const BlockingCalls blocking = find_blocking_calls(facts);
   if (blocking.calls.empty() && !launches_by_known_calls(facts))
@@ -267,6 +299,7 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   HostSyncs found;
   add_waits(facts, blocking, found);
   add_idle_after_waits(facts, blocking.uploads, found);
+  add_lost_lead(facts, found);
   // Without the waits the CPU runs ahead: its work between them overlaps the device's work, and the
   // calls that asked for values are gone. At most the device's working time can overlap.
   const auto& wall = facts.wall.partition;
@@ -274,13 +307,13 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   found.copies_ns = found.idle_ns == 0 ? 0 : copies_asked_by(facts, found.askers);
   found.is_about_sizes = found.sizers.size() * 2 > found.waits;
   if (found.is_about_sizes) found.sizing_ns = waits_in_sizers(facts, found.sizers);
-  found.at_stake_ns =
-      std::min(found.idle_ns, found.busy_ns + found.askers_ns) + found.copies_ns + found.sizing_ns;
+  found.at_stake_ns = std::min(found.idle_ns + found.lead_ns, found.busy_ns + found.askers_ns) +
+                      found.copies_ns + found.sizing_ns;
   if (found.waits == 0 || share_of(found.at_stake_ns, wall.wall_ns) < 0.01) return Quiet{};
   found.ranked.assign(found.groups.begin(), found.groups.end());
   std::stable_sort(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.idle_ns != b.second.idle_ns ? a.second.idle_ns > b.second.idle_ns
-                                                : a.second.waited_ns > b.second.waited_ns;
+    const std::int64_t of_a = a.second.cost_ns(), of_b = b.second.cost_ns();
+    return of_a != of_b ? of_a > of_b : a.second.waited_ns > b.second.waited_ns;
   });
   return found;
 }
@@ -366,8 +399,10 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
 
 // The Python line that waits, if there are enough samples of its stack.
 void tell_samples(const Facts& facts, const HostSyncs& found, Finding& finding) {
+  std::vector<analysis::Window> windows;
+  for (const LaunchingWait& wait : found.launching_waits) windows.push_back(wait.window);
   const auto code = find_sampled_code(
-      *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), joined(found.windows));
+      *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), joined(windows));
   if (!code) return;
   Sentence line = say("samples of the launching thread's Python stack in these waits: ");
   append(line, describe(*code));
@@ -387,7 +422,8 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   finding.arithmetic.push_back(say(
       facts,
       "without the waits the CPU works while the GPU does: this saves the idle time after waits, "
-      "{} [per step], but at most the GPU's work ({}) + the operators that wait ({}); it also "
+      "{} [per step], and what their lead would cover (below), but at most the GPU's work ({}) + "
+      "the operators that wait ({}); it also "
       "saves the copies that only bring a value to the CPU, {}; all waits together take {}",
       {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
        ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
@@ -398,6 +434,12 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
             "operators of a known size instead of those that ask for one also save the GPU's waits "
             "for the CPU while these run, {} [per step]",
             {ns(facts.per_step(found.sizing_ns))}));
+  if (found.lead_ns > 0)
+    finding.arithmetic.push_back(say(
+        facts,
+        "a wait also takes away the CPU's lead: of the GPU's later waits for the CPU, until the "
+        "next such wait, {} [per step] would be covered, at most as long as the wait took",
+        {ns(facts.per_step(found.lead_ns))}));
   if (found.elsewhere_ns > 0)
     finding.arithmetic.push_back(
         say(facts,
@@ -406,7 +448,7 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
             {ns(facts.per_step(found.elsewhere_ns))}));
   tell_samples(facts, found, finding);
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
-    if (i > 0 && found.ranked[i].second.idle_ns == 0) break;  // it cost nothing
+    if (i > 0 && found.ranked[i].second.cost_ns() == 0) break;  // it cost nothing
     Sentence text = say(facts, "{} x{}: waited {} [per step], GPU idle afterwards {}",
                         {name(found.ranked[i].first), count(found.ranked[i].second.calls),
                          ns(facts.per_step(found.ranked[i].second.waited_ns)),
@@ -432,6 +474,8 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
                       {name(found.ranked.front().first), count(found.ranked.front().second.calls),
                        count(facts.selection.steady.size())});
   if (found.is_about_sizes) tell_of_sizes(facts, found, finding);
+  if (const SyncGroup& worst = found.ranked.front().second; worst.lead_ns > worst.idle_ns)
+    append(finding.brief, say(", and later the GPU waits for what the CPU does next"));
   const ApiCall asker =
       find_api_call(found.ranked.front().first);  // where no operator is around it
   if (found.is_about_sizes) return finding;

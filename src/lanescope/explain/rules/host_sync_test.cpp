@@ -333,5 +333,25 @@ TEST(HostSyncTest, AdvisesAboutTheOperatorThatWaits) {
   EXPECT_THAT(action_of("aten::item"), HasSubstr("Keep the value"));
 }
 
+// A wait of 2 ms, then work that the CPU does alone. Had it not waited, the GPU would still work meanwhile.
+TEST(HostSyncTest, CountsTheLeadThatAWaitTakesAway) {
+  const auto at_stake = [](bool waits, std::int64_t work_us) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 2000});
+      if (waits) p.wait();
+      p.launch({.us = 10}).cpu_op("aten::log1p", work_us).launch({.us = 10});
+    });
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    return finding ? finding->at_stake_ns : 0;
+  };
+  // At most what the wait took, and at most what the CPU works later.
+  EXPECT_GT(at_stake(true, 5000), us(1900));
+  EXPECT_LT(at_stake(true, 5000), us(2200));
+  EXPECT_GT(at_stake(true, 500), us(400));
+  EXPECT_LT(at_stake(true, 500), us(700));
+  EXPECT_EQ(at_stake(false, 5000), 0);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -35,6 +36,25 @@ TEST(LogitsLossTest, IsQuietOnASoftmaxThatNoLossFollows) {
 TEST(LogitsLossTest, IsQuietOnFewClassesAndNeedsShapes) {
   EXPECT_FALSE(find_by_rule(loss_over("[[512, 1000], [512]]").trace(), "logits-loss"));
   EXPECT_EQ(state_of_rule(loss_over("").trace(), "logits-loss"), RuleRun::State::kNotChecked);
+}
+
+// One call is not chunked, two are: to chunk them would change nothing.
+TEST(LogitsLossTest, DoesNotAdviseChunksWhereTheLossRunsInChunks) {
+  const auto action_of_calls = [](int calls) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 300});
+      for (int i = 0; i < calls; ++i)
+        p.launch({.name = "softmax",
+                  .us = 60,
+                  .op = "aten::cross_entropy_loss",
+                  .dims = "[[512, 50257], [512]]"});
+    });
+    const auto finding = find_by_rule(program.trace(), "logits-loss");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action_of_calls(1).starts_with("Use a fused or chunked"));
+  EXPECT_TRUE(action_of_calls(2).starts_with("It runs in {} chunks already"));
 }
 
 }  // namespace
