@@ -303,6 +303,32 @@ TEST(LargestTimeTakersTest, AddsUpAnOperatorOverItsLines) {
   EXPECT_EQ(takers_of("aten::topk").size(), 3U);  // another operator
 }
 
+// Layers of two classes call one line of a wrapper: the line is said once, and then the classes.
+TEST(LargestTimeTakersTest, NamesModulesThatShareALine) {
+  ProgramSketch program;
+  const auto layer = [&](const char* module, const char* op) {
+    const std::int64_t start = program.cpu_us();
+    program.pass(2).begin_op(op).kernel(op, 100).end().pass(2);
+    const std::int64_t length = program.cpu_us() - start;
+    program.sketch()
+        .slice("python_function", module, us(start), us(length))
+        .slice("python_function", "wrap.py(3): call", us(start + 1), us(length - 2));
+  };
+  program.steps(4, [&](ProgramSketch&) {
+    layer("nn.Module: Gate_1", "aten::mm");
+    layer("nn.Module: Norm_2", "aten::layer_norm");
+    layer("nn.Module: Up_7", "aten::mm");
+  });
+  const Trace trace = program.trace();
+  const auto takers = largest_time_takers(*gather_facts(trace));
+  ASSERT_EQ(takers.size(), 2U);
+  const Sentence& what = takers[0].what;
+  EXPECT_EQ(what.pattern.substr(0, what.pattern.find(';')), "{} x {}, in {}, nn.Module {}, {}");
+  ASSERT_GE(what.values.size(), 5U);
+  EXPECT_EQ(what.values[2].text, "call (wrap.py:3)");
+  EXPECT_EQ(what.values[3].text + what.values[4].text, "GateUp");
+}
+
 TEST(LargestTimeTakersTest, WithoutGpuWorkEventsOfTheCpu) {
   ProgramSketch program;
   for (int i = 0; i < 3; ++i) program.step().cpu_op("aten::conv2d", 90).pass(10).end();

@@ -119,6 +119,14 @@ Sentence line_around(const Facts& facts, const Owner& owner) {
   return say(", in {}", {name(function_first(function))});
 }
 
+// The nn.Module around an owner: many modules may share a line, and only their names tell them apart.
+std::string shared_line_module(const Facts& facts, const Owner& owner) {
+  const SliceId slice = cpu_side(facts, owner.example);
+  if (slice == kNone<SliceId>) return {};
+  const std::string module = module_around(*facts.trace, slice);
+  return std::ranges::find(owner.around, module) == owner.around.end() ? std::string() : module;
+}
+
 Sentence place_text(const Facts& facts, const Owner& owner) {
   if (owner.around.empty()) return {};
   switch (owner.around_kind) {
@@ -126,8 +134,12 @@ Sentence place_text(const Facts& facts, const Owner& owner) {
       return say(", in range {}", {name(owner.around.back())});
     case OwnerKind::kModule:
       return say(", in nn.Module {}", {name(owner.around.back())});
-    case OwnerKind::kLine:
-      return line_around(facts, owner);
+    case OwnerKind::kLine: {
+      Sentence place = line_around(facts, owner);
+      const std::string module = shared_line_module(facts, owner);
+      if (!module.empty()) append(place, say(", nn.Module {}", {name(module)}));
+      return place;
+    }
     case OwnerKind::kBackward:
       return say(", backward pass");
     default:
@@ -174,14 +186,20 @@ Sentence owners_sentence(const Facts& facts, const std::vector<const Owner*>& ow
   std::uint64_t calls = 0;
   for (const Owner* owner : owners) calls += a_step(facts, owner->work.calls);
   Sentence text = say("{} x {}", {count(calls), name(owners.front()->name)});
-  bool is_first = true;
+  std::vector<std::string> lines, modules;
   for (const Owner* owner : owners) {
-    Sentence place = place_text(facts, *owner);
-    if (!is_first && place.pattern.starts_with(", at ")) place.pattern.replace(0, 5, ", ");
-    if (!is_first && place.pattern.starts_with(", in ")) place.pattern.replace(0, 5, ", ");
-    append(text, place);
-    is_first = false;
+    const Sentence place = line_around(facts, *owner);
+    const std::string& line = place.values.at(0).text;
+    if (std::ranges::find(lines, line) == lines.end()) {
+      append(text, lines.empty() ? place : say(", {}", {name(line)}));
+      lines.push_back(line);
+    }
+    const std::string module = shared_line_module(facts, *owner);
+    if (!module.empty() && std::ranges::find(modules, module) == modules.end())
+      modules.push_back(module);
   }
+  for (std::size_t i = 0; i < modules.size(); ++i)
+    append(text, say(i == 0 ? ", nn.Module {}" : ", {}", {name(modules[i])}));
   append(text, say("; the first: "));
   append(text, mechanism_text(facts, *owners.front()));
   return text;

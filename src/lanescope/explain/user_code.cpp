@@ -32,17 +32,6 @@ Sentence operator_place(std::string_view op) {
              {name(op)});
 }
 
-// The innermost nn.Module frame around a slice of a CPU thread.
-std::string module_around(const Trace& trace, SliceId slice) {
-  for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
-    const SliceId frame{i};
-    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
-        trace.end_ns(frame) >= trace.end_ns(slice) && trace.name(frame).starts_with(kModule))
-      return module_class(trace.name(frame));
-  }
-  return {};
-}
-
 // The slice itself; for GPU work, the operator around its launch, else the launch.
 SliceId operator_side(const Facts& facts, SliceId slice) {
   if (!is_device_work(facts.trace->kind(slice))) return slice;
@@ -88,6 +77,16 @@ std::string module_class(std::string_view frame) {
   if (end != std::string_view::npos && end + 1 < name.size() && name[end] == '_')
     name = name.substr(0, end);
   return std::string(name);
+}
+
+std::string module_around(const Trace& trace, SliceId slice) {
+  for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
+    const SliceId frame{i};
+    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
+        trace.end_ns(frame) >= trace.end_ns(slice) && trace.name(frame).starts_with(kModule))
+      return module_class(trace.name(frame));
+  }
+  return {};
 }
 
 std::string short_line(std::string_view frame) {

@@ -37,5 +37,8 @@ bool is_own_range(std::string_view range);
 // True: it is the frame of a module ("nn.Module: RMSNorm_12"). Its class then is "RMSNorm".
 bool is_module_frame(std::string_view frame);
 std::string module_class(std::string_view frame);
+// The class of the innermost nn.Module around a slice of a CPU thread; empty: none is recorded.
+// O(slices of the thread).
+std::string module_around(const Trace& trace, SliceId slice);
 
 }  // namespace lanescope::explain
