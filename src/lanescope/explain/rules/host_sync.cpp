@@ -419,15 +419,18 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
                          ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      facts,
-      "without the waits the CPU works while the GPU does: this saves the idle time after waits, "
-      "{} [per step], and what their lead would cover (below), but at most the GPU's work ({}) + "
-      "the operators that wait ({}); it also "
-      "saves the copies that only bring a value to the CPU, {}; all waits together take {}",
-      {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
-       ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
-       ns(facts.per_step(found.waited_ns))}));
+  finding.arithmetic.push_back(
+      say(facts,
+          std::string("without the waits the CPU works while the GPU does: this saves the idle "
+                      "time after waits, "
+                      "{} [per step]") +
+              (found.lead_ns > 0 ? ", and what their lead would cover (below)" : "") +
+              ", but at most the GPU's work ({}) + "
+              "the operators that wait ({}); it also "
+              "saves the copies that only bring a value to the CPU, {}; all waits together take {}",
+          {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
+           ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
+           ns(facts.per_step(found.waited_ns))}));
   if (found.sizing_ns > 0)
     finding.arithmetic.push_back(
         say(facts,
