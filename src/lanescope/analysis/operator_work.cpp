@@ -288,6 +288,7 @@ MaybeWork pass_over_memory(const TensorArguments& inputs, const PassRow& row) {
   work.kind = row.kind;
   Sizes shape;
   const TypeRow* type = nullptr;
+  bool type_has_dims = false;
   for (std::size_t i = 0; i < row.inputs; ++i) {
     const auto tensor = inputs.tensor(i);
     if (!tensor) {
@@ -300,10 +301,14 @@ MaybeWork pass_over_memory(const TensorArguments& inputs, const PassRow& row) {
     shape = *both;
     // A tensor without dimensions does not decide the type; floating types come before integers.
     const bool decides =
-        !type || (tensor->rank() > 0 && (tensor->type->is_floating > type->is_floating ||
-                                         (tensor->type->is_floating == type->is_floating &&
-                                          tensor->type->size_bytes > type->size_bytes)));
-    if (decides) type = tensor->type;
+        !type ||
+        (tensor->rank() > 0 && (tensor->type->is_floating > type->is_floating ||
+                                (tensor->type->is_floating == type->is_floating &&
+                                 (!type_has_dims || tensor->type->size_bytes > type->size_bytes))));
+    if (decides) {
+      type = tensor->type;
+      type_has_dims = tensor->rank() > 0;
+    }
   }
   if (!type) return std::nullopt;
   const double elements = element_count(shape);

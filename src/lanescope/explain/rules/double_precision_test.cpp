@@ -39,5 +39,20 @@ TEST(DoublePrecisionTest, IsQuietAboutOtherTypesAndSmallShares) {
   EXPECT_FALSE(find_by_rule(drawn_double(5, "double"), "double-precision"));  // 5 of 185 us
 }
 
+// 0.5 * x: the number is recorded as double, and the kernel computes in float32.
+TEST(DoublePrecisionTest, IsQuietAboutANumberOfPythonBesideFloat32) {
+  const auto find = [](const char* types) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.op("aten::mul", {.input_dims = "[[], [64, 64]]", .input_types = types}, "mul", 120);
+      p.kernel("other", 180);
+    });
+    return find_by_rule(program.trace(), "double-precision");
+  };
+  EXPECT_FALSE(find(R"(["double", "float"])"));
+  EXPECT_TRUE(find(R"(["double", "double"])"));
+  EXPECT_TRUE(find(R"(["float", "double"])"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
