@@ -48,7 +48,8 @@ constexpr char kModuleFile[] = "torch/nn/modules/module.py";
 constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"concurrent/futures/_base.py", "result", kAskLater, true},
     {"copy.py", "deepcopy",
-     "Copy into tensors that exist (torch._foreach_copy_), or every n steps only"},
+     "Copy only what changes (copy.copy, dataclasses.replace); tensors into tensors that exist "
+     "(torch._foreach_copy_)"},
     {"inspect.py", "currentframe", kReadsSource},
     {"inspect.py", "getouterframes", kReadsSource},
     {"inspect.py", "stack", kReadsSource},
