@@ -35,7 +35,8 @@ def test_steps_that_do_the_same_work_are_not_told_to_log_less(screen):
 
 
 def test_the_gain_of_one_kernel_for_a_chain_is_the_measured_one(screen):
-    assert re.search(r"predicted 1\.2\d ms .*aten::kl_div", screen("smoothed_targets_built.bad")), "measured: 1.26 ms"
+    found = re.search(r"predicted (\d\.\d+) ms .*aten::kl_div", screen("smoothed_targets_built.bad"))
+    assert found and float(found[1]) == pytest.approx(1.26, rel=0.12), "measured: 1.26 ms"
 
 
 def test_a_transform_of_an_awkward_length(screen):
