@@ -1,4 +1,5 @@
 // `lanescope tree`: which operator launched which kernel, and when.
+#include <limits>
 #include <memory>
 
 #include "lanescope/analysis/dispatch_tree.h"
