@@ -35,8 +35,7 @@ OwnerKind CallContainers::find_kind(SliceId slice) const {
     case CategoryKind::kPythonFunction: {
       const names::PythonFrame* const frame = frames_.find(trace_.slices().name[raw(slice)]);
       if (frame && frame->is_module) return OwnerKind::kModule;
-      return frame && frame->has_python_file_mark && !frame->is_of_library ? OwnerKind::kLine
-                                                                           : OwnerKind::kStep;
+      return frame && frame->is_of_program() ? OwnerKind::kLine : OwnerKind::kStep;
     }
     case CategoryKind::kUserAnnotation:
       return is_range(name) ? OwnerKind::kRange : OwnerKind::kStep;

@@ -18,6 +18,9 @@ struct PythonFrame {
   bool is_of_library = false;  // library_frames.h
   // The name has "): " or ".py(", whatever the rest of it is.
   bool has_line_mark = false, has_python_file_mark = false;
+
+  // True: a function of the program itself, neither a library's nor the call of a module.
+  bool is_of_program() const { return has_python_file_mark && !is_of_library && !is_module; }
 };
 
 // O(length), and searches the packages of library_frames.h: for many slices, analysis/frame_table.h. Any thread.

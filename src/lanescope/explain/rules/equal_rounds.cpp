@@ -28,7 +28,7 @@
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/tensor_sizes.h"
 #include "lanescope/explain/user_code.h"
-#include "lanescope/names/library_frames.h"
+#include "lanescope/names/python_frame.h"
 
 namespace lanescope::explain::rules {
 
@@ -253,10 +253,10 @@ Sentence loop_place(const Facts& facts, const EqualRoundsOfSteps& found) {
   for (std::uint32_t i = raw(found.first); i-- > trace.track(found.first).first_slice;) {
     const SliceId frame{i};
     if (trace.kind(frame) != CategoryKind::kPythonFunction ||
-        trace.end_ns(frame) < trace.end_ns(found.last) || is_module_frame(trace.name(frame)) ||
-        trace.name(frame).find(".py(") == std::string_view::npos ||
-        names::is_of_library(trace.name(frame)))
+        trace.end_ns(frame) < trace.end_ns(found.last))
       continue;
+    const names::PythonFrame* const read = facts.frames.find(trace.slices().name[i]);
+    if (!read || !read->is_of_program()) continue;
     return say(", in {}", {name(function_first(short_line(trace.name(frame))))});
   }
   return {};
