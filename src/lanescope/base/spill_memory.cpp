@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -92,8 +95,22 @@ std::vector<std::string> folders_of_process() {
 
 }  // namespace
 
-SpillFailed::SpillFailed(const std::string& message) : message_{} {
+SpillFailed::SpillFailed(std::string_view message) : message_{} {
   std::memcpy(message_, message.data(), std::min(message.size(), sizeof message_ - 1));
+}
+
+void throw_no_memory(std::size_t bytes) {
+  constexpr std::size_t kMiB = 1u << 20;
+  rlimit addresses{};
+  if (::getrlimit(RLIMIT_AS, &addresses) != 0 || addresses.rlim_cur == RLIM_INFINITY)
+    throw std::bad_alloc();
+  std::array<char, 256> message{};
+  std::snprintf(message.data(), message.size(),
+                "`ulimit -v` allows %llu MiB of addresses; expected %llu MiB more at once than are "
+                "left; raise it, or take a smaller trace",
+                static_cast<unsigned long long>(addresses.rlim_cur / kMiB),
+                static_cast<unsigned long long>((bytes + kMiB - 1) / kMiB));
+  throw SpillFailed(message.data());
 }
 
 SpillMemory::SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> folders)
@@ -102,7 +119,7 @@ SpillMemory::SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> fo
 void* SpillMemory::map_memory(std::size_t bytes) const {
   void* const block =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (block == MAP_FAILED) throw std::bad_alloc();
+  if (block == MAP_FAILED) throw_no_memory(bytes);
   return block;
 }
 
@@ -119,7 +136,7 @@ void* SpillMemory::map_file(std::size_t bytes) const {
       continue;
     }
     void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (block == MAP_FAILED) throw std::bad_alloc();
+    if (block == MAP_FAILED) throw_no_memory(bytes);
     return block;
   }
   std::string message = "memory is short; expected ";

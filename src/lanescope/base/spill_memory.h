@@ -13,6 +13,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lanescope {
@@ -20,12 +21,16 @@ namespace lanescope {
 // No disk has room for a block. what(): which were tried, what is free there, and what to do.
 class SpillFailed : public std::bad_alloc {
  public:
-  explicit SpillFailed(const std::string& message);
+  explicit SpillFailed(std::string_view message);
   const char* what() const noexcept override { return message_; }
 
  private:
   char message_[512];  // copying must not need memory
 };
+
+// For a block that the system does not give. Under `ulimit -v` a SpillFailed that names the limit and the block, else
+// std::bad_alloc. Takes no memory.
+[[noreturn]] void throw_no_memory(std::size_t bytes);
 
 // Any thread.
 class SpillMemory {
@@ -45,8 +50,8 @@ class SpillMemory {
   ~SpillMemory() = default;
 
   // Zeros, aligned to a page. nullptr: take the block from malloc, and call count_malloc() if it
-  // has kLeastSpilled or more. Throws SpillFailed, and std::bad_alloc if the system gives no
-  // addresses (`ulimit -v`).
+  // has kLeastSpilled or more. Throws SpillFailed, and throw_no_memory() if the system gives no
+  // addresses.
   void* allocate(std::size_t bytes);
   // False: the block is not from here.
   bool release(void* block) noexcept;

@@ -56,7 +56,7 @@ void* operator new(std::size_t bytes) {
   for (;;) {
     if (void* const block = from_malloc(bytes)) return block;
     const std::new_handler handler = std::get_new_handler();
-    if (!handler) throw std::bad_alloc();
+    if (!handler) lanescope::throw_no_memory(bytes);
     handler();
   }
 }
