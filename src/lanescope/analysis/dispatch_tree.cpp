@@ -36,7 +36,8 @@ class DispatchTreeBuilder {
   Result<DispatchTree> run() {
     LANESCOPE_TRY_VOID(check());
     links_ = compute_launch_links(trace_, 0);
-    nesting_ = compute_slice_nesting(trace_, {.python_frames = options_.python_frames});
+    nesting_ =
+        compute_slice_nesting(trace_, {.python_frames = options_.python_frames, .threads = 0});
     for (const Step& each : trace_.steps()) tree_.steps.push_back(each.number);
     for (const TrackId track : thread_order()) add_thread(track);
     add_unlaunched();

@@ -12,10 +12,12 @@ HostWall& HostWall::operator+=(const HostWall& other) {
   return *this;
 }
 
-HostWalls::HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline)
+HostWalls::HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline,
+                     unsigned threads)
     : trace_(trace), timeline_(timeline), part_of_(trace.slices().size(), HostPart::kOutside) {
   // With frames: time in Python code of a DataLoader is time in the DataLoader.
-  const SliceNesting nesting = compute_slice_nesting(trace, {.python_frames = true});
+  const SliceNesting nesting =
+      compute_slice_nesting(trace, {.python_frames = true, .threads = threads});
   const std::vector<Phase> phases = compute_training_phases(trace, links, nesting);
   for (std::uint32_t i = 0; i < part_of_.size(); ++i) {  // parents come before their children
     const SliceId around = nesting.parent[i];

@@ -33,10 +33,12 @@ struct HostWall {
   HostWall& operator+=(const HostWall& other);
 };
 
-// The constructor reads every slice: O(n log n). Keeps a byte per slice; borrows both. Any thread.
+// The constructor reads every slice: O(n log n), on `threads` threads in part (0: usual_threads()). Keeps a byte per
+// slice; borrows both. Any thread.
 class HostWalls {
  public:
-  HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline);
+  HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline,
+            unsigned threads = 1);
   // O(log n + slices in the window).
   HostWall of(TrackId thread, const Window& window) const;
 

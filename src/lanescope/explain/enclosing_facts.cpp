@@ -10,7 +10,8 @@ const analysis::SliceNesting& nesting_with_frames(const Facts& facts) {
   if (!has_python_frames(*facts.trace)) return facts.nesting;
   EnclosingSlot& slot = *facts.enclosing;
   std::call_once(slot.nesting_once, [&] {
-    slot.nesting = analysis::compute_slice_nesting(*facts.trace, {.python_frames = true});
+    slot.nesting = analysis::compute_slice_nesting(
+        *facts.trace, {.python_frames = true, .threads = facts.threads});
   });
   return slot.nesting;
 }

@@ -148,7 +148,7 @@ std::optional<HostFacts> cpu_facts_of(const Facts& facts) {
                                            facts.trace->slices().track[raw(steps.front().slice)])
                    : analysis::busiest_host_thread(*facts.trace, facts.nesting);
   if (cpu.thread == kNone<TrackId>) return std::nullopt;
-  const analysis::HostWalls walls(*facts.trace, facts.links, *facts.host);
+  const analysis::HostWalls walls(*facts.trace, facts.links, *facts.host, facts.threads);
   for (std::size_t i = 0; i < steps.size(); ++i)
     cpu.walls.push_back(walls.of(cpu.thread, facts.step_window(i)));
   return cpu;
@@ -273,8 +273,9 @@ Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& opti
   if (const auto far = analysis::find_far_times(trace)) return too_far_apart(trace, *far);
   Facts facts;
   facts.trace = &trace;
+  facts.threads = threads;
   facts.links = analysis::compute_launch_links(trace, threads);
-  facts.nesting = analysis::compute_slice_nesting(trace);
+  facts.nesting = analysis::compute_slice_nesting(trace, {.threads = threads});
   facts.kernel_launches = analysis::find_kernel_launches(trace, facts.links);
   facts.host.emplace(trace);
   facts.frames = analysis::FrameTable(trace);

@@ -68,6 +68,7 @@ std::shared_ptr<SequencesSlot> make_sequences_slot();
 // Borrows the trace. Read-only once made; any thread.
 struct Facts {
   const Trace* trace = nullptr;
+  unsigned threads = 1;  // of gather_facts(), for what is computed later; 0: usual_threads()
   analysis::LaunchLinks links;
   analysis::SliceNesting nesting;
   analysis::FrameTable frames;
@@ -121,8 +122,8 @@ struct Facts {
 
 // The only place that makes Facts; nothing changes them afterwards. Gaps that reach over the ends of
 // a long step that is left out are cut there. kInvalidArgument: select_steps(). kCorruptInput:
-// its times cannot be one recording (analysis/time_span.h). O(n log n). `threads` join launches
-// (0: usual_threads()); the facts are the same for any number.
+// its times cannot be one recording (analysis/time_span.h). O(n log n). `threads` join launches and
+// nest slices (0: usual_threads()); the facts are the same for any number.
 Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options = {},
                            unsigned threads = 0);
 

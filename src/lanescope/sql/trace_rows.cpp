@@ -8,12 +8,14 @@
 namespace lanescope::sql {
 
 const analysis::SliceNesting& TraceRows::nesting() {
-  if (!nesting_) nesting_ = analysis::compute_slice_nesting(*trace_, {.python_frames = true});
+  if (!nesting_)
+    nesting_ = analysis::compute_slice_nesting(*trace_, {.python_frames = true, .threads = 0});
   return *nesting_;
 }
 
 const analysis::SliceNesting& TraceRows::nesting_without_frames() {
-  if (!nesting_without_frames_) nesting_without_frames_ = analysis::compute_slice_nesting(*trace_);
+  if (!nesting_without_frames_)
+    nesting_without_frames_ = analysis::compute_slice_nesting(*trace_, {.threads = 0});
   return *nesting_without_frames_;
 }
 
