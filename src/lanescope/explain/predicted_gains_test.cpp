@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/do_first.h"
+#include "lanescope/format/read_trace.h"
 #include "lanescope/testing/program_sketch.h"
+#include "lanescope/testing/real_traces.h"
 
 namespace lanescope::explain {
 namespace {
@@ -236,35 +238,49 @@ TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
   }
 }
 
-// Whatever looks first, the findings and their gains are the same.
+// Whatever looks first, the findings and their gains are the same. Returns how many there are.
+std::size_t expect_the_same_for_any_number_of_threads(const Trace& trace) {
+  const auto facts = gather_facts(trace, {}, 1);
+  EXPECT_TRUE(facts);
+  const auto alone = run_rules_and_gains(*facts, {.only = {}, .off = {}, .threads = 1});
+  EXPECT_TRUE(alone);
+  for (const unsigned threads : {2u, 8u}) {
+    const auto facts_again = gather_facts(trace, {}, threads);  // nothing is remembered
+    EXPECT_TRUE(facts_again);
+    const auto many =
+        run_rules_and_gains(*facts_again, {.only = {}, .off = {}, .threads = threads});
+    EXPECT_TRUE(many);
+    EXPECT_EQ(many->headline.pattern, alone->headline.pattern);
+    EXPECT_EQ(many->findings.size(), alone->findings.size());
+    if (many->findings.size() != alone->findings.size()) return 0;
+    for (std::size_t i = 0; i < alone->findings.size(); ++i) {
+      EXPECT_EQ(many->findings[i].rule, alone->findings[i].rule);
+      EXPECT_EQ(many->findings[i].at_stake_ns, alone->findings[i].at_stake_ns);
+      EXPECT_EQ(many->findings[i].gain.gain_ns, alone->findings[i].gain.gain_ns);
+    }
+    EXPECT_EQ(many->runs.size(), alone->runs.size());
+    if (many->runs.size() != alone->runs.size()) return 0;
+    for (std::size_t i = 0; i < alone->runs.size(); ++i)
+      EXPECT_EQ(many->runs[i].id, alone->runs[i].id);
+  }
+  return alone->findings.size();
+}
+
 TEST(PredictedGains, AnyNumberOfThreadsFindsTheSame) {
   ProgramSketch program;
   program.steps(6, [](ProgramSketch& p) {
     for (int i = 0; i < 30; ++i) p.kernel("relu", 2);
     p.kernel("gemm", 40);
   });
-  const Trace trace = program.trace();
-  const auto facts = gather_facts(trace);
-  ASSERT_TRUE(facts);
-  const auto alone = run_rules_and_gains(*facts, {.only = {}, .off = {}, .threads = 1});
-  ASSERT_TRUE(alone);
-  ASSERT_FALSE(alone->findings.empty());
-  for (const unsigned threads : {2u, 8u}) {
-    const auto facts_again = gather_facts(trace);  // nothing is remembered of the run before
-    const auto many =
-        run_rules_and_gains(*facts_again, {.only = {}, .off = {}, .threads = threads});
-    ASSERT_TRUE(many);
-    EXPECT_EQ(many->headline.pattern, alone->headline.pattern);
-    ASSERT_EQ(many->findings.size(), alone->findings.size());
-    for (std::size_t i = 0; i < alone->findings.size(); ++i) {
-      EXPECT_EQ(many->findings[i].rule, alone->findings[i].rule);
-      EXPECT_EQ(many->findings[i].at_stake_ns, alone->findings[i].at_stake_ns);
-      EXPECT_EQ(many->findings[i].gain.gain_ns, alone->findings[i].gain.gain_ns);
-    }
-    ASSERT_EQ(many->runs.size(), alone->runs.size());
-    for (std::size_t i = 0; i < alone->runs.size(); ++i)
-      EXPECT_EQ(many->runs[i].id, alone->runs[i].id);
-  }
+  EXPECT_GT(expect_the_same_for_any_number_of_threads(program.trace()), 0u);
+}
+
+// With stacks, shapes and memory: rules share what is around a slice, the frames and the graph.
+TEST(PredictedGains, AnyNumberOfThreadsFindsTheSameInATraceWithStacks) {
+  const auto trace = format::read_trace(
+      (testing::shipped_traces() / "h200_stacks/train_everything.json.gz").string());
+  ASSERT_TRUE(trace);
+  EXPECT_GT(expect_the_same_for_any_number_of_threads(*trace), 0u);
 }
 
 }  // namespace
