@@ -41,20 +41,30 @@ std::int64_t mean_call_ns(const Facts& facts, SliceId example) {
   return calls == 0 ? trace.dur_ns(example) : sum_ns / calls;
 }
 
-// A dataset of tensors gives its rows one by one: aten::select for each, then aten::stack.
+// A dataset of tensors gives its rows one by one: aten::select for each, then aten::stack. One that reads
+// or changes its samples runs other operators, or takes longer for a row than a view of a tensor does.
 constexpr std::uint64_t kFewestRows = 16;
+constexpr std::int64_t kLongestRowNs = 200'000;
 std::uint64_t selects_in(const Trace& trace, SliceId call) {
-  std::uint64_t selects = 0;
+  std::uint64_t selects = 0, others = 0;
   bool stacks = false;
+  std::int64_t outermost_end_ns = 0;
   for (std::uint32_t i = raw(call) + 1;
        i < trace.slices().size() && trace.slices().track[i] == trace.slices().track[raw(call)] &&
        trace.start_ns(SliceId{i}) < trace.end_ns(call);
        ++i) {
-    if (trace.kind(SliceId{i}) != CategoryKind::kCpuOp) continue;
-    selects += trace.name(SliceId{i}) == "aten::select";
-    stacks = stacks || trace.name(SliceId{i}) == "aten::stack";
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || trace.start_ns(id) < outermost_end_ns) continue;
+    outermost_end_ns = trace.end_ns(id);
+    const bool is_row = trace.name(id) == "aten::select",
+               is_stack = trace.name(id) == "aten::stack";
+    selects += is_row;
+    stacks = stacks || is_stack;
+    others += !is_row && !is_stack;
   }
-  return stacks ? selects : 0;
+  const bool are_plain = stacks && others <= 2 * selects && selects > 0 &&
+                         trace.dur_ns(call) / static_cast<std::int64_t>(selects) <= kLongestRowNs;
+  return are_plain ? selects : 0;
 }
 
 std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {

@@ -68,6 +68,28 @@ TEST(DataloaderWaitTest, SeesRowsThatAreTakenOneByOne) {
   EXPECT_NE(action(2).find("num_workers"), std::string::npos);
 }
 
+// Rows of 64 views: with three other operators a row, or 250 us each, the samples are made, not only taken.
+TEST(DataloaderWaitTest, DoesNotTakeSamplesThatAreMadeForRowsOfATensor) {
+  const auto action = [](int others, std::int64_t pause_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+      for (int row = 0; row < 64; ++row) {
+        program.cpu_op("aten::select", 2).pass(pause_us);
+        for (int k = 0; k < others; ++k) program.cpu_op("aten::mul", 2);
+      }
+      program.cpu_op("aten::stack", 200).end();
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action(2, 20).find("one by one"), std::string::npos);
+  EXPECT_NE(action(3, 20).find("num_workers"), std::string::npos);
+  EXPECT_NE(action(0, 250).find("num_workers"), std::string::npos);
+}
+
 // Of 900 us a worker's hand-over would cost a large part.
 TEST(DataloaderWaitTest, AdvisesWorkersForLongBatchesOnly) {
   const auto action = [](std::int64_t batch_us) {

@@ -10,6 +10,7 @@
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -75,6 +76,7 @@ std::vector<Window> own_time(const Trace& trace, const std::vector<Window>& deto
 std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
+  const CompiledFacts compiled = compiled_facts_of(facts);
   std::map<std::uint32_t, std::vector<Window>> detours;  // by raw thread
   DispatchMode found{.detour = detour};
   // An operator on its detour and the mode's function for it are one: the recorded operator counts. So are a method and that
@@ -83,6 +85,8 @@ std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_detour(trace, id, detour) || !inside(cpu_windows, trace.start_ns(id))) continue;
+    // torch.compile runs operators of fake tensors in such a mode while it compiles.
+    if (compiled.code.layer[i] == analysis::CompileLayer::kCompiling) continue;
     auto& windows = detours[raw(trace.slices().track[i])];
     const bool is_operator = trace.kind(id) == CategoryKind::kCpuOp;
     const bool is_inner = !windows.empty() && trace.end_ns(id) <= windows.back().end_ns;

@@ -30,6 +30,18 @@ TEST(DispatchModeTest, IsQuietAboutAFewOrOthers) {
   EXPECT_FALSE(find_by_rule(detours(20, "aten::mm_out"), "dispatch-mode"));
 }
 
+// torch.compile's own: its trial runs pass through the mode of fake tensors.
+TEST(DispatchModeTest, IsQuietAboutCompiling) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin("_compile.compile_inner (dynamo_timed)");
+    for (int i = 0; i < 30; ++i)
+      p.begin_op("PythonDispatchMode").pass(2).cpu_op("aten::mm", 4).pass(2).end();
+    p.end();
+  });
+  EXPECT_FALSE(find_by_rule(program.trace(), "dispatch-mode"));
+}
+
 // `calls` calls of 16 us to a method of a subclass, which calls torch's, which calls an operator of 4 us.
 Trace subclass(int calls, const char* method, const char* inner) {
   ProgramSketch program;

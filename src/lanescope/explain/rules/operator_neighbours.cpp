@@ -284,4 +284,9 @@ bool is_used_whole(const Facts& facts, SliceId op) {
   return false;
 }
 
+bool runs_without_onednn(const Facts& facts, SliceId) {
+  return facts.main_device ||
+         facts.trace->strings().find("aten::mkldnn_convolution") == kNone<StringId>;
+}
+
 }  // namespace lanescope::explain::rules

@@ -21,6 +21,8 @@ bool follows_no_repeating_lookup(const Facts& facts, SliceId op);
 
 // No expand() before it repeated its rows eight times or more.
 bool follows_no_expand(const Facts& facts, SliceId op);
+// No other convolution in the trace is oneDNN's, or the call may be the GPU's.
+bool runs_without_onednn(const Facts& facts, SliceId op);
 // An operator on sparse tensors runs in it.
 bool multiplies_sparse(const Facts& facts, SliceId op);
 // The call before it on the thread is no kron.

@@ -62,6 +62,13 @@ constexpr std::array kLayerOperatorRows = {
                    nullptr, true, true},
     OperatorAdvice{
         "aten::_slow_conv2d_forward", "", "", 1,
+        "writes columns and multiplies them; torch takes oneDNN for larger calls only",
+        "Put more images into a call: torch then takes oneDNN for these calls, too",
+        "torch takes this way for one image of up to 20,480 elements and filters up to 3 x 3, and, "
+        "on one thread, for filters of 1 x 1 and fewer than 16 images (measured with torch 2.13)",
+        kBackends, is_not_double, runs_without_onednn},
+    OperatorAdvice{
+        "aten::_slow_conv2d_forward", "", "", 1,
         "writes columns and multiplies them image by image, without cuDNN or oneDNN",
         "Switch the library on: torch.backends.cudnn.enabled or mkldnn.enabled",
         "torch takes this way where cuDNN (GPU) or oneDNN (CPU) is switched off, missing "

@@ -41,6 +41,22 @@ TEST(LayerRowsTest, SeesConvolutionsWithoutALibrary) {
   EXPECT_EQ(with("double"), "");
 }
 
+// On a CPU, beside one that oneDNN takes: the library is on, the call is too small for it.
+TEST(LayerRowsTest, KnowsThatOneDnnTakesLargerConvolutions) {
+  const auto with = [](const char* other) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i)
+      program.step()
+          .cpu_op("aten::_slow_conv2d_forward", 900)
+          .cpu_op(other, 300)
+          .cpu_op("aten::add", 300)
+          .end();
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(with("aten::mkldnn_convolution"), ::testing::HasSubstr("more images"));
+  EXPECT_THAT(with("aten::mm"), ::testing::HasSubstr("mkldnn.enabled"));
+}
+
 TEST(LayerRowsTest, KnowsColumnsOfWindows) {
   EXPECT_THAT(action_of(step_with("aten::im2col", 300)), ::testing::HasSubstr("F.conv2d"));
   EXPECT_EQ(action_of(step_with("aten::unfold", 300)), "");  // a view
