@@ -19,7 +19,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 lanescope = pytest.importorskip("lanescope", reason="needs the lanescope package (PYTHONPATH)")
 
-import test_observer_side_by_side as side  # noqa: E402
+import both_profilers as side  # noqa: E402
 from lanescope import _observer_build  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -126,7 +126,7 @@ def test_equal_calls_share_their_fields(tmp_path: pathlib.Path, collectives: cty
 GLOO = """
     import collections, json, pathlib, sys, torch, torch.distributed as dist
     sys.path.insert(0, {here!r})
-    import test_observer_side_by_side as side
+    import both_profilers as side
     import test_collectives as me
     dist.init_process_group("gloo")
     rank = dist.get_rank()

@@ -20,7 +20,7 @@ import sys
 import textwrap
 import threading
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
@@ -29,89 +29,12 @@ lanescope = pytest.importorskip("lanescope", reason="needs the lanescope package
 
 from torch.profiler import ProfilerActivity, record_function  # noqa: E402
 
-SHAPE_KEYS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
-Row = Tuple[Any, ...]
+from both_profilers import assert_same, load, names, nanoseconds, need_observer, ranges, threads, under_lanescope, under_torch  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
 def observer() -> None:
-    from lanescope import _torch
-
-    reason = _torch.ensure_observer()
-    if reason:
-        pytest.skip(f"needs the torch observer, which cannot be built here: {reason}")
-    torch.set_num_threads(1)
-    torch.set_grad_enabled(True)
-
-
-def load(path: pathlib.Path) -> Dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8", errors="replace"), strict=False)
-
-
-def under_torch(program: Callable[[], Any], folder: pathlib.Path, **options: Any) -> Dict[str, Any]:
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU], **options) as prof:
-        program()
-    prof.export_chrome_trace(str(folder / "torch.json"))
-    return load(folder / "torch.json")
-
-
-def under_lanescope(program: Callable[[], Any], folder: pathlib.Path, **options: Any) -> Dict[str, Any]:
-    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], **options) as prof:
-        program()
-    prof.export_chrome_trace(str(folder / "lanescope.json"))
-    return load(folder / "lanescope.json")
-
-
-def nanoseconds(text: Any) -> int:
-    return round(float(text) * 1000)
-
-
-def threads(trace: Dict[str, Any], *, shapes: bool = False, drop: str = "") -> List[List[Row]]:
-    """For each thread, in the order of their first rows: (depth, category, name, sequence, forward thread[, shapes])."""
-    rows = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") in ("cpu_op", "user_annotation")]
-    if drop:
-        rows = [e for e in rows if not re.match(drop, e["name"])]
-    sequences = [e["args"]["Sequence number"] for e in rows if "Sequence number" in e["args"]]
-    first_sequence = min(sequences, default=0)
-    by_thread: Dict[Any, List[Dict[str, Any]]] = collections.defaultdict(list)
-    for event in rows:
-        by_thread[event["tid"]].append(event)
-    result = []
-    for events in by_thread.values():
-        events.sort(key=lambda e: (nanoseconds(e["ts"]), -nanoseconds(e["dur"])))
-        ends: List[int] = []
-        thread: List[Row] = []
-        for event in events:
-            start = nanoseconds(event["ts"])
-            while ends and start >= ends[-1]:
-                ends.pop()
-            args = event["args"]
-            sequence = args.get("Sequence number")
-            row: Row = (len(ends), event["cat"], event["name"], None if sequence is None else sequence - first_sequence,
-                        args.get("Fwd thread id"))
-            if shapes:
-                row += tuple(json.dumps(args.get(key)) for key in SHAPE_KEYS)
-            thread.append(row)
-            ends.append(start + nanoseconds(event["dur"]))
-        result.append((nanoseconds(events[0]["ts"]), thread))
-    result.sort(key=lambda pair: pair[0])
-    return [thread for _, thread in result]
-
-
-def assert_same(program: Callable[[], Any], folder: pathlib.Path, *, warm: int = 1, shapes: bool = False, drop: str = "",
-                torch_options: Optional[Dict[str, Any]] = None, **options: Any) -> List[List[Row]]:
-    for _ in range(warm):
-        program()
-    options = dict(options, record_shapes=shapes)
-    theirs = threads(under_torch(program, folder, **options, **(torch_options or {})), shapes=shapes, drop=drop)
-    ours = threads(under_lanescope(program, folder, **options), shapes=shapes, drop=drop)
-    assert sum(map(len, theirs)) > 0
-    assert ours == theirs
-    return ours
-
-
-def names(rows: List[List[Row]]) -> List[str]:
-    return [row[2] for thread in rows for row in thread]
+    need_observer()
 
 
 # -- eager ---------------------------------------------------------------------------------------------------------------
@@ -389,13 +312,13 @@ COMPILED = """
     import json, sys, torch
     torch.set_num_threads(1)
     sys.path.insert(0, {here!r})
-    import test_observer_side_by_side as side
+    import both_profilers as side
     import pathlib
     x, w, b = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64)
     function = torch.compile(lambda x, w, b: torch.add(torch.matmul(x, w), b).relu())
     def program():
         for _ in range(3):
-            with side.record_function("matmul_add"):
+            with torch.profiler.record_function("matmul_add"):
                 function(x, w, b)
     with torch.no_grad():
         rows = side.assert_same(program, pathlib.Path({folder!r}), warm=2)
@@ -412,111 +335,6 @@ def test_compiled_matmul_add(tmp_path: pathlib.Path) -> None:
     for name in ("matmul_add", "Torch-Compiled Region: 0/0", "TorchDynamo Cache Lookup",
                  "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph HASH ##", "aten::addmm"):
         assert seen[name] == 3, (name, seen)
-
-
-# -- together with torch.profiler --------------------------------------------------------------------------------------
-
-
-def ranges(trace: Dict[str, Any]) -> List[str]:
-    return [row[2] for thread in threads(trace) for row in thread if row[1] == "user_annotation" or row[2].startswith("f:")]
-
-
-def step(name: str) -> None:
-    with record_function(name):
-        pass
-    with torch._C._profiler._RecordFunctionFast("f:" + name):
-        pass
-
-
-def test_torch_profiler_inside_lanescope(tmp_path: pathlib.Path) -> None:
-    theirs = torch.profiler.profile(activities=[ProfilerActivity.CPU], profile_memory=True)
-    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], profile_memory=True) as ours:
-        step("a")
-        with theirs:
-            step("b")
-        assert torch.autograd.profiler._is_profiler_enabled is True  # ours still records
-        step("c")
-    assert torch.autograd.profiler._is_profiler_enabled is False
-    ours.export_chrome_trace(str(tmp_path / "ours.json"))
-    theirs.export_chrome_trace(str(tmp_path / "theirs.json"))
-    assert ranges(load(tmp_path / "ours.json")) == ["a", "f:a", "b", "f:b", "c", "f:c"]
-    assert ranges(load(tmp_path / "theirs.json")) == ["b", "f:b"]
-
-
-def test_lanescope_inside_torch_profiler(tmp_path: pathlib.Path) -> None:
-    ours = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU])
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as theirs:
-        step("a")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with ours:
-                step("b")
-        assert torch.autograd.profiler._is_profiler_enabled is True
-        step("c")
-    ours.export_chrome_trace(str(tmp_path / "ours.json"))
-    theirs.export_chrome_trace(str(tmp_path / "theirs.json"))
-    assert ranges(load(tmp_path / "ours.json")) == ["b", "f:b"]
-    assert ranges(load(tmp_path / "theirs.json")) == ["a", "f:a", "b", "f:b", "c", "f:c"]
-
-
-def test_overlapping_the_other_way_round(tmp_path: pathlib.Path) -> None:
-    theirs = torch.profiler.profile(activities=[ProfilerActivity.CPU])
-    ours = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU])
-    theirs.start()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ours.start()
-    step("a")
-    theirs.stop()
-    assert torch.autograd.profiler._is_profiler_enabled is True
-    step("b")
-    ours.stop()
-    assert torch.autograd.profiler._is_profiler_enabled is False
-    ours.export_chrome_trace(str(tmp_path / "ours.json"))
-    theirs.export_chrome_trace(str(tmp_path / "theirs.json"))
-    assert ranges(load(tmp_path / "ours.json")) == ["a", "f:a", "b", "f:b"]
-    assert ranges(load(tmp_path / "theirs.json")) == ["a", "f:a"]
-
-
-def test_torch_profiler_of_all_threads_inside_lanescope(tmp_path: pathlib.Path) -> None:
-    from torch._C._profiler import _ExperimentalConfig
-
-    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU]) as ours:
-        theirs = under_torch(lambda: step("b"), tmp_path, experimental_config=_ExperimentalConfig(profile_all_threads=True))
-        step("c")
-    ours.export_chrome_trace(str(tmp_path / "ours.json"))
-    assert ranges(theirs) == ["b", "f:b"]
-    assert ranges(load(tmp_path / "ours.json")) == ["b", "f:b", "c", "f:c"]
-
-
-def test_started_on_one_thread_and_stopped_on_another(tmp_path: pathlib.Path) -> None:
-    prof = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], profile_memory=True)
-    starter = threading.Thread(target=prof.start)
-    starter.start()
-    starter.join()
-    step("a")
-    torch.ones(1000)
-    stopper = threading.Thread(target=prof.stop)
-    stopper.start()
-    stopper.join()
-    step("after")
-    prof.export_chrome_trace(str(tmp_path / "ours.json"))
-    trace = load(tmp_path / "ours.json")
-    assert ranges(trace) == ["a", "f:a"]
-    assert [e["args"]["Bytes"] for e in trace["traceEvents"] if e.get("name") == "[memory]"] == [4000, -4000]
-    assert "aten::ones" in names(threads(under_torch(lambda: torch.ones(2), tmp_path)))  # still starts on this thread
-
-
-def test_ranges_open_at_start_and_at_stop(tmp_path: pathlib.Path) -> None:
-    prof = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU])
-    with record_function("open before start"):
-        prof.start()
-        step("a")
-    with record_function("open at stop"):
-        prof.stop()
-    step("after")
-    prof.export_chrome_trace(str(tmp_path / "ours.json"))
-    assert ranges(load(tmp_path / "ours.json")) == ["a", "f:a", "open at stop"]
 
 
 # -- memory, names -------------------------------------------------------------------------------------------------------
