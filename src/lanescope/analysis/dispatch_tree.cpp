@@ -13,6 +13,7 @@
 #include "lanescope/analysis/close_names.h"
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -300,7 +301,7 @@ class DispatchTreeBuilder {
       work.total_ns += trace_.dur_ns(SliceId{i});
     }
     for (auto& [name, work] : by_name) tree_.unlaunched.push_back(std::move(work));
-    std::stable_sort(
+    sort_rows(
         tree_.unlaunched.begin(), tree_.unlaunched.end(),
         [](const UnlaunchedWork& a, const UnlaunchedWork& b) { return a.total_ns > b.total_ns; });
   }

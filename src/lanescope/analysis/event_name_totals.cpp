@@ -1,8 +1,9 @@
 #include "lanescope/analysis/event_name_totals.h"
 
-#include <algorithm>
 #include <string>
 #include <unordered_map>
+
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -29,7 +30,7 @@ class Collector {
   }
 
   EventNameTotals finish() {
-    std::sort(totals_.rows.begin(), totals_.rows.end(),
+    sort_rows(totals_.rows.begin(), totals_.rows.end(),
               [](const EventNameTotal& a, const EventNameTotal& b) {
                 if (a.name.kind != b.name.kind) return a.name.kind < b.name.kind;
                 if (a.total_ns != b.total_ns) return a.total_ns > b.total_ns;

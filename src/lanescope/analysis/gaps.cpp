@@ -4,6 +4,7 @@
 // [100, 160), L [130, 140), kernel at 160 -> host late [100, 140), latency [140, 160).
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/analysis/launching_calls.h"
+#include "lanescope/base/sort_rows.h"
 
 #include <algorithm>
 #include <optional>
@@ -48,7 +49,7 @@ class GapFinder {
       else if (is_profiler_overhead(trace_, id))
         overheads.push_back({trace_.start_ns(id), trace_.end_ns(id)});
     }
-    std::sort(overheads.begin(), overheads.end(), [](const Window& a, const Window& b) {
+    sort_rows(overheads.begin(), overheads.end(), [](const Window& a, const Window& b) {
       return std::tie(a.start_ns, a.end_ns) < std::tie(b.start_ns, b.end_ns);
     });
     for (const Window& each : overheads) {

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::analysis {
 namespace {
 
@@ -47,9 +49,8 @@ std::vector<GraphReplay> find_graph_replays(const Trace& trace, const LaunchLink
     }
     replays.push_back(replay);
   }
-  std::stable_sort(replays.begin(), replays.end(), [](const GraphReplay& a, const GraphReplay& b) {
-    return a.start_ns < b.start_ns;
-  });
+  sort_rows(replays.begin(), replays.end(),
+            [](const GraphReplay& a, const GraphReplay& b) { return a.start_ns < b.start_ns; });
   return replays;
 }
 
@@ -87,7 +88,7 @@ std::vector<BorrowedName> borrow_operator_names(const Trace& trace, const Launch
     if (disagree.contains(key)) entry.op = {};
     names.push_back(entry);
   }
-  std::stable_sort(names.begin(), names.end(), [&](const BorrowedName& a, const BorrowedName& b) {
+  sort_rows(names.begin(), names.end(), [&](const BorrowedName& a, const BorrowedName& b) {
     return a.gpu_ns != b.gpu_ns ? a.gpu_ns > b.gpu_ns : trace.text(a.kernel) < trace.text(b.kernel);
   });
   return names;

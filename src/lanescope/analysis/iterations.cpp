@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/model/api_calls.h"
 
@@ -167,7 +168,7 @@ class Finder {
           !(compiles_with_xla_ && candidate.rank == Rank::kWait))
         order.push_back(&candidate);
     // Within a rank the longest iterations; ties: what begins first.
-    std::sort(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {
+    sort_rows(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {
       return std::tuple(a->rank, a->marks.size(), trace_.start_ns(a->marks.front()),
                         raw(a->marks.front())) < std::tuple(b->rank, b->marks.size(),
                                                             trace_.start_ns(b->marks.front()),

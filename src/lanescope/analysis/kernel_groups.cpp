@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -91,7 +92,7 @@ std::vector<KernelGroup> compute_kernel_groups(const Trace& trace, const LaunchL
   std::vector<KernelGroup> groups;
   groups.reserve(by_key.size());
   for (auto& [key, works] : by_key) groups.push_back(summarise(trace, links, inside, works));
-  std::sort(groups.begin(), groups.end(), [&](const KernelGroup& a, const KernelGroup& b) {
+  sort_rows(groups.begin(), groups.end(), [&](const KernelGroup& a, const KernelGroup& b) {
     if (a.busy_ns != b.busy_ns) return a.busy_ns > b.busy_ns;
     const auto left = trace.name(a.median_call), right = trace.name(b.median_call);
     return left != right ? left < right

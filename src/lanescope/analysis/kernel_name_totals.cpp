@@ -1,7 +1,8 @@
 #include "lanescope/analysis/kernel_name_totals.h"
 
-#include <algorithm>
 #include <unordered_map>
+
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::analysis {
 
@@ -24,7 +25,7 @@ KernelNameTotals compute_kernel_name_totals(const Trace& trace) {
     totals.total_ns += slices.dur_ns[i];
     if (row.name.known()) totals.named_ns += slices.dur_ns[i];
   }
-  std::sort(totals.rows.begin(), totals.rows.end(),
+  sort_rows(totals.rows.begin(), totals.rows.end(),
             [&trace](const KernelNameTotal& a, const KernelNameTotal& b) {
               if (a.total_ns != b.total_ns) return a.total_ns > b.total_ns;
               return trace.text(a.raw) < trace.text(b.raw);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lanescope/analysis/thinning.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -163,8 +164,8 @@ void add_block(std::map<std::uint32_t, MemoryShare>& by_owner, const MemoryBlock
 std::vector<MemoryShare> sorted_shares(const std::map<std::uint32_t, MemoryShare>& by_owner) {
   std::vector<MemoryShare> shares;
   for (const auto& [owner, share] : by_owner) shares.push_back(share);
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
+  sort_rows(shares.begin(), shares.end(),
+            [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
   return shares;
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <string_view>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::analysis {
 namespace {
 
@@ -48,7 +50,7 @@ std::vector<RooflineRow> compute_roofline_rows(const Trace& trace, const Rooflin
     groups[{call.work, raw(trace.slices().name[raw(call.kernel)])}].push_back(&call);
   std::vector<RooflineRow> rows;
   for (auto& [key, calls] : groups) rows.push_back(row_of(roofline, calls));
-  std::stable_sort(rows.begin(), rows.end(), [&](const RooflineRow& a, const RooflineRow& b) {
+  sort_rows(rows.begin(), rows.end(), [&](const RooflineRow& a, const RooflineRow& b) {
     return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : trace.name(a.op) < trace.name(b.op);
   });
 

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::analysis {
 namespace {
 
@@ -92,7 +94,7 @@ class Costs {
         group.longest = work.slice;
     }
     for (auto& [key, group] : groups) result_.work.push_back(std::move(group));
-    std::sort(result_.work.begin(), result_.work.end(), [](const WorkGroup& a, const WorkGroup& b) {
+    sort_rows(result_.work.begin(), result_.work.end(), [](const WorkGroup& a, const WorkGroup& b) {
       return std::tie(a.name, a.op, a.dims, a.work) < std::tie(b.name, b.op, b.dims, b.work);
     });
   }

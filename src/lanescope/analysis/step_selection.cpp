@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lanescope/analysis/wall_partition.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 
 namespace lanescope::analysis {
@@ -165,7 +166,7 @@ Result<StepSelection> select_steps(const StepEvidence& evidence, const StepOptio
     leave_out_cut_steps(evidence, selection);
     if (!options.count_long_step) leave_out_long_step(evidence, selection);
   }
-  std::sort(selection.left_out.begin(), selection.left_out.end(),
+  sort_rows(selection.left_out.begin(), selection.left_out.end(),
             [](const LeftOutStep& a, const LeftOutStep& b) { return a.step < b.step; });
   return selection;
 }

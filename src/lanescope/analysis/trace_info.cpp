@@ -9,6 +9,7 @@
 #include "lanescope/analysis/launch_owners.h"
 #include "lanescope/analysis/steps.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/model/nearly_sorted.h"
 
 namespace lanescope::analysis {
@@ -223,10 +224,9 @@ void count_categories(const Trace& trace, TraceInfo& info) {
   for (const CategoryId category : trace.instants().category) ++rows[raw(category)].instant_count;
   for (TraceInfo::CategoryRow& row : rows)
     if (row.slice_count + row.instant_count > 0) info.categories.push_back(std::move(row));
-  std::stable_sort(info.categories.begin(), info.categories.end(),
-                   [](const auto& a, const auto& b) {
-                     return a.slice_count + a.instant_count > b.slice_count + b.instant_count;
-                   });
+  sort_rows(info.categories.begin(), info.categories.end(), [](const auto& a, const auto& b) {
+    return a.slice_count + a.instant_count > b.slice_count + b.instant_count;
+  });
 }
 
 void find_issues(const Trace& trace, TraceInfo& info) {

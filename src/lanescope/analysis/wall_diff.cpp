@@ -17,6 +17,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/names/kernel_name.h"
 
@@ -190,7 +191,7 @@ class Matcher {
   }
 
   static std::vector<std::size_t> by_time(const StepCosts& side, std::vector<std::size_t> list) {
-    std::stable_sort(list.begin(), list.end(), [&](std::size_t x, std::size_t y) {
+    sort_rows(list.begin(), list.end(), [&](std::size_t x, std::size_t y) {
       return side.work[x].time_ns > side.work[y].time_ns;
     });
     return list;
@@ -316,9 +317,8 @@ WallDiff compute_wall_diff(const StepCosts& a, const StepCosts& b) {
   effects.exposed_copy_ns = diff.b.exposed_copy_ns - diff.a.exposed_copy_ns;
   for (std::size_t i = 0; i < kIdleCauseCount; ++i)
     effects.idle_ns[i] = diff.b.idle_ns[i] - diff.a.idle_ns[i];
-  std::stable_sort(
-      diff.kernels.begin(), diff.kernels.end(),
-      [](const KernelDiff& x, const KernelDiff& y) { return size_of(x) > size_of(y); });
+  sort_rows(diff.kernels.begin(), diff.kernels.end(),
+            [](const KernelDiff& x, const KernelDiff& y) { return size_of(x) > size_of(y); });
   return diff;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/cli/text.h"
 
 #if LANESCOPE_HAS_TOML
@@ -86,8 +87,8 @@ class BudgetReader {
                                "[{}]; found none",
                                name_, words_.list_key, words_.list)};
     // A TOML table is ordered by name, but a report should have the order of the file.
-    std::stable_sort(budget_.limits.begin(), budget_.limits.end(),
-                     [](const Limit& a, const Limit& b) { return a.line < b.line; });
+    sort_rows(budget_.limits.begin(), budget_.limits.end(),
+              [](const Limit& a, const Limit& b) { return a.line < b.line; });
     return std::move(budget_);
   }
 

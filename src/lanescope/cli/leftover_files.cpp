@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/codec/counter_file.h"
 #include "lanescope/codec/spool_ending.h"
 #include "lanescope/format/formats.h"
@@ -187,7 +188,7 @@ Result<std::vector<LeftoverFile>> find_leftovers(const std::string& folder,
   if (failed)
     return Error{Errc::kIo, fmt::format("expected a folder that can be listed, found '{}': {}",
                                         folder, failed.message())};
-  std::sort(files.begin(), files.end(),
+  sort_rows(files.begin(), files.end(),
             [](const LeftoverFile& a, const LeftoverFile& b) { return a.path < b.path; });
   return files;
 }

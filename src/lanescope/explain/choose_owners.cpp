@@ -1,7 +1,8 @@
 #include "lanescope/explain/choose_owners.h"
 
-#include <algorithm>
 #include <utility>
+
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::explain {
 namespace {
@@ -29,7 +30,7 @@ class Chooser {
   explicit Chooser(const std::vector<CallNode>& nodes) : nodes_(nodes), children_(nodes.size()) {
     for (std::uint32_t i = 1; i < nodes.size(); ++i) children_[nodes[i].parent].push_back(i);
     for (auto& each : children_)
-      std::stable_sort(each.begin(), each.end(), [&](std::uint32_t a, std::uint32_t b) {
+      sort_rows(each.begin(), each.end(), [&](std::uint32_t a, std::uint32_t b) {
         return nodes_[a].total_ns > nodes_[b].total_ns;
       });
     least_ns_ = static_cast<std::int64_t>(kLeastOwner * static_cast<double>(nodes[0].total_ns));
@@ -96,9 +97,8 @@ class Chooser {
 
 std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes) {
   std::vector<OwnerChoice> choices = std::move(Chooser(nodes).choices);
-  std::stable_sort(choices.begin(), choices.end(), [](const OwnerChoice& a, const OwnerChoice& b) {
-    return a.total_ns > b.total_ns;
-  });
+  sort_rows(choices.begin(), choices.end(),
+            [](const OwnerChoice& a, const OwnerChoice& b) { return a.total_ns > b.total_ns; });
   if (choices.size() > kMostOwners) choices.resize(kMostOwners);
   return choices;
 }

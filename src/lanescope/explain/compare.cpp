@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lanescope/analysis/trace_info.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/compare_headline.h"
 #include "lanescope/explain/enclosing_facts.h"
 #include "lanescope/explain/left_out_steps.h"
@@ -56,7 +57,7 @@ StepSpread spread_of(const Facts& facts, bool on_device) {
 
 template <typename Diff>
 void order(std::vector<Diff>& rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const Diff& x, const Diff& y) {
+  sort_rows(rows.begin(), rows.end(), [](const Diff& x, const Diff& y) {
     const auto dx = std::llabs(x.b_ns - x.a_ns), dy = std::llabs(y.b_ns - y.a_ns);
     return dx != dy ? dx > dy : x.a_ns + x.b_ns > y.a_ns + y.b_ns;
   });

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 
 namespace lanescope::explain {
@@ -201,7 +202,7 @@ std::vector<Reason> reasons_of(const Comparison& c) {
   reasons.push_back({effects.exposed_copy_ns, say("of copies and memsets while nothing computes")});
   std::erase_if(reasons,
                 [](const Reason& each) { return each.delta_ns == 0 && each.hidden_ns == 0; });
-  std::stable_sort(reasons.begin(), reasons.end(), [](const Reason& x, const Reason& y) {
+  sort_rows(reasons.begin(), reasons.end(), [](const Reason& x, const Reason& y) {
     return std::llabs(x.delta_ns) > std::llabs(y.delta_ns);
   });
   return reasons;

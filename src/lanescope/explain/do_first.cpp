@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"
@@ -149,7 +150,7 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
                ? rank(left) < rank(right)
                : rank(left) == 2 && gain_ns(explanation, left) > gain_ns(explanation, right);
   };
-  std::stable_sort(found.begin(), found.end(), comes_before);
+  sort_rows(found.begin(), found.end(), comes_before);
   put_causes_before_vague(explanation, found);
   return found;
 }
@@ -250,9 +251,8 @@ Sentence place_of(const Facts& facts, const Finding& finding) {
 }
 
 std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers) {
-  std::stable_sort(takers.begin(), takers.end(), [](const TimeTaker& a, const TimeTaker& b) {
-    return a.per_step_ns > b.per_step_ns;
-  });
+  sort_rows(takers.begin(), takers.end(),
+            [](const TimeTaker& a, const TimeTaker& b) { return a.per_step_ns > b.per_step_ns; });
   const analysis::Gap* edge = rules::find_edge_gap(facts);
   const auto wall_ns =
       static_cast<double>(facts.steady_wall_ns() - (edge ? edge->end_ns - edge->start_ns : 0));
@@ -401,9 +401,8 @@ std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
   if (const Owners* owners = step_owners(facts)) {
     for (const auto& group : joined_by_operator(owners->owners))
       takers.push_back(taker_of(facts, *owners, group));
-    std::stable_sort(takers.begin(), takers.end(), [](const TimeTaker& a, const TimeTaker& b) {
-      return a.per_step_ns > b.per_step_ns;
-    });
+    sort_rows(takers.begin(), takers.end(),
+              [](const TimeTaker& a, const TimeTaker& b) { return a.per_step_ns > b.per_step_ns; });
     if (takers.size() > kMostTakers) takers.resize(kMostTakers);
     return takers;
   }

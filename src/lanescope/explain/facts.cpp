@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/time_span.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::explain {
 
@@ -369,8 +370,8 @@ std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStr
     share.name = label;
     shares.push_back(std::move(share));
   }
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const HostShare& a, const HostShare& b) { return a.time_ns > b.time_ns; });
+  sort_rows(shares.begin(), shares.end(),
+            [](const HostShare& a, const HostShare& b) { return a.time_ns > b.time_ns; });
   return shares;
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/compare.h"
 #include "lanescope/explain/measures.h"
 #include "lanescope/explain/sentences.h"
@@ -40,8 +41,8 @@ using Piles = std::map<std::string, Pile>;
 std::vector<Evidence> evidence_of(const Facts& facts, const Piles& piles, bool with_bytes,
                                   const std::function<std::int64_t(const Pile&)>& size) {
   std::vector<std::pair<std::string, Pile>> ranked(piles.begin(), piles.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [&](const auto& a, const auto& b) { return size(a.second) > size(b.second); });
+  sort_rows(ranked.begin(), ranked.end(),
+            [&](const auto& a, const auto& b) { return size(a.second) > size(b.second); });
   std::vector<Evidence> evidence;
   for (std::size_t i = 0; i < ranked.size() && i < kMostEvidence; ++i) {
     const auto& [label, pile] = ranked[i];

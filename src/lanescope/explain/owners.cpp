@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/choose_owners.h"
 #include "lanescope/explain/owner_code.h"
@@ -168,9 +169,8 @@ class OwnerFinder {
       auto& sorted = result_.owners[i].parts;
       for (const auto& [label, time] : parts[i])
         if (time > 0) sorted.push_back({label, time});
-      std::stable_sort(sorted.begin(), sorted.end(), [](const OwnerPart& a, const OwnerPart& b) {
-        return a.time_ns > b.time_ns;
-      });
+      sort_rows(sorted.begin(), sorted.end(),
+                [](const OwnerPart& a, const OwnerPart& b) { return a.time_ns > b.time_ns; });
       if (sorted.size() > kMostParts) sorted.resize(kMostParts);
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/base/share_work.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule.h"
@@ -274,7 +275,7 @@ void order_costs_by_gain(Explanation& explanation) {
   auto& findings = explanation.findings;
   const auto begin = std::find_if(findings.begin(), findings.end(), is_cost);
   const auto end = std::find_if_not(begin, findings.end(), is_cost);
-  std::stable_sort(begin, end, [&](const Finding& a, const Finding& b) {
+  sort_rows(begin, end, [&](const Finding& a, const Finding& b) {
     return explanation.gains->shown_ns(a) > explanation.gains->shown_ns(b);
   });
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/run_rules.h"
 
 namespace lanescope::explain {
@@ -250,8 +251,8 @@ AskedRules rules_for_question(std::string_view text) {
   }
   AskedRules found;
   if (best == 0) return found;
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+  sort_rows(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
   for (const Candidate& candidate : candidates)
     if (found.ids.size() < kMostRules && candidate.score >= best * 0.5)
       found.ids.emplace_back(candidate.rule->id);

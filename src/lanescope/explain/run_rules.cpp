@@ -9,6 +9,7 @@
 
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/base/share_work.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/declared_rules.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/rules.h"
@@ -32,7 +33,7 @@ const RuleTable& rule_table() {
       made.in_order.push_back(rule);
       made.by_id.emplace(rule->id, rule);
     }
-    std::sort(made.in_order.begin(), made.in_order.end(), [](const Rule* a, const Rule* b) {
+    sort_rows(made.in_order.begin(), made.in_order.end(), [](const Rule* a, const Rule* b) {
       return a->order != b->order ? a->order < b->order
                                   : std::string_view(a->id) < std::string_view(b->id);
     });
@@ -218,7 +219,7 @@ bool leads(const Facts& facts, const Finding& finding) {
 
 void put_in_order(const Facts& facts, std::vector<Finding>& findings) {
   for (Finding& finding : findings) finding.leads = leads(facts, finding);
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+  sort_rows(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     if (group_of(a) != group_of(b)) return group_of(a) < group_of(b);
     return a.at_stake_ns > b.at_stake_ns;
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain {
@@ -104,8 +105,8 @@ void UnitLoops::find_backward_rounds() {
       by_rounds[loops_[l].rounds].push_back(l);
   const auto end_of = [&](std::uint32_t l) { return trace_.start_ns(loops_[l].last); };
   for (auto& [rounds, loops] : by_rounds)
-    std::stable_sort(loops.begin(), loops.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return end_of(a) < end_of(b); });
+    sort_rows(loops.begin(), loops.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return end_of(a) < end_of(b); });
   for (std::uint32_t b = 0; b < loops_.size(); ++b) {
     UnitLoop& backward = loops_[b];
     if (backward.rounds < kFewestLoopRounds || !is_of_autograd(sequences_.at(backward.thread)))

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/clock_pairs.h"
 #include "lanescope/ranks/clock_samples.h"
 
@@ -159,7 +160,7 @@ class OffsetFinder {
       rows[row.rank].push_back(row);
     std::vector<DriftFit> fits;
     for (auto& [rank, of_rank] : rows) {
-      std::sort(of_rank.begin(), of_rank.end(),
+      sort_rows(of_rank.begin(), of_rank.end(),
                 [](const DriftRow& a, const DriftRow& b) { return a.call < b.call; });
       if (const auto fit = fit_drift(of_rank)) fits.push_back(*fit);
     }

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/clock_samples.h"
 
 namespace lanescope::ranks {
@@ -119,7 +120,7 @@ class PairLinker {
       rows[{row.rank, row.other}].push_back(row);
     std::map<std::uint32_t, RankClock> best;  // of the neighbour with most calls
     for (auto& [key, of_pair] : rows) {
-      std::sort(of_pair.begin(), of_pair.end(), [](const PairRow& a, const PairRow& b) {
+      sort_rows(of_pair.begin(), of_pair.end(), [](const PairRow& a, const PairRow& b) {
         return std::pair(a.call, a.sends) < std::pair(b.call, b.sends);
       });
       const auto clock = fit(of_pair, clocks_[key.second]);

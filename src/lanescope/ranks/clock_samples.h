@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::ranks {
 
 // By length, then distance: the same order wherever the rows come from.
 template <class Row>
 void sort_samples(std::vector<Row>& rows) {
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+  sort_rows(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return std::pair(a.together_ns, a.apart_ns) < std::pair(b.together_ns, b.apart_ns);
   });
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/message.h"
 
 namespace lanescope::ranks {
@@ -146,7 +147,7 @@ std::vector<CollectiveRate> compute_collective_rates(const Matching& matching,
     }
     out.push_back(std::move(rate));
   }
-  std::stable_sort(out.begin(), out.end(), [](const CollectiveRate& a, const CollectiveRate& b) {
+  sort_rows(out.begin(), out.end(), [](const CollectiveRate& a, const CollectiveRate& b) {
     const auto total = [](const CollectiveRate& rate) {
       return static_cast<double>(rate.together_ns) * static_cast<double>(rate.count);
     };

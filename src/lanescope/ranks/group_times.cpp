@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::ranks {
 namespace {
 
@@ -50,7 +52,7 @@ std::vector<std::uint32_t> find_purposes(const Matching& matching) {
   std::vector<std::uint32_t> order(matching.groups.size()), purposes(matching.groups.size(), 0);
   std::iota(order.begin(), order.end(), 0u);
   // Names are numbers, mostly: 2 before 10.
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  sort_rows(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     const std::string &x = matching.groups[a].name, &y = matching.groups[b].name;
     return std::pair(x.size(), std::string_view(x)) < std::pair(y.size(), std::string_view(y));
   });
@@ -113,7 +115,7 @@ std::vector<GroupTimes> sum_groups(const Matching& matching, std::span<const Gro
     times.exposed_wait_ns = std::min(times.exposed_wait_ns / by, times.exposed_ns);
     out.push_back(std::move(times));
   }
-  std::stable_sort(out.begin(), out.end(), [](const GroupTimes& a, const GroupTimes& b) {
+  sort_rows(out.begin(), out.end(), [](const GroupTimes& a, const GroupTimes& b) {
     return a.transfer_ns() > b.transfer_ns();
   });
   return out;

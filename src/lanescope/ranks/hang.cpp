@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/dump_groups.h"
 #include "lanescope/ranks/roster.h"
 
@@ -28,8 +29,8 @@ class HangFinder {
   HangReport run() {
     for (const auto& [name, group] : dumps_.groups()) check_group(name, group);
     find_missing_dumps();
-    std::stable_sort(report_.findings.begin(), report_.findings.end(),
-                     [](const HangFinding& a, const HangFinding& b) { return a.kind < b.kind; });
+    sort_rows(report_.findings.begin(), report_.findings.end(),
+              [](const HangFinding& a, const HangFinding& b) { return a.kind < b.kind; });
     report_.ranks = dumps_.ranks();
     report_.calls = dumps_.calls();
     report_.groups = dumps_.groups().size();

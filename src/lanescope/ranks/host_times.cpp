@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::ranks {
@@ -157,8 +158,8 @@ std::vector<HostPart> find_parts_outside(const Facts& facts, const IntervalUnion
                       });
   std::vector<HostPart> parts;
   for (const auto& [name, time_ns] : by_name) parts.push_back({name, time_ns});
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const HostPart& a, const HostPart& b) { return a.time_ns > b.time_ns; });
+  sort_rows(parts.begin(), parts.end(),
+            [](const HostPart& a, const HostPart& b) { return a.time_ns > b.time_ns; });
   if (parts.size() > kMostHostParts) parts.resize(kMostHostParts);
   return parts;
 }

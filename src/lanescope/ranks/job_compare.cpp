@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/job_verdict.h"
 
 namespace lanescope::ranks {
@@ -167,10 +168,10 @@ class Comparer {
       change.kind = key.second;
       if (judge(change)) out_.collectives.push_back(std::move(change));
     }
-    std::stable_sort(out_.collectives.begin(), out_.collectives.end(),
-                     [](const CollectiveChange& x, const CollectiveChange& y) {
-                       return std::llabs(x.step_ns) > std::llabs(y.step_ns);
-                     });
+    sort_rows(out_.collectives.begin(), out_.collectives.end(),
+              [](const CollectiveChange& x, const CollectiveChange& y) {
+                return std::llabs(x.step_ns) > std::llabs(y.step_ns);
+              });
     out_.collective_changes = out_.collectives.size();
     if (out_.collectives.size() > kMostCollectiveChanges)
       out_.collectives.resize(kMostCollectiveChanges);

@@ -1,10 +1,10 @@
 #include "lanescope/ranks/job_files.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "lanescope/analysis/collective_calls.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/message.h"
 #include "lanescope/ranks/roster.h"
 
@@ -122,8 +122,8 @@ std::vector<PlacedFile> gather_files(std::vector<PlacedFile> own, Communicator& 
   std::vector<PlacedFile> all;
   for (const std::string& each : workers.gather(message.finish()))
     for (MessageReader in(each); !in.at_end();) all.push_back(read_file(in));
-  std::stable_sort(all.begin(), all.end(),
-                   [](const PlacedFile& a, const PlacedFile& b) { return a.place < b.place; });
+  sort_rows(all.begin(), all.end(),
+            [](const PlacedFile& a, const PlacedFile& b) { return a.place < b.place; });
   return all;
 }
 

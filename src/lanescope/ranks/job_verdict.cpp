@@ -15,6 +15,7 @@
 #include <set>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/job_notes.h"
 #include "lanescope/ranks/late_causes.h"
 #include "lanescope/ranks/lateness.h"
@@ -140,8 +141,8 @@ class Judge {
   std::vector<std::size_t> by_lateness() const {
     std::vector<std::size_t> order(job_.times.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return late_[a] < late_[b]; });
+    sort_rows(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return late_[a] < late_[b]; });
     return order;
   }
 

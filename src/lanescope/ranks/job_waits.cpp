@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/collective_rates.h"
 
 namespace lanescope::ranks {
@@ -153,7 +154,7 @@ class WaitFinder {
       if (const RankClock& clock = clocks_[member.rank]; clock.known && !clock.contradicts)
         all.push_back({member.rank, clock.aligned(member.start_ns) - first_ns,
                        clock.aligned(member.end_ns) - clock.aligned(member.start_ns)});
-    std::sort(all.begin(), all.end(), [](const Arrival& a, const Arrival& b) {
+    sort_rows(all.begin(), all.end(), [](const Arrival& a, const Arrival& b) {
       return std::pair(a.start_ns, a.rank) < std::pair(b.start_ns, b.rank);
     });
     if (all.size() > kMostArrivals) all.erase(all.begin() + 3, all.end() - (kMostArrivals - 3));
@@ -197,7 +198,7 @@ class WaitFinder {
   }
 
   void add_stage_waits(std::vector<PairRow> rows) {
-    std::sort(rows.begin(), rows.end(),
+    sort_rows(rows.begin(), rows.end(),
               [](const PairRow& a, const PairRow& b) { return a.order() < b.order(); });
     for (std::size_t first = 0; first < rows.size();) {
       std::size_t end = first, first_receive = SIZE_MAX, last_receive = SIZE_MAX;

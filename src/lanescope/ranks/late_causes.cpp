@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/host_lateness.h"
 #include "lanescope/simulate/recording_cost.h"
 
@@ -134,9 +135,8 @@ void find_causes(const Job& job, const std::set<std::size_t>& late, JobVerdict& 
                     {LateCause::kCopies, longer([](const RankTimes& t) { return t.copy_ns; })},
                     {LateCause::kOtherIdle,
                      longer([](const RankTimes& t) { return t.idle_ns() - t.cpu_idle_ns(); })}};
-  std::stable_sort(
-      verdict.causes.begin(), verdict.causes.end(),
-      [](const CausePart& a, const CausePart& b) { return a.longer_ns > b.longer_ns; });
+  sort_rows(verdict.causes.begin(), verdict.causes.end(),
+            [](const CausePart& a, const CausePart& b) { return a.longer_ns > b.longer_ns; });
   find_kernels(job, late, verdict);
   find_slow_cpu(job, late, verdict);
   find_profilers_part(job, late, verdict);

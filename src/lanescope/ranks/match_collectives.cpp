@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/align_calls.h"
 #include "lanescope/ranks/message.h"
 
@@ -58,7 +59,7 @@ class Matcher {
   Matching run() {
     table_ = make_call_table(own_, workers_);
     std::vector<SentCall> calls = exchange_rows(workers_, sorted_by_owner());
-    std::sort(calls.begin(), calls.end(),
+    sort_rows(calls.begin(), calls.end(),
               [](const SentCall& a, const SentCall& b) { return a.order() < b.order(); });
     group_matched_.assign(table_.groups.size(), 0);
     group_pairs_.assign(table_.groups.size(), 0);
@@ -250,7 +251,7 @@ class Matcher {
       add_rows(in.get_rows<std::uint64_t>(), pairs_of_group);
       add_rows(in.get_rows<std::uint64_t>(), out_.matched);
     }
-    std::stable_sort(mismatches.begin(), mismatches.end(), [](const auto& a, const auto& b) {
+    sort_rows(mismatches.begin(), mismatches.end(), [](const auto& a, const auto& b) {
       return std::pair(a.group, a.number) < std::pair(b.group, b.number);
     });
     if (mismatches.size() > kMostMismatches) mismatches.resize(kMostMismatches);

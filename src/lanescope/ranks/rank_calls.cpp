@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/call_table.h"
 
 namespace lanescope::ranks {
@@ -189,8 +190,8 @@ CalledCollectives find_called_collectives(const Trace& trace) {
     else if (shape_of(call.kind) != CallShape::kUnknown)
       found.calls.push_back(std::move(call));
   }
-  std::stable_sort(found.calls.begin(), found.calls.end(),
-                   [](const FoundCall& a, const FoundCall& b) { return a.start_ns < b.start_ns; });
+  sort_rows(found.calls.begin(), found.calls.end(),
+            [](const FoundCall& a, const FoundCall& b) { return a.start_ns < b.start_ns; });
   return found;
 }
 
@@ -208,10 +209,9 @@ RankCalls find_rank_calls(const Facts& facts) {
   for (const FoundCall& call : found.calls)
     found.compute_or_communication.add(call.start_ns, call.end_ns);
   found.compute_or_communication.finish();
-  std::stable_sort(found.calls.begin(), found.calls.end(),
-                   [](const FoundCall& a, const FoundCall& b) {
-                     return std::pair(a.launch_ns, a.start_ns) < std::pair(b.launch_ns, b.start_ns);
-                   });
+  sort_rows(found.calls.begin(), found.calls.end(), [](const FoundCall& a, const FoundCall& b) {
+    return std::pair(a.launch_ns, a.start_ns) < std::pair(b.launch_ns, b.start_ns);
+  });
   return found;
 }
 

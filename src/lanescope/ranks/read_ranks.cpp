@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/part_file.h"
 #include "lanescope/ranks/rank_summary.h"
 #include "lanescope/ranks/summary_text.h"
@@ -82,8 +83,8 @@ std::vector<std::size_t> largest_first(const std::vector<std::string>& paths) {
   }
   std::vector<std::size_t> order(paths.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
+  sort_rows(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
   return order;
 }
 

@@ -12,6 +12,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::ranks {
 namespace {
 
@@ -60,8 +62,8 @@ class Roster {
   Result<Job> run(std::vector<RankFile> files) {
     std::vector<RankFile*> by_name;
     for (RankFile& file : files) by_name.push_back(&file);
-    std::stable_sort(by_name.begin(), by_name.end(),
-                     [](const RankFile* a, const RankFile* b) { return a->file < b->file; });
+    sort_rows(by_name.begin(), by_name.end(),
+              [](const RankFile* a, const RankFile* b) { return a->file < b->file; });
     const Error* first_error = nullptr;
     for (RankFile* const each : by_name) {
       RankFile& file = *each;
@@ -160,8 +162,8 @@ class Roster {
 
   // The file with more steps is kept; ties: the first by name.
   void leave_out_duplicates() {
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) { return *a.rank < *b.rank; });
+    sort_rows(candidates_.begin(), candidates_.end(),
+              [](const Candidate& a, const Candidate& b) { return *a.rank < *b.rank; });
     std::vector<Candidate> kept;
     for (Candidate& candidate : candidates_) {
       if (kept.empty() || *kept.back().rank != *candidate.rank) {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/report/budget_words.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
@@ -49,7 +49,7 @@ std::vector<const BudgetLine*> ranked(const BudgetReport& report) {
   const auto rank = [](BudgetState state) {
     return state == BudgetState::kBroken ? 0 : state == BudgetState::kMissing ? 1 : 2;
   };
-  std::stable_sort(lines.begin(), lines.end(), [&](const BudgetLine* a, const BudgetLine* b) {
+  sort_rows(lines.begin(), lines.end(), [&](const BudgetLine* a, const BudgetLine* b) {
     return rank(a->state) < rank(b->state);
   });
   return lines;

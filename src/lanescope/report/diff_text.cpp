@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/markdown_escape.h"
@@ -225,7 +226,7 @@ class DiffText {
     if (c_.scope == CompareScope::kCalls) {
       std::erase_if(rows,
                     [](const KernelDiff* each) { return each->a.empty() || each->b.empty(); });
-      std::stable_sort(rows.begin(), rows.end(), [](const KernelDiff* x, const KernelDiff* y) {
+      sort_rows(rows.begin(), rows.end(), [](const KernelDiff* x, const KernelDiff* y) {
         const auto change = [](const KernelDiff& row) {
           return std::llabs(mean_ns(row.b_total_ns, row.b_count) -
                             mean_ns(row.a_total_ns, row.a_count));
@@ -366,7 +367,7 @@ class DiffText {
           plain_name(each.name) + (each.cpu == analysis::CpuClass::kWait ? " (wait)" : "")};
       if (row.a_ns != row.b_ns) rows.push_back(row);
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) {
+    sort_rows(rows.begin(), rows.end(), [](const Row& x, const Row& y) {
       return std::llabs(x.b_ns - x.a_ns) > std::llabs(y.b_ns - y.a_ns);
     });
     begin("CPU time of a call, without its children");

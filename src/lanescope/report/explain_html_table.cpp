@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lanescope/analysis/key_averages.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_html_sections.h"
@@ -55,8 +56,8 @@ std::string key_averages_section_html(const Trace& trace) {
     // docs/definitions/key_averages.md, Sums: device rows only, else kernels would count twice.
     if (row.on_device && !row.is_annotation) all_device_ns += row.self_device_time_total_ns;
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const KeyAverage* a, const KeyAverage* b) { return a->*key > b->*key; });
+  sort_rows(rows.begin(), rows.end(),
+            [&](const KeyAverage* a, const KeyAverage* b) { return a->*key > b->*key; });
   const std::size_t shown = std::min(rows.size(), kMostTableRows);
   std::string html = fmt::format(
       "<section id=\"table\">\n<h2>Time by name</h2>\n<p>Over the whole trace. Self time is a "

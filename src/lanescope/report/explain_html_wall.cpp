@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_html_sections.h"
 #include "lanescope/report/explain_text.h"
@@ -106,7 +107,7 @@ std::vector<std::size_t> exact_steps(const std::vector<WallTimes>& walls) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   if (walls.size() <= kMostExactSteps) return order;
   const auto is_outer = [&](std::size_t i) { return i < 3 || i + 3 >= walls.size(); };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  sort_rows(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return is_outer(a) != is_outer(b) ? is_outer(a)
                                       : walls[a].partition.wall_ns > walls[b].partition.wall_ns;
   });

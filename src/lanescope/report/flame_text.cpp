@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/report/html_escape.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/stack_text.h"
@@ -39,7 +40,7 @@ std::vector<std::vector<std::uint32_t>> callees_of(const Trace& trace, const Pyt
   for (std::uint32_t i = 0; i < flame.nodes.size(); ++i)
     out[flame.nodes[i].parent == i ? flame.nodes.size() : flame.nodes[i].parent].push_back(i);
   for (auto& list : out)
-    std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
+    sort_rows(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
       const FlameNode &left = flame.nodes[a], &right = flame.nodes[b];
       if (left.total != right.total) return left.total > right.total;
       return trace.text(left.function) < trace.text(right.function);

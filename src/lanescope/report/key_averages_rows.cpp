@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::report {
 
 using analysis::KeyAverage;
@@ -94,9 +96,8 @@ Result<std::vector<const KeyAverage*>> sorted_rows(const KeyAverages& table,
                              fmt::join(kSortKeys, ", "))};
   const std::string key = with_device_alias(sort_by);
   const auto by_text = [&](const std::string KeyAverage::*field) {
-    std::stable_sort(rows.begin(), rows.end(), [&](const KeyAverage* a, const KeyAverage* b) {
-      return a->*field > b->*field;
-    });
+    sort_rows(rows.begin(), rows.end(),
+              [&](const KeyAverage* a, const KeyAverage* b) { return a->*field > b->*field; });
   };
   if (key == "key")
     by_text(&KeyAverage::name);
@@ -105,7 +106,7 @@ Result<std::vector<const KeyAverage*>> sorted_rows(const KeyAverages& table,
   else if (key == "overload_name")
     by_text(&KeyAverage::overload_name);
   else
-    std::stable_sort(rows.begin(), rows.end(), [&](const KeyAverage* a, const KeyAverage* b) {
+    sort_rows(rows.begin(), rows.end(), [&](const KeyAverage* a, const KeyAverage* b) {
       return sort_value(*a, key) > sort_value(*b, key);
     });
   return rows;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/roster.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/ranks_words.h"
@@ -127,7 +127,7 @@ std::string ranks_section(const JobComparison& change) {
     if (rank.own_changed) own.push_back(&rank);
     if (rank.waits_changed) waits.push_back(rank.rank);
   }
-  std::stable_sort(own.begin(), own.end(), [](const RankChange* a, const RankChange* b) {
+  sort_rows(own.begin(), own.end(), [](const RankChange* a, const RankChange* b) {
     return std::llabs(a->b_own_ns - a->a_own_ns) > std::llabs(b->b_own_ns - b->a_own_ns);
   });
   std::string text = "\nRanks\n";

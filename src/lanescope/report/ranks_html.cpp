@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/report/explain_html_sections.h"
 #include "lanescope/report/html_escape.h"
 #include "lanescope/report/ranks_page.h"
@@ -32,7 +33,7 @@ std::vector<std::size_t> chosen_rows(const Job& job, const JobVerdict& verdict, 
     return std::find(verdict.ranks.begin(), verdict.ranks.end(), job.numbers[job.compared[row]]) !=
            verdict.ranks.end();
   };
-  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+  sort_rows(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(!is_late(a), -job.times[a].own_ns) <
            std::pair(!is_late(b), -job.times[b].own_ns);
   });

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/roster.h"
 #include "lanescope/report/ranks_words.h"
 #include "lanescope/report/rounded_numbers.h"
@@ -123,7 +124,7 @@ std::vector<std::size_t> shown_rows(const Job& job) {
   std::vector<std::size_t> rows(job.compared.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   if (rows.size() <= kMostRows) return rows;
-  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+  sort_rows(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     return job.times[a].own_ns > job.times[b].own_ns;
   });
   rows.erase(rows.begin() + kExtremes, rows.end() - kExtremes);
@@ -133,7 +134,7 @@ std::vector<std::size_t> shown_rows(const Job& job) {
 RankTimes median_times(const Job& job) {
   std::vector<std::size_t> rows(job.times.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+  sort_rows(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     return job.times[a].own_ns > job.times[b].own_ns;
   });
   return job.times[rows[rows.size() / 2]];
@@ -236,7 +237,7 @@ std::string next_text(const Job& job, const JobVerdict& verdict) {
   std::size_t late = 0, usual = 0;
   std::vector<std::size_t> rows(job.times.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+  sort_rows(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     return job.times[a].own_ns > job.times[b].own_ns;
   });
   late = rows.front();
@@ -269,7 +270,7 @@ std::int64_t sort_key(const RankTimes& times, const std::string& column) {
 std::string ranks_table(const Job& job, const RanksTableOptions& options) {
   std::vector<std::size_t> rows(job.compared.size());
   std::iota(rows.begin(), rows.end(), std::size_t{0});
-  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+  sort_rows(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
     return sort_key(job.times[a], options.sort_by) > sort_key(job.times[b], options.sort_by);
   });
   const std::size_t left_out = options.row_limit > 0 && rows.size() > options.row_limit

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/finding.h"
 #include "lanescope/explain/predicted_gains.h"
@@ -112,8 +113,8 @@ std::string median_note(const Facts& facts) {
 std::vector<WallLine> wall_lines(const Facts& facts) {
   if (facts.steady_wall_ns() == 0) return {};
   std::vector<WallLine> parts = all_wall_parts(facts);
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const WallLine& a, const WallLine& b) { return a.ratio > b.ratio; });
+  sort_rows(parts.begin(), parts.end(),
+            [](const WallLine& a, const WallLine& b) { return a.ratio > b.ratio; });
   if (parts.size() <= kMostWallLines) return parts;
   WallLine rest{"everything else", 0, 0, "", {}};
   for (std::size_t i = kMostWallLines - 1; i < parts.size(); ++i) {

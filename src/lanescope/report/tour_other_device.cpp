@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lanescope/analysis/vendor_rows.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/tour_maker.h"
 
@@ -30,7 +31,7 @@ Window longest_wait_of_other_device(const Trace& trace, const Window& window) {
     if (row.kind != analysis::VendorRowKind::kWait && !row.is_sum &&
         trace.end_ns(row.slice) > window.start_ns && trace.start_ns(row.slice) < window.end_ns)
       busy.push_back({trace.start_ns(row.slice), trace.end_ns(row.slice)});
-  std::sort(busy.begin(), busy.end(),
+  sort_rows(busy.begin(), busy.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
   busy.push_back({window.end_ns, window.end_ns});
   Window longest{window.start_ns, window.start_ns};

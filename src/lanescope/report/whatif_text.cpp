@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
@@ -46,8 +47,8 @@ std::string shares_text(const CriticalPath& path) {
   std::vector<std::pair<std::int64_t, PathKind>> parts;
   for (std::size_t i = 0; i < simulate::kPathKindCount; ++i)
     if (path.time_ns[i] > 0) parts.emplace_back(path.time_ns[i], static_cast<PathKind>(i));
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  sort_rows(parts.begin(), parts.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string out;
   for (std::size_t i = 0; i < parts.size() && i < 3; ++i)
     out += fmt::format(

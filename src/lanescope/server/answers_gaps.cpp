@@ -3,6 +3,7 @@
 #include <array>
 #include <span>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/rounded_numbers.h"
@@ -39,7 +40,7 @@ std::vector<IdleTime> idle_times(const view::Lanes& lanes) {
       times.push_back({number, part.id, part.start_ns, part.dur_ns});
     }
   }
-  std::sort(times.begin(), times.end(),
+  sort_rows(times.begin(), times.end(),
             [](const IdleTime& a, const IdleTime& b) { return a.index < b.index; });
   return times;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "lanescope/analysis/thinning.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/compare.h"
 #include "lanescope/report/diff_text.h"
 #include "lanescope/report/memory_text.h"
@@ -68,11 +69,11 @@ std::string table_json(const std::vector<Row>& rows, const std::vector<Column<Ro
   const auto column = std::find_if(columns.begin(), columns.end(),
                                    [&](const auto& each) { return request.sort == each.key; });
   if (request.sort == "name")
-    std::stable_sort(shown.begin(), shown.end(), [&](const Row* a, const Row* b) {
+    sort_rows(shown.begin(), shown.end(), [&](const Row* a, const Row* b) {
       return request.descending ? name(*b) < name(*a) : name(*a) < name(*b);
     });
   else if (column != columns.end())
-    std::stable_sort(shown.begin(), shown.end(), [&](const Row* a, const Row* b) {
+    sort_rows(shown.begin(), shown.end(), [&](const Row* a, const Row* b) {
       return request.descending ? column->value(*b) < column->value(*a)
                                 : column->value(*a) < column->value(*b);
     });

@@ -1,9 +1,9 @@
 #include "lanescope/server/trace_state.h"
 
-#include <algorithm>
 #include <iterator>
 
 #include "lanescope/base/check.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/server/give_way.h"
 #include "lanescope/server/kept_view.h"
@@ -88,8 +88,8 @@ std::vector<analysis::KernelGroup> TraceState::kernel_groups_within(
     for (const auto& timeline : analysis::compute_device_timelines(trace_, links))
       add(links, timeline);
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.busy_ns > b.busy_ns; });
+  sort_rows(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.busy_ns > b.busy_ns; });
   return all;
 }
 

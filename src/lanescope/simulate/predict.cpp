@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::simulate {
@@ -82,7 +83,7 @@ Result<void> apply_all(const Simulation& simulation, std::span<const Change> cha
            : kind == ChangeKind::kCudaGraph ? 100
                                             : 1 + static_cast<int>(kind);
   };
-  std::stable_sort(order.begin(), order.end(), [&](const Change* a, const Change* b) {
+  sort_rows(order.begin(), order.end(), [&](const Change* a, const Change* b) {
     return std::pair(place(a->kind), a->text) < std::pair(place(b->kind), b->text);
   });
   edges = simulation.graph->edges;
@@ -216,10 +217,9 @@ std::vector<Candidate> try_changes(const Simulation& simulation) {
       continue;
     candidates.push_back({*std::move(change), *std::move(prediction)});
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) {
-                     return a.prediction.gain_ns() > b.prediction.gain_ns();
-                   });
+  sort_rows(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return a.prediction.gain_ns() > b.prediction.gain_ns();
+  });
   return candidates;
 }
 

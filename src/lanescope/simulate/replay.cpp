@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::simulate {
 namespace {
@@ -156,7 +157,7 @@ class OwnerTimes {
     std::vector<PathOwner> owners;
     owners.reserve(named.size());
     for (const auto& [key, time_ns] : named) owners.push_back({key.second, key.first, time_ns});
-    std::sort(owners.begin(), owners.end(), [](const PathOwner& a, const PathOwner& b) {
+    sort_rows(owners.begin(), owners.end(), [](const PathOwner& a, const PathOwner& b) {
       return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.name < b.name;
     });
     return owners;

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::sql {
 namespace {
 
@@ -30,7 +32,7 @@ std::vector<std::uint32_t> text_ranks(TableData& table, std::size_t column, std:
   }
   std::vector<std::uint32_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
+  sort_rows(order.begin(), order.end(),
             [&](std::uint32_t a, std::uint32_t b) { return texts[a] < texts[b]; });
   std::vector<std::uint32_t> rank_of(texts.size() + 1, 0);
   std::uint32_t rank = 0;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/slice_joins.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::view {
 namespace {
@@ -68,7 +69,7 @@ class AreaSum {
       if (lane.kind == LaneKind::kIdle) add_gaps(lane);
     }
     for (auto& [key, name] : names_) out_.names.push_back(name);
-    std::sort(out_.names.begin(), out_.names.end(), [&](const AreaName& a, const AreaName& b) {
+    sort_rows(out_.names.begin(), out_.names.end(), [&](const AreaName& a, const AreaName& b) {
       if (a.self_ns != b.self_ns) return a.self_ns > b.self_ns;
       if (a.count != b.count) return a.count > b.count;
       if (a.name != b.name) return trace_.text(a.name) < trace_.text(b.name);

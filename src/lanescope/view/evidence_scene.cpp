@@ -6,6 +6,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::view {
 namespace {
 
@@ -232,7 +234,7 @@ class SceneMaker {
     for (const auto& [track, time] : time_of) streams.push_back(track);
     const TrackId own =
         is_work ? trace_.slices().track[raw(evidence_)] : kNone<TrackId>;  // always shown, first
-    std::stable_sort(streams.begin(), streams.end(), [&](TrackId a, TrackId b) {
+    sort_rows(streams.begin(), streams.end(), [&](TrackId a, TrackId b) {
       return (a == own) != (b == own) ? a == own : time_of[a] > time_of[b];
     });
     if (streams.size() > kMostStreams) {

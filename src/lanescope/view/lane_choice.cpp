@@ -3,6 +3,7 @@
 #include <string>
 #include <tuple>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/view/lane_maker.h"
 
 namespace lanescope::view {
@@ -33,8 +34,8 @@ bool LaneMaker::has_samples_of(const Lane& lane, TrackId thread) const {
 
 void LaneMaker::mark_busiest(std::vector<Candidate> candidates, std::size_t most,
                              std::size_t most_of_group) {
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.busy > b.busy; });
+  sort_rows(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.busy > b.busy; });
   std::map<std::uint32_t, std::size_t> of_group;
   for (const Candidate& each : candidates) {
     Lane& lane = out_.lanes_[each.lane];
@@ -137,7 +138,7 @@ void LaneMaker::keep_few() {
     if (!lane.is_main || !is_counted(lane)) continue;
     (lane.kind == LaneKind::kGpu || lane.kind == LaneKind::kDevice ? streams : others).push_back(i);
   }
-  std::stable_sort(streams.begin(), streams.end(), [&](std::uint32_t a, std::uint32_t b) {
+  sort_rows(streams.begin(), streams.end(), [&](std::uint32_t a, std::uint32_t b) {
     return out_.lanes_[a].busy_ns > out_.lanes_[b].busy_ns;
   });
   // The first number decides; smaller is more important.
@@ -276,7 +277,7 @@ std::vector<std::uint32_t> LaneMaker::order_of_lanes() const {
   };
   std::vector<decltype(key(0))> keys;
   for (const std::uint32_t i : order) keys.push_back(key(i));
-  std::sort(order.begin(), order.end(),
+  sort_rows(order.begin(), order.end(),
             [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
   return order;
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/view/row_layout.h"
 #include "lanescope/view/slice_kinds.h"
 
@@ -266,7 +267,7 @@ void LaneMaker::add_async_tracks() {
       for (std::uint32_t i = 0; i < track.slice_count; ++i) slices.push_back(track.first_slice + i);
       out_.lanes_of_track_[raw(id)][0] = static_cast<std::uint32_t>(out_.lanes_.size());
     }
-    std::stable_sort(slices.begin(), slices.end(), [&](std::uint32_t a, std::uint32_t b) {
+    sort_rows(slices.begin(), slices.end(), [&](std::uint32_t a, std::uint32_t b) {
       return trace_.slices().start_ns[a] < trace_.slices().start_ns[b];
     });
     place(trace_, FirstFreeRows(), slices, placed_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanescope/base/duration.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/names/kernel_name.h"
 
 namespace lanescope::view {
@@ -136,7 +137,7 @@ SearchResult search(const Lanes& lanes, const SearchQuery& query,
                        by_time);
       result.hits.resize(limit);
     }
-    std::sort(result.hits.begin(), result.hits.end(), by_time);
+    sort_rows(result.hits.begin(), result.hits.end(), by_time);
     result.total += count;
     if (count > 0) result.lanes.emplace_back(number, count);
   }

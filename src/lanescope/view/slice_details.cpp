@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanescope/analysis/slice_joins.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/code_of_slice.h"
 #include "lanescope/model/gpu_device.h"
 #include "lanescope/names/kernel_name.h"
@@ -156,13 +157,12 @@ class Details {
   void add_chain(SliceId inner, const std::vector<SliceId>& outward) {
     for (const SliceId up : outward) add_link(up);
     add_modules(inner);
-    std::stable_sort(out_.chain.begin(), out_.chain.end(),
-                     [&](const ChainLink& a, const ChainLink& b) {
-                       const auto key = [&](SliceId id) {
-                         return std::pair(trace_.start_ns(id), -trace_.end_ns(id));
-                       };
-                       return key(a.slice) < key(b.slice);
-                     });
+    sort_rows(out_.chain.begin(), out_.chain.end(), [&](const ChainLink& a, const ChainLink& b) {
+      const auto key = [&](SliceId id) {
+        return std::pair(trace_.start_ns(id), -trace_.end_ns(id));
+      };
+      return key(a.slice) < key(b.slice);
+    });
   }
 
   void add_modules(SliceId inner) {

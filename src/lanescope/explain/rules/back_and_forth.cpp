@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
@@ -163,9 +164,8 @@ std::optional<BackAndForth> measure_back_and_forth(const Facts& facts) {
 Finding tell_back_and_forth(const Facts& facts, const BackAndForth& found) {
   std::vector<std::pair<std::tuple<std::string, std::string, std::string>, Pairs>> ranked(
       found.pairs.begin(), found.pairs.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.time_ns > b.second.time_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
   const auto& [from, to, size] = ranked.front().first;
   const auto steps = step_count(facts);
   Finding finding;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -39,8 +40,8 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
   for (const DeviceWork* work : steady_work(facts))
     if (const SliceId launch = facts.links.launch_of[raw(work->slice)]; launch != kNone<SliceId>)
       order.emplace_back(facts.trace->start_ns(launch), work);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  sort_rows(order.begin(), order.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   // The engine launches from its own thread; old traces do not name all of its work.
   const auto thread_of = [&](const DeviceWork& work) {
     return facts.trace->slices().track[raw(facts.links.launch_of[raw(work.slice)])];

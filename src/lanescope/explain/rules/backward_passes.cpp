@@ -1,11 +1,11 @@
 #include "lanescope/explain/rules/backward_passes.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string_view>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -70,7 +70,7 @@ std::vector<BackwardPass> backward_passes(const Facts& facts) {
       reader.add_gradient(step, id);
   }
   std::vector<BackwardPass> passes = reader.take();  // thread by thread
-  std::stable_sort(passes.begin(), passes.end(), [&](const BackwardPass& a, const BackwardPass& b) {
+  sort_rows(passes.begin(), passes.end(), [&](const BackwardPass& a, const BackwardPass& b) {
     return trace.start_ns(a.nodes.front()) < trace.start_ns(b.nodes.front());
   });
   return passes;

@@ -1,9 +1,9 @@
 // Collectives run while nothing computes.
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -86,10 +86,10 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
       finding.evidence.push_back(
           {entry.second, say(facts, "{}: exposed {} [per step]",
                              {kernel(label), ns(facts.per_step(entry.first))})});
-  std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
-                   [](const Evidence& a, const Evidence& b) {
-                     return a.text.values[1].integer > b.text.values[1].integer;
-                   });
+  sort_rows(finding.evidence.begin(), finding.evidence.end(),
+            [](const Evidence& a, const Evidence& b) {
+              return a.text.values[1].integer > b.text.values[1].integer;
+            });
   if (finding.evidence.size() > 3) finding.evidence.resize(3);
   finding.try_next = {
       "record the other ranks too, and compare when each one begins the same collective: this "

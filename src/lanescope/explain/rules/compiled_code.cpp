@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/launch_mode.h"
@@ -103,8 +104,8 @@ void tell_fused(const Facts& facts, const CompiledWork& found, Finding& finding)
           {count(found.fused.size()), count(operators), count(found.fused_calls / steps),
            ratio(found.fused_ns, found.fused_ns + found.other_ns)});
   std::vector<std::pair<std::string, Fused>> ranked(found.fused.begin(), found.fused.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Fused& each = ranked[i].second;
     const Value time = ns(facts.per_step(each.gpu_ns));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/evidence.h"
 
 namespace lanescope::explain::rules {
@@ -53,7 +54,7 @@ Compiling compiling_within(const analysis::CompiledCode& code, const std::vector
   Compiling found;
   for (const CompileRun& run : code.compiles)
     if (inside(cpu, run.start_ns)) found.runs.push_back(&run);
-  std::sort(found.runs.begin(), found.runs.end(),
+  sort_rows(found.runs.begin(), found.runs.end(),
             [](const CompileRun* a, const CompileRun* b) { return a->start_ns < b->start_ns; });
   for (const CompileRun* run : found.runs) {
     if (!found.windows.empty() && run->start_ns <= found.windows.back().end_ns)
@@ -62,10 +63,9 @@ Compiling compiling_within(const analysis::CompiledCode& code, const std::vector
       found.windows.push_back({run->start_ns, run->end_ns});
   }
   for (const Window& window : found.windows) found.time_ns += window.length_ns();
-  std::stable_sort(found.runs.begin(), found.runs.end(),
-                   [](const CompileRun* a, const CompileRun* b) {
-                     return a->end_ns - a->start_ns > b->end_ns - b->start_ns;
-                   });
+  sort_rows(found.runs.begin(), found.runs.end(), [](const CompileRun* a, const CompileRun* b) {
+    return a->end_ns - a->start_ns > b->end_ns - b->start_ns;
+  });
   return found;
 }
 

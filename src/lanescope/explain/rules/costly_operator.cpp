@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -101,7 +102,7 @@ void measure_cost(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& c
   for (const HostStretch& stretch : host_late_stretches(facts))
     waits.push_back({stretch.start_ns, stretch.end_ns});
   calls.busy_ns = union_ns(calls.works);
-  std::sort(windows.begin(), windows.end(),
+  sort_rows(windows.begin(), windows.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
   std::size_t at = 0;
   for (const Window& wait : waits) {
@@ -128,9 +129,8 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
       found.ranked.emplace_back(row, std::move(calls));
   }
   if (found.ranked.empty()) return std::nullopt;
-  std::stable_sort(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.cost_ns() > b.second.cost_ns();
-  });
+  sort_rows(found.ranked.begin(), found.ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.cost_ns() > b.second.cost_ns(); });
   // Rows that say the same of a forward operator and of its backward part.
   auto& [first, all] = found.ranked.front();
   for (std::size_t i = 1; i < found.ranked.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -66,7 +67,7 @@ std::vector<std::pair<SliceId, Move>> moves_to_gpu(const Facts& facts) {
   }
   std::vector<std::pair<SliceId, Move>> in_order;
   for (const auto& [op, move] : moves) in_order.emplace_back(SliceId{op}, move);
-  std::stable_sort(in_order.begin(), in_order.end(), [&](const auto& a, const auto& b) {
+  sort_rows(in_order.begin(), in_order.end(), [&](const auto& a, const auto& b) {
     return trace.start_ns(a.first) < trace.start_ns(b.first);
   });
   return in_order;
@@ -136,10 +137,10 @@ Finding tell_cpu_built_tensor(const Facts& facts, const BuiltOnCpu& found) {
         {group.slice, say(facts, "{} x{}, then moved: {} in all; {} [per step] without compute",
                           {name(label), count(group.pairs), bytes(group.bytes),
                            ns(facts.per_step(group.cost_ns))})});
-  std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
-                   [](const Evidence& a, const Evidence& b) {
-                     return a.text.values[3].integer > b.text.values[3].integer;
-                   });
+  sort_rows(finding.evidence.begin(), finding.evidence.end(),
+            [](const Evidence& a, const Evidence& b) {
+              return a.text.values[3].integer > b.text.values[3].integer;
+            });
   if (finding.evidence.size() > 3) finding.evidence.resize(3);
   finding.try_next = {
       "make it where it is used: torch.zeros(n, device=x.device), or x.new_zeros(n)",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 
@@ -22,8 +23,8 @@ std::vector<SliceId> loader_ranges(const Trace& trace) {
     if (is_front_end(trace.kind(id)) && trace.name(id).starts_with("enumerate(DataLoader)"))
       ranges.push_back(id);
   }
-  std::stable_sort(ranges.begin(), ranges.end(),
-                   [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+  sort_rows(ranges.begin(), ranges.end(),
+            [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
   return ranges;
 }
 

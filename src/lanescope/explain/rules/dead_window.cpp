@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/long_step_share.h"
@@ -50,7 +51,7 @@ Measurement<LateFirstOperator> measure_dead_window(const Facts& facts) {
   for (auto& [label, entries] : by_name) {
     if (entries.size() < 3) continue;
     enough = true;
-    std::sort(entries.begin(), entries.end(),
+    sort_rows(entries.begin(), entries.end(),
               [](const Entry& a, const Entry& b) { return a.start_ns < b.start_ns; });
     std::vector<std::int64_t> others;
     for (std::size_t i = 1; i < entries.size(); ++i) others.push_back(entries[i].lead_ns);

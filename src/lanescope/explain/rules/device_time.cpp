@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::explain::rules {
 
@@ -41,7 +42,7 @@ std::int64_t union_ns(const std::vector<const DeviceWork*>& works) {
 }
 
 std::int64_t device_idle_during(const Facts& facts, std::vector<Window> windows) {
-  std::sort(windows.begin(), windows.end(),
+  sort_rows(windows.begin(), windows.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
   std::int64_t idle_ns = 0, covered = 0;
   for (Window window : windows) {
@@ -64,7 +65,7 @@ std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std:
 }
 
 std::int64_t total_length(std::vector<Window> windows) {
-  std::sort(windows.begin(), windows.end(),
+  sort_rows(windows.begin(), windows.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
   std::int64_t total = 0, covered = windows.empty() ? 0 : windows[0].start_ns;
   for (const Window& window : windows) {

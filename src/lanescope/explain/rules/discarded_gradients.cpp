@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -58,8 +59,8 @@ ShapeUses find_uses_of(const Facts& facts, const std::vector<BackwardPass>& pass
         found->second.push_back({trace.start_ns(op), raw(trace.slices().name[i])});
   }
   for (auto& [shape, all] : uses)
-    std::stable_sort(all.begin(), all.end(),
-                     [](const ShapeUse& a, const ShapeUse& b) { return a.time_ns < b.time_ns; });
+    sort_rows(all.begin(), all.end(),
+              [](const ShapeUse& a, const ShapeUse& b) { return a.time_ns < b.time_ns; });
   return uses;
 }
 

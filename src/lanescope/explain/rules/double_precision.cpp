@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
@@ -64,9 +65,8 @@ Finding tell_double_precision(const Facts& facts, const DoublePrecision& found) 
   finding.arithmetic.push_back(std::move(sum));
   std::vector<std::pair<std::string_view, Named>> ranked(found.by_name.begin(),
                                                          found.by_name.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.time_ns > b.second.time_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     Sentence line = say(facts, "{} x{}: {} [per step]",
                         {kernel(ranked[i].first), count(ranked[i].second.count),

@@ -1,5 +1,4 @@
 // Casts to a wider type and back, around operators that work in the narrow type as well.
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -7,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
@@ -170,9 +170,8 @@ Finding tell_dtype_casts(const Facts& facts, const Detours& found) {
        ns(facts.per_step(found.kernels.saved_ns()))}));
   std::vector<std::pair<std::string, Named>> ranked(found.by_operators.begin(),
                                                     found.by_operators.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.time_ns > b.second.time_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     Sentence line = say(facts, "cast, {}, cast back x{}: {} [per step]",
                         {name(ranked[i].first), count(ranked[i].second.count),

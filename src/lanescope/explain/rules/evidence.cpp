@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/code_of_slice.h"
 #include "lanescope/explain/rules/own_frames.h"
@@ -120,9 +120,8 @@ Evidence called_at(const Facts& facts, SliceId slice, Sentence what) {
 
 void add_named(const Facts& facts, const std::map<std::string, Named>& by_name, Finding& finding) {
   std::vector<std::pair<std::string, Named>> ranked(by_name.begin(), by_name.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.time_ns > b.second.time_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     finding.evidence.push_back(called_at(
         facts, ranked[i].second.longest,
@@ -170,8 +169,8 @@ void add_more_than_usual(const Facts& facts, std::size_t step, std::int64_t exce
   for (HostShare& share : more)
     if (const auto entry = usual.find(share.name); entry != usual.end())
       share.time_ns -= entry->second;
-  std::stable_sort(more.begin(), more.end(),
-                   [](const HostShare& a, const HostShare& b) { return a.time_ns > b.time_ns; });
+  sort_rows(more.begin(), more.end(),
+            [](const HostShare& a, const HostShare& b) { return a.time_ns > b.time_ns; });
   for (std::size_t i = 0; i < more.size() && i < 3; ++i) {
     if (wide(more[i].time_ns) * 20 < excess_ns) break;
     Sentence text = describe(more[i]);

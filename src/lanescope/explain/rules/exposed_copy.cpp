@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -155,9 +156,8 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   finding.at_stake_ns = facts.per_step(part.exposed_copy_ns);
   finding.at_stake_ratio = share_of(part.exposed_copy_ns, part.wall_ns);
   std::vector<std::pair<std::string, Kind>> ranked(found.kinds.begin(), found.kinds.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.exposed_ns > b.second.exposed_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.exposed_ns > b.second.exposed_ns; });
   if (found.most) add_line_of_copies(facts, *found.most, finding);
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
     if (i == 0 ||

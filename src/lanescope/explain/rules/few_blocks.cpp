@@ -1,10 +1,10 @@
 // Kernels with fewer blocks than the GPU has multiprocessors.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
@@ -95,9 +95,8 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
                          count(static_cast<std::uint64_t>(*kernels.roofline.device.sm_count))});
   std::vector<std::pair<std::string_view, BlockGroup>> ranked(found.by_name.begin(),
                                                               found.by_name.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.total_ns > b.second.total_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const BlockGroup& group = ranked[i].second;
     finding.evidence.push_back(

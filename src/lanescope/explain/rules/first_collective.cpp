@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -31,8 +32,8 @@ std::optional<FirstCollective> measure_first_collective(const Facts& facts) {
   }
   FirstCollective worst;
   for (auto& [group, calls] : by_group) {
-    std::stable_sort(calls.begin(), calls.end(),
-                     [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+    sort_rows(calls.begin(), calls.end(),
+              [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
     // NCCL's first call has calls of its own inside, which take as long as it does.
     std::erase_if(calls, [&, first = calls.front()](SliceId call) {
       return call != first && trace.end_ns(call) <= trace.end_ns(first) &&

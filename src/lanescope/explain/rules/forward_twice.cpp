@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -92,7 +93,7 @@ class TwiceFinder {
     }
     gather_without_gradients();
     for (auto& [index, step] : steps_)
-      std::stable_sort(step.layers.begin(), step.layers.end(), [&](const Layer& a, const Layer& b) {
+      sort_rows(step.layers.begin(), step.layers.end(), [&](const Layer& a, const Layer& b) {
         return trace_.start_ns(a.op) < trace_.start_ns(b.op);
       });
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {

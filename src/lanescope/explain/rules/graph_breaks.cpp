@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/cpu_waits.h"
@@ -145,8 +146,8 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   else
     finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));
   std::vector<std::pair<std::string, Break>> ranked(found.breaks.begin(), found.breaks.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     Sentence line = say("{} x{} goes on inside another region",
                         {name(ranked[i].first), count(ranked[i].second.calls)});

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -50,8 +51,8 @@ std::vector<StepSequence> sequences(const Facts& facts) {
     span.end_ns = std::max(span.end_ns, trace.end_ns(launch));
   }
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    std::stable_sort(order[i].begin(), order[i].end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    sort_rows(order[i].begin(), order[i].end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [at, slice] : order[i]) {
       const ArgsView args = trace.slice_args(slice);
       std::uint64_t what = raw(trace.slices().name[raw(slice)]);
@@ -229,8 +230,8 @@ void tell_difference(const Facts& facts, const GraphOpportunity& found, Finding&
 
 void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& finding) {
   std::vector<std::pair<std::string, Blocker>> ranked(found.blocking.begin(), found.blocking.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (std::size_t i = 0; i < ranked.size() && i < 5; ++i) {
     finding.evidence.push_back(called_at(facts, ranked[i].second.first,
                                          say("prevents one graph: {} x{} ({})",

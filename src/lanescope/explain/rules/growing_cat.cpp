@@ -5,6 +5,7 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -97,8 +98,8 @@ Measurement<GrowingCat> measure_growing_cat(const Facts& facts) {
   }
   if (calls.size() < 4) return Quiet{};
   if (!has_shapes) return NotChecked{"shapes of the inputs of aten::cat (record_shapes=True)"};
-  std::stable_sort(calls.begin(), calls.end(),
-                   [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+  sort_rows(calls.begin(), calls.end(),
+            [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
   const auto buffers = buffers_by_shape(trace, calls);
   // The kernels that these calls launched.
   std::unordered_map<std::uint32_t, bool> grows;  // aten::cat -> it is one of those

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lanescope/analysis/launching_calls.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/long_step_share.h"
@@ -277,7 +278,7 @@ void add_lost_lead(const Facts& facts, HostSyncs& found) {
   constexpr std::int64_t kShortestLeadNs = 100'000;  // a shorter wait is the call itself
   if (facts.steady_windows.empty()) return;
   auto& waits = found.launching_waits;
-  std::stable_sort(waits.begin(), waits.end(), [](const LaunchingWait& a, const LaunchingWait& b) {
+  sort_rows(waits.begin(), waits.end(), [](const LaunchingWait& a, const LaunchingWait& b) {
     return a.window.start_ns < b.window.start_ns;
   });
   for (std::size_t i = 0; i < waits.size(); ++i) {
@@ -311,7 +312,7 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
                       found.copies_ns + found.sizing_ns;
   if (found.waits == 0 || share_of(found.at_stake_ns, wall.wall_ns) < 0.01) return Quiet{};
   found.ranked.assign(found.groups.begin(), found.groups.end());
-  std::stable_sort(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
+  sort_rows(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
     const std::int64_t of_a = a.second.cost_ns(), of_b = b.second.cost_ns();
     return of_a != of_b ? of_a > of_b : a.second.waited_ns > b.second.waited_ns;
   });

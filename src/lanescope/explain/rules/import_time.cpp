@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
 #include "lanescope/model/child_process.h"
@@ -60,9 +61,8 @@ class ImportFinder {
     found_.modules.reserve(by_module_.size());
     for (const auto& [name, import] : by_module_)
       found_.modules.emplace_back(StringId{name}, import);
-    std::stable_sort(
-        found_.modules.begin(), found_.modules.end(),
-        [](const auto& a, const auto& b) { return a.second.samples > b.second.samples; });
+    sort_rows(found_.modules.begin(), found_.modules.end(),
+              [](const auto& a, const auto& b) { return a.second.samples > b.second.samples; });
     return std::move(found_);
   }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lanescope/analysis/kernel_groups.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -104,7 +105,7 @@ Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
   const std::vector<DeviceWork>* worst_works = nullptr;
   for (auto& [key, works] : groups) {
     if (works.size() < kFewest) continue;
-    std::sort(works.begin(), works.end(), [](const DeviceWork& a, const DeviceWork& b) {
+    sort_rows(works.begin(), works.end(), [](const DeviceWork& a, const DeviceWork& b) {
       const std::int64_t left = a.end_ns - a.start_ns, right = b.end_ns - b.start_ns;
       return left != right ? left < right : a.start_ns < b.start_ns;
     });

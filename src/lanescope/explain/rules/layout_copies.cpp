@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
@@ -139,9 +140,8 @@ Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
       {count(found.calls()), ns(facts.per_step(found.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
   std::vector<std::pair<std::string_view, AskedCopies>> ranked(by_asker.begin(), by_asker.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.total_ns > b.second.total_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const AskedCopies& asked = ranked[i].second;
     finding.evidence.push_back(

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
@@ -56,7 +57,7 @@ Finding tell_library_setup(const Facts& facts, const StartUpCalls& found) {
         say("{} before the first GPU work, {} after it",
             {ns(found.context_ns), ns(found.total_ns() - found.context_ns)}));
   std::vector<StartUpCall> ranked = found.calls;
-  std::stable_sort(ranked.begin(), ranked.end(), [&](const StartUpCall& a, const StartUpCall& b) {
+  sort_rows(ranked.begin(), ranked.end(), [&](const StartUpCall& a, const StartUpCall& b) {
     return facts.trace->dur_ns(a.call) > facts.trace->dur_ns(b.call);
   });
   for (std::size_t i = 0; i < ranked.size() && i < 4; ++i)

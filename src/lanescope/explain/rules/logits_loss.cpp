@@ -1,10 +1,10 @@
 // The loss over logits of a large vocabulary reads and writes them many times.
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -120,8 +120,8 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
   finding.at_stake_ratio = share_of(loss_ns, facts.wall.partition.wall_ns);
   std::vector<std::pair<std::string, std::pair<std::int64_t, SliceId>>> ranked(by_op.begin(),
                                                                                by_op.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
   for (std::size_t i = 0; i < ranked.size() && i < 4; ++i)
     finding.evidence.push_back(
         {ranked[i].second.second,

@@ -1,9 +1,9 @@
 // One step after the first took longer than all others together: numbers per step do not include
 // it.
-#include <algorithm>
 #include <map>
 #include <optional>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
@@ -31,9 +31,8 @@ void add_device_work(const Facts& facts, std::size_t step, std::int64_t excess_n
     named.time_ns -= facts.per_step(usual[label]);
     if (wide(named.time_ns) * 20 >= excess_ns) ranked.emplace_back(label, named);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.time_ns > b.second.time_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.time_ns > b.second.time_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 2; ++i)
     finding.evidence.push_back(
         {ranked[i].second.longest, say("GPU: {} more than usual: {}, {} times in it",

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/hardware.h"
 #include "lanescope/explain/rules/rules.h"
@@ -54,9 +55,8 @@ Measurement<LowActivity> measure_low_sm_activity(const Facts& facts) {
     std::erase_if(found.least, [](const KernelUse& kernel) {
       return kernel.use.sm_active_ratio.value_or(1) >= kLow;
     });
-    std::stable_sort(
-        found.least.begin(), found.least.end(),
-        [](const KernelUse& a, const KernelUse& b) { return unused_ns(a) > unused_ns(b); });
+    sort_rows(found.least.begin(), found.least.end(),
+              [](const KernelUse& a, const KernelUse& b) { return unused_ns(a) > unused_ns(b); });
     if (found.least.size() > 3) found.least.resize(3);
   }
   return found;

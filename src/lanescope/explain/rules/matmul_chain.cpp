@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lanescope/analysis/launching_calls.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -83,8 +84,8 @@ Finding tell_matmul_chain(const Facts& facts, const MatmulChain& measured) {
       "operators belong to {} [matmul|matmuls] and cost {} of CPU time [per step], no GPU time.",
       {count(views), count(products), ns(facts.per_step(view_ns))});
   std::vector<std::pair<std::string, Chain>> ranked(chains.begin(), chains.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
     finding.evidence.push_back(
         {ranked[i].second.example,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -58,8 +59,8 @@ std::optional<MemoryPeak> measure_memory_peak(const Facts& facts) {
     return std::nullopt;
   std::vector<MemoryShare> shares;
   for (const auto& [owner, share] : by_owner) shares.push_back(share);
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
+  sort_rows(shares.begin(), shares.end(),
+            [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
   return MemoryPeak{short_bytes, first_ns, last_ns, step_ns, std::move(shares)};
 }
 

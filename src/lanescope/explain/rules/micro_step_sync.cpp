@@ -4,6 +4,7 @@
 
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -50,8 +51,8 @@ std::vector<Pass> backward_passes(const Trace& trace) {
       first = false;
     }
   }
-  std::stable_sort(passes.begin(), passes.end(),
-                   [](const Pass& a, const Pass& b) { return a.start_ns < b.start_ns; });
+  sort_rows(passes.begin(), passes.end(),
+            [](const Pass& a, const Pass& b) { return a.start_ns < b.start_ns; });
   std::erase_if(passes, [](const Pass& pass) { return pass.nodes < 2; });
   return passes;
 }

@@ -1,10 +1,10 @@
 // Libraries ask the driver how many blocks fit before they choose a launch.
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "lanescope/analysis/launching_calls.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -65,8 +65,8 @@ Finding tell_occupancy_query(const Facts& facts, const OccupancyQueries& measure
                         "directly before a launch; they cost {} of CPU time [per step].",
                         {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
   std::vector<std::pair<std::string_view, std::uint64_t>> ranked(by_op.begin(), by_op.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
   Evidence evidence{longest, say("the longest of them")};
   if (!ranked.empty())
     evidence.text = say("the longest of them; most come from {} ({})",

@@ -1,8 +1,8 @@
 #include "lanescope/explain/rules/operator_advice_rows.h"
 
-#include <algorithm>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/operator_rows_layers.h"
 #include "lanescope/explain/rules/operator_rows_lookups.h"
 #include "lanescope/explain/rules/operator_rows_matrices.h"
@@ -14,8 +14,8 @@ std::span<const OperatorAdvice> operator_advice_rows() {
     std::vector<OperatorAdvice> all;
     for (const auto rows : {matrix_operator_rows(), lookup_operator_rows(), layer_operator_rows()})
       all.insert(all.end(), rows.begin(), rows.end());
-    std::stable_sort(all.begin(), all.end(),
-                     [](const OperatorAdvice& a, const OperatorAdvice& b) { return a.op < b.op; });
+    sort_rows(all.begin(), all.end(),
+              [](const OperatorAdvice& a, const OperatorAdvice& b) { return a.op < b.op; });
     return all;
   }();
   return sorted;

@@ -1,9 +1,9 @@
 // A device whose rows are not those of a GPU: what it did, from its own rows.
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -31,8 +31,8 @@ std::vector<RowTime> row_times(const Facts& facts, const std::vector<SliceId>& s
     sum.name = name;
     works.push_back(std::move(sum));
   }
-  std::stable_sort(works.begin(), works.end(),
-                   [](const RowTime& a, const RowTime& b) { return a.time_ns > b.time_ns; });
+  sort_rows(works.begin(), works.end(),
+            [](const RowTime& a, const RowTime& b) { return a.time_ns > b.time_ns; });
   if (works.size() > 3) works.resize(3);
   return works;
 }

@@ -1,10 +1,10 @@
 // What runs outside of the CUDA graphs: whole steps, or a part of each.
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -126,8 +126,8 @@ Finding tell_outside_graphs(const Facts& facts, const OutsideGraphs& measured) {
         "captured (attention, sampling or prefill run outside)"};
   }
   std::vector<std::pair<std::string, OutsideKernel>> ranked(by_name.begin(), by_name.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
     finding.evidence.push_back(
         {ranked[i].second.longest,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 
@@ -45,8 +46,8 @@ PhaseWork work_of(const Facts& facts, const std::vector<Phase>& phases, Phase ph
 
 void add_ops(const PhaseWork& work, Finding& finding) {
   std::vector<std::pair<std::string, OpCount>> ranked(work.ops.begin(), work.ops.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     Sentence line = say("{} x{}: {} of GPU time",
                         {name(ranked[i].first.empty() ? "no operator" : ranked[i].first),

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 
 namespace lanescope::explain::rules {
@@ -153,7 +154,7 @@ std::int64_t next_work_ns(const Facts& facts, std::int64_t time_ns) {
 }
 
 std::vector<Window> joined(std::vector<Window> windows) {
-  std::sort(windows.begin(), windows.end(),
+  sort_rows(windows.begin(), windows.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
   std::vector<Window> all;
   for (const Window& window : windows) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -121,7 +122,7 @@ FoundIndexing loops_of(const Facts& facts) {
 
 // Disjoint and in order.
 void join(std::vector<Window>& windows) {
-  std::sort(windows.begin(), windows.end(),
+  sort_rows(windows.begin(), windows.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
   std::vector<Window> joined;
   for (const Window& window : windows) {
@@ -183,7 +184,7 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   if (share_of(waiting_ns, wall_ns) < 0.05) return std::nullopt;
 
   std::vector<std::pair<Key, Loops>> ranked(found.by_key.begin(), found.by_key.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+  sort_rows(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.calls != b.second.calls ? a.second.calls > b.second.calls
                                             : raw(a.second.first) < raw(b.second.first);
   });

@@ -1,11 +1,11 @@
 // Operators inside the backward pass that have their own sequence number. They are recorded for a
 // later backward pass, so they are forward work that runs again. Reentrant checkpoints have no such
 // numbers in their first run. In the second run all have them, inside a row of the engine.
-#include <algorithm>
 #include <map>
 #include <unordered_set>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -108,8 +108,8 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
           {count(ops / step_count(facts))}));
   finding.evidence.push_back(called_at(facts, first, say("the first of them")));
   std::vector<std::pair<std::string, std::int64_t>> ranked(by_op.begin(), by_op.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
     finding.evidence.push_back(
         {kNone<SliceId>, say(facts, "{}: {} [per step]",

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -113,7 +114,7 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
     if (all.size() < 2) continue;
     ++found.repeated;
     found.runs += all.size();
-    std::sort(all.begin(), all.end(),
+    sort_rows(all.begin(), all.end(),
               [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
     again.insert(again.end(), all.begin() + 1, all.end());
   }

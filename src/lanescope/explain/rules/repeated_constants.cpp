@@ -1,5 +1,4 @@
 // Tables and masks that are made out of constants again and again.
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/constant_results.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -62,8 +62,8 @@ std::optional<RepeatedConstants> measure_repeated_constants(const Facts& facts) 
                             steps.size() == steady && !group.runs.front()->has_counter;
     if (group.a_step >= 2 || group.is_of_each_step) groups.push_back(std::move(group));
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.cpu_ns > b.cpu_ns; });
+  sort_rows(groups.begin(), groups.end(),
+            [](const Group& a, const Group& b) { return a.cpu_ns > b.cpu_ns; });
   if (groups.size() > kMostGroups) groups.resize(kMostGroups);
   for (Group& group : groups) {
     group.cost_ns = cost_of(facts, group);
@@ -80,8 +80,8 @@ std::optional<RepeatedConstants> measure_repeated_constants(const Facts& facts) 
   }
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRepeatedConstantsShare)
     return std::nullopt;
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.cost_ns > b.cost_ns; });
+  sort_rows(groups.begin(), groups.end(),
+            [](const Group& a, const Group& b) { return a.cost_ns > b.cost_ns; });
   found.groups = std::move(groups);
   return found;
 }

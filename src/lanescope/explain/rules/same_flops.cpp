@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
@@ -24,7 +25,7 @@ struct EqualCalls {
 };
 
 std::int64_t median(std::vector<const KernelCall*>& calls) {
-  std::sort(calls.begin(), calls.end(), [](const KernelCall* a, const KernelCall* b) {
+  sort_rows(calls.begin(), calls.end(), [](const KernelCall* a, const KernelCall* b) {
     return a->dur_ns() != b->dur_ns() ? a->dur_ns() < b->dur_ns() : a->start_ns < b->start_ns;
   });
   return calls[(calls.size() - 1) / 2]->dur_ns();

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
@@ -46,8 +47,8 @@ std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
              phases[i] == Phase::kOther)
       marks.push_back({trace.start_ns(id), Mark::Kind::kNorm});
   }
-  std::stable_sort(marks.begin(), marks.end(),
-                   [](const Mark& a, const Mark& b) { return a.time_ns < b.time_ns; });
+  sort_rows(marks.begin(), marks.end(),
+            [](const Mark& a, const Mark& b) { return a.time_ns < b.time_ns; });
   // From the first check or norm after the backward pass to the optimizer's start.
   std::vector<bool> by_scaler;
   std::vector<Window> spans;

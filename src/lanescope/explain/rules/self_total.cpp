@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -74,8 +75,8 @@ Finding tell_self_total(const Facts& facts, const SelfTotal& measured) {
            ns(facts.per_step(totals_ns)), factor(totals_ns, once_ns), ns(facts.per_step(once_ns))});
   std::vector<std::pair<std::string_view, std::int64_t>> children(times.children.begin(),
                                                                   times.children.end());
-  std::stable_sort(children.begin(), children.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  sort_rows(children.begin(), children.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
   Sentence sum = say("{} = itself {}",
                      {ns(facts.per_step(times.total_ns)), ns(facts.per_step(times.self_ns))});
   std::int64_t others_ns = 0;

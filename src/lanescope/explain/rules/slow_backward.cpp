@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
@@ -152,9 +153,8 @@ std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
     if (share_of(part.excess_ns, facts.steady_wall_ns()) >= kLeastSlowBackwardShare)
       found.parts.emplace_back(label, std::move(part));
   if (found.parts.empty()) return std::nullopt;
-  std::stable_sort(found.parts.begin(), found.parts.end(), [](const auto& a, const auto& b) {
-    return a.second.excess_ns > b.second.excess_ns;
-  });
+  sort_rows(found.parts.begin(), found.parts.end(),
+            [](const auto& a, const auto& b) { return a.second.excess_ns > b.second.excess_ns; });
   if (facts.main_device) add_kernels(facts, found.parts.front().second, found.kernels);
   return found;
 }

@@ -1,10 +1,10 @@
 // Kernels take longer while communication runs at the same time.
-#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/kernel_groups.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -88,7 +88,7 @@ Measurement<SlowedCompute> measure_slowed_compute(const Facts& facts) {
   for (const auto& window : facts.steady_windows)
     hidden_ns += communication.length_within_ns(window.start_ns, window.end_ns);
   hidden_ns -= facts.wall.partition.exposed_communication_ns;
-  std::stable_sort(rows.begin(), rows.end(), [&](const SlowedKernel& a, const SlowedKernel& b) {
+  sort_rows(rows.begin(), rows.end(), [&](const SlowedKernel& a, const SlowedKernel& b) {
     return a.extra_ns != b.extra_ns ? a.extra_ns > b.extra_ns
                                     : trace.name(a.slowest) < trace.name(b.slowest);
   });

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lanescope/analysis/collective_calls.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -121,10 +122,10 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
              {name(label), count(group.calls),
               bytes(group.bytes / static_cast<std::int64_t>(group.calls)),
               ns(facts.per_step(group.total_ns)), ns(facts.per_step(group.exposed_ns))})});
-  std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
-                   [](const Evidence& a, const Evidence& b) {
-                     return a.text.values[4].integer > b.text.values[4].integer;
-                   });
+  sort_rows(finding.evidence.begin(), finding.evidence.end(),
+            [](const Evidence& a, const Evidence& b) {
+              return a.text.values[4].integer > b.text.values[4].integer;
+            });
   if (finding.evidence.size() > 3) finding.evidence.resize(3);
   finding.try_next = {
       "use larger buckets (DDP bucket_cap_mb, FSDP units of more layers), or one coalesced call "

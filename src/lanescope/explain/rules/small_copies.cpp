@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -75,7 +76,7 @@ std::optional<SmallCopies> measure_small_copies(const Facts& facts) {
     }
   }
   found.runs = runs.size();
-  std::sort(runs.begin(), runs.end(), [](const CopyRow& a, const CopyRow& b) {
+  sort_rows(runs.begin(), runs.end(), [](const CopyRow& a, const CopyRow& b) {
     return a.window.start_ns < b.window.start_ns;
   });
   std::int64_t counted_until = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/code_loading.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -101,10 +102,10 @@ StartUpCalls start_up_calls(const Facts& facts) {
       continue;
     found.calls.push_back({StartUpCall::Kind::kLibrary, id, op});
   }
-  std::stable_sort(found.calls.begin(), found.calls.end(),
-                   [&](const StartUpCall& a, const StartUpCall& b) {
-                     return trace.start_ns(a.call) < trace.start_ns(b.call);
-                   });
+  sort_rows(found.calls.begin(), found.calls.end(),
+            [&](const StartUpCall& a, const StartUpCall& b) {
+              return trace.start_ns(a.call) < trace.start_ns(b.call);
+            });
   std::vector<analysis::Window> windows;
   for (const StartUpCall& call : found.calls)
     windows.push_back({trace.start_ns(call.call), trace.end_ns(call.call)});

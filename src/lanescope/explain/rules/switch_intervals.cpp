@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/python_lock.h"
 #include "lanescope/explain/rules/rules.h"
@@ -52,9 +53,8 @@ std::vector<LockGap> long_gaps(const Facts& facts) {
     if (is_op || is_api_call(trace.kind(id)) || trace.kind(id) == CategoryKind::kOverhead)
       events.push_back({{trace.start_ns(id), trace.end_ns(id)}, id});
   }
-  std::stable_sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
-    return a.first.start_ns < b.first.start_ns;
-  });
+  sort_rows(events.begin(), events.end(),
+            [](const auto& a, const auto& b) { return a.first.start_ns < b.first.start_ns; });
   std::vector<LockGap> gaps;
   const auto& steps = facts.steps.steps;
   std::size_t step = 0, place = 0;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -98,7 +99,7 @@ class StepContents {
                         entry.in_slow};
       if (wide(extra.slow_ns - extra.usual_ns) * 10 > difference_ns) extras.push_back(extra);
     }
-    std::stable_sort(extras.begin(), extras.end(), [&](const Extra& a, const Extra& b) {
+    sort_rows(extras.begin(), extras.end(), [&](const Extra& a, const Extra& b) {
       const std::int64_t left = a.slow_ns - a.usual_ns, right = b.slow_ns - b.usual_ns;
       return left != right ? left > right
                            : facts_.trace->name(a.slice) < facts_.trace->name(b.slice);
@@ -213,8 +214,8 @@ std::optional<UnevenSteps> measure_uneven_steps(const Facts& facts) {
   const auto length = [&](std::size_t i) {
     return facts.step_window(facts.selection.steady[i]).length_ns();
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+  sort_rows(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
   std::vector<std::int64_t> lengths;
   for (const std::size_t i : order) lengths.push_back(length(i));
   const std::size_t cut = find_cut(lengths);

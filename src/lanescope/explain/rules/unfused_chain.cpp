@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -311,9 +312,8 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
 void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& groups,
                 Finding& finding) {
   std::vector<std::pair<std::string, ChainGroup>> ranked(groups.begin(), groups.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.saved_ns > b.second.saved_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [](const auto& a, const auto& b) { return a.second.saved_ns > b.second.saved_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const ChainGroup& group = ranked[i].second;
     Sentence line =

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/parsed_kernel_names.h"
@@ -173,9 +174,8 @@ std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
   std::vector<std::size_t> ranked;
   for (std::size_t k = 0; k < found.size(); ++k)
     if (found[k].runs > 0) ranked.push_back(k);
-  std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
-    return found[a].saved_ns > found[b].saved_ns;
-  });
+  sort_rows(ranked.begin(), ranked.end(),
+            [&](std::size_t a, std::size_t b) { return found[a].saved_ns > found[b].saved_ns; });
   return UnfusedNorm{found, runs, gpu_ns, saved_ns, waits_ns, std::move(ranked)};
 }
 

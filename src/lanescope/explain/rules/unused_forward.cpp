@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
@@ -69,7 +70,7 @@ std::map<std::uint32_t, std::vector<Call>> numbered_calls(const Facts& facts) {
     if (!is_inside) by_thread[raw(trace.slices().track[i])].push_back({id, number});
   }
   for (auto& [thread, calls] : by_thread)
-    std::stable_sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) {
+    sort_rows(calls.begin(), calls.end(), [&](const Call& a, const Call& b) {
       return trace.start_ns(a.op) < trace.start_ns(b.op);
     });
   return by_thread;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/base/string_pool.h"
 #include "lanescope/codec/byte_sink.h"
 
@@ -95,7 +96,7 @@ std::pair<std::vector<CachedFile>, std::uint64_t> cached_files(const fs::path& f
     if (at->path() != keep && at->path().extension() == ending)
       files.push_back({at->path(), bytes, written});
   }
-  std::sort(files.begin(), files.end(),
+  sort_rows(files.begin(), files.end(),
             [](const CachedFile& a, const CachedFile& b) { return a.written < b.written; });
   return {std::move(files), total};
 }

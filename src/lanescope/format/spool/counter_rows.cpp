@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
 
@@ -64,7 +65,7 @@ std::vector<BusySpan> busy_spans(const TraceBuilder& builder, std::int64_t devic
     if (kind == CategoryKind::kKernel || kind == CategoryKind::kGpuMemset)
       spans.push_back({slices.start_ns[i], slices.start_ns[i] + slices.dur_ns[i]});
   }
-  std::sort(spans.begin(), spans.end(),
+  sort_rows(spans.begin(), spans.end(),
             [](const BusySpan& a, const BusySpan& b) { return a.start_ns < b.start_ns; });
   std::size_t kept = 0;
   for (const BusySpan& span : spans) {

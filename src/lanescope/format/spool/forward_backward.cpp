@@ -1,14 +1,13 @@
 #include "lanescope/format/spool/forward_backward.h"
 
-#include <algorithm>
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::format {
 
 void ForwardBackward::add_flows(TraceBuilder& builder, std::vector<SequenceLink> links,
                                 const std::function<TrackId(std::uint32_t)>& track_of) {
-  std::stable_sort(links.begin(), links.end(), [](const SequenceLink& a, const SequenceLink& b) {
-    return a.start_ns < b.start_ns;
-  });
+  sort_rows(links.begin(), links.end(),
+            [](const SequenceLink& a, const SequenceLink& b) { return a.start_ns < b.start_ns; });
   Flow arrow;
   arrow.category = builder.category("fwdbwd");
   arrow.name = builder.intern("fwdbwd");

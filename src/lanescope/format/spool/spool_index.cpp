@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/spool/open_windows.h"
 
@@ -248,13 +249,12 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
   for (const SpoolThread& thread : index.threads)
     if (thread.lost_records != 0)
       stats->count(ImportIssue::kDroppedRecords, std::nullopt, thread.lost_records);
-  std::stable_sort(index.record_chunks.begin(), index.record_chunks.end(),
-                   [](const SpoolChunk& a, const SpoolChunk& b) {
-                     return a.thread != b.thread ? a.thread < b.thread : a.sequence < b.sequence;
-                   });
-  std::stable_sort(
-      index.activity_chunks.begin(), index.activity_chunks.end(),
-      [](const SpoolChunk& a, const SpoolChunk& b) { return a.sequence < b.sequence; });
+  sort_rows(index.record_chunks.begin(), index.record_chunks.end(),
+            [](const SpoolChunk& a, const SpoolChunk& b) {
+              return a.thread != b.thread ? a.thread < b.thread : a.sequence < b.sequence;
+            });
+  sort_rows(index.activity_chunks.begin(), index.activity_chunks.end(),
+            [](const SpoolChunk& a, const SpoolChunk& b) { return a.sequence < b.sequence; });
   return index;
 }
 

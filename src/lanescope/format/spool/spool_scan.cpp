@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/format/spool/spool_activities.h"
 
 namespace lanescope::format {
@@ -31,7 +32,7 @@ class Scanner {
     for (const SpoolChunk& chunk : scan_.index.record_chunks) scan_records(chunk);
     for (const SpoolChunk& chunk : scan_.index.activity_chunks) scan_activities(chunk);
     for (const SpoolChunk& chunk : scan_.index.kept_chunks) read_kept(chunk);
-    std::sort(scan_.kept_ranges.begin(), scan_.kept_ranges.end(), [](const auto& a, const auto& b) {
+    sort_rows(scan_.kept_ranges.begin(), scan_.kept_ranges.end(), [](const auto& a, const auto& b) {
       return std::tie(a.first.thread, a.first.sequence, a.first.slot) <
              std::tie(b.first.thread, b.first.sequence, b.first.slot);
     });

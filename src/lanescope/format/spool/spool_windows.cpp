@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/codec/record_options.h"
 
 namespace lanescope::format {
@@ -91,7 +92,7 @@ SpoolWindows SpoolWindows::whole(const SpoolIndex& index, std::uint64_t last_tic
 }
 
 void SpoolWindows::set(std::vector<Window> found) {
-  std::sort(found.begin(), found.end(),
+  sort_rows(found.begin(), found.end(),
             [](const Window& a, const Window& b) { return a.start < b.start; });
   for (const Window& window : found) {
     if (!windows_.empty() && window.start <= windows_.back().stop) {

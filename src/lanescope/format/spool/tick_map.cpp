@@ -4,11 +4,13 @@
 #include <cmath>
 #include <limits>
 
+#include "lanescope/base/sort_rows.h"
+
 namespace lanescope::format {
 
 TickMap::TickMap(std::vector<TickAnchor> anchors, std::uint64_t ticks_per_second) {
   const double rough = ticks_per_second != 0 ? 1e9 / static_cast<double>(ticks_per_second) : 1.0;
-  std::sort(anchors.begin(), anchors.end(),
+  sort_rows(anchors.begin(), anchors.end(),
             [](const TickAnchor& a, const TickAnchor& b) { return a.ticks < b.ticks; });
   constexpr std::int64_t kFar = std::int64_t{1} << 61;
   std::vector<TickAnchor>& good = anchors_;
