@@ -1,4 +1,4 @@
-# cmake -DNPM=npm -DUI=ui -DREQUIRED=OFF -P build_page.cmake: makes UI/dist. Without network, or with a Node.js that is too old, there is
+# cmake -DNPM=npm -DNODE=node -DUI=ui -DREQUIRED=OFF -P build_page.cmake: makes UI/dist. Without network, or with a Node.js that is too old, there is
 # no page unless it is REQUIRED, and the build goes on: everything but `lanescope view` works without it.
 function(run_or_leave_out what)
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${UI} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
@@ -20,11 +20,12 @@ if(EXISTS ${mark})
   file(READ ${mark} installed)
 endif()
 if(NOT installed STREQUAL wanted)
-  run_or_leave_out("npm ci" ${NPM} ci --no-audit --no-fund --loglevel=error)
+  # Without what only checks and tests the page: ./check installs that, and checks the types.
+  run_or_leave_out("npm ci" ${NPM} ci --omit=dev --no-audit --no-fund --loglevel=error)
   if(NOT left_out)
     file(WRITE ${mark} ${wanted})
   endif()
 endif()
 if(NOT left_out)
-  run_or_leave_out("npm run build" ${NPM} run --silent build)
+  run_or_leave_out("the build of ui/" ${NODE} tools/build.mjs --fast)
 endif()
