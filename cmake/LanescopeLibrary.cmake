@@ -49,10 +49,17 @@ function(lanescope_flags target)
   endif()
 endfunction()
 
+# What only tests need, and no installed part. `tests` builds it; `all` does not (docs/decisions/build_time.md).
+function(lanescope_for_tests)
+  set_target_properties(${ARGN} PROPERTIES EXCLUDE_FROM_ALL ON)
+  add_dependencies(tests ${ARGN})
+endfunction()
+
 # For programs that only test: their own code is not optimised, what they link is. So headers are most of a batch, and batches are
 # large.
 function(lanescope_test_flags target)
   lanescope_flags(${target})
+  lanescope_for_tests(${target})
   set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${LANESCOPE_TEST_BATCH})
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,Debug>:-O0>)
 endfunction()
