@@ -1,6 +1,7 @@
 # lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt TESTS a_test.cpp)
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
+#   O1_SOURCES are compiled with -O1 in a release build: they write words, or look at few rows.
 #   OPTIMIZE O1, O2 or O3: the level of a release build; without it, O2.
 #   BATCH n: how many of its sources are compiled as one; without it LANESCOPE_BATCH.
 # lanescope_test_flags(target) for a test program that is no library's.
@@ -65,8 +66,18 @@ function(lanescope_test_flags target)
 endfunction()
 
 function(lanescope_library name)
-  cmake_parse_arguments(arg "SHARED" "OPTIMIZE;BATCH" "PUBLIC_HEADERS;SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "SHARED" "OPTIMIZE;BATCH" "PUBLIC_HEADERS;SOURCES;O1_SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
   set(target lanescope_${name})
+  list(TRANSFORM arg_DEPS PREPEND lanescope:: OUTPUT_VARIABLE deps)
+  if(arg_O1_SOURCES)
+    add_library(${target}_o1 OBJECT ${arg_O1_SOURCES})
+    lanescope_flags(${target}_o1)
+    set_target_properties(${target}_o1 PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
+    target_link_libraries(${target}_o1 PRIVATE ${deps} ${arg_PUBLIC_EXTERNAL} ${arg_EXTERNAL})
+    target_compile_options(${target}_o1 PRIVATE $<$<CONFIG:Release>:-O1>)
+    lanescope_precompiled(${target}_o1 O1)
+    list(APPEND arg_SOURCES $<TARGET_OBJECTS:${target}_o1>)
+  endif()
   if(arg_SHARED)
     add_library(${target} SHARED ${arg_SOURCES})
     set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
@@ -78,7 +89,6 @@ function(lanescope_library name)
   add_library(lanescope::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   set_property(GLOBAL APPEND PROPERTY LANESCOPE_LIBRARIES ${target})
-  list(TRANSFORM arg_DEPS PREPEND lanescope:: OUTPUT_VARIABLE deps)
   if(arg_SOURCES)
     lanescope_flags(${target})
     target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${arg_PUBLIC_HEADERS})
