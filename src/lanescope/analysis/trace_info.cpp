@@ -66,6 +66,7 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"py-spy", nullptr, "py-spy", nullptr},
     {"JAX or TensorFlow (XProf)", "/host:CPU", nullptr, nullptr},
     {"a browser (Chrome DevTools)", nullptr, "devtools.timeline", nullptr},
+    {"clang (-ftime-trace)", "clang", nullptr, nullptr},
     {"Node.js", nullptr, "node,node.fs,node.fs.async", nullptr},
     {"Node.js", nullptr, "node.async_hooks", nullptr},
     {"Node.js", nullptr, "node,node.bootstrap", nullptr},
@@ -249,6 +250,7 @@ std::string other_program_of(const Trace& trace) {
         (program.category && has_category(trace, program.category)) ||
         (program.metadata && trace.metadata_json(program.metadata)))
       return program.name;
+  if (has_category(trace, "Session") && has_category(trace, "Node")) return "ONNX Runtime";
   return {};
 }
 

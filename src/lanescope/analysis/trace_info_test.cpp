@@ -34,6 +34,14 @@ TEST(TraceInfoTest, ReadsDevicesJobAndOptionsFromTheMetadata) {
 }
 
 TEST(TraceInfoTest, NamesOtherProgramsThatWriteChromeTraces) {
+  const auto with = [](const char* other) {
+    return other_program_of(std::move(Sketch()
+                                          .slice("Session", "model_run", 0, 10)
+                                          .slice(other, "MatMul_0_kernel_time", 1, 5))
+                                .trace());
+  };
+  EXPECT_EQ(with("Node"), "ONNX Runtime");
+  EXPECT_EQ(with("Edge"), "");
   EXPECT_EQ(other_program_of(std::move(Sketch().metadata("viztracer_metadata", "{}")).trace()),
             "VizTracer");
   EXPECT_EQ(other_program_of(std::move(Sketch().op("aten::mm", 0, 10)).trace()), "");

@@ -298,6 +298,7 @@ std::optional<Together> gain_together(const Explanation& explanation,
 
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation) {
   std::vector<Suggestion> chosen;
+  if (rules::is_end_of_loop(facts)) return chosen;
   const std::int64_t wall_ns = facts.per_step(facts.steady_wall_ns());
   const std::vector<std::size_t> candidates = candidates_of(
       explanation, facts.steps.found && facts.selection.steady.size() >= kEnoughSteps);

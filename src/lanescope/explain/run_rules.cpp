@@ -68,6 +68,11 @@ Sentence cpu_headline(const Facts& facts) {
     return say(
         "The file was cut, and what is left holds no GPU work: it does not show what bounds a "
         "step.");
+  if (rules::is_end_of_loop(facts))
+    return say(
+        "The only step is over after {}, almost without operators: the loop ended in it. Record "
+        "whole steps: schedule(..., repeat=1), or fewer active steps.",
+        {ns(facts.steady_wall_ns())});
   for (const Rule* rule : all_rules()) {
     if (!rule->is_cpu_headline) continue;
     const Outcome outcome = check(*rule, facts);

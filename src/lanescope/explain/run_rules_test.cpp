@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <random>
 
+#include "lanescope/explain/do_first.h"
 #include "lanescope/explain/questions.h"
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -288,6 +289,28 @@ TEST(RunRulesTest, AMostlyIdleGpuIsNotCalledWithoutALimit) {
   testing::Sketch busier;
   for (int i = 0; i < 20; ++i) busier.slice("kernel", "k", us(100 * i), us(70), {.stream = 7});
   EXPECT_THAT(explain_whole(busier.trace()).headline.pattern, HasSubstr("No single limit"));
+}
+
+// A schedule without repeat=1 begins again, and the loop ends: a step of 100 us with seven operators, of which those in the
+// loader do not count. With eight, or of 1 ms, it is a step like others.
+TEST(RunRulesTest, AStepInWhichTheLoopEndsIsNotJudged) {
+  const auto headline = [](int operators, std::int64_t pause_us) {
+    testing::ProgramSketch program;
+    program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    for (int i = 0; i < 9; ++i) program.cpu_op("aten::randperm", 1);
+    program.end();
+    for (int i = 0; i < operators; ++i) program.cpu_op("aten::add", 1);
+    program.pass(pause_us).end();
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    const auto explanation = run_rules(*facts);
+    const bool is_end = explanation->headline.pattern.starts_with("The only step");
+    EXPECT_TRUE(!is_end || do_first(*facts, *explanation).empty());
+    return is_end;
+  };
+  EXPECT_TRUE(headline(7, 50));
+  EXPECT_FALSE(headline(8, 50));
+  EXPECT_FALSE(headline(7, 1'000));
 }
 
 }  // namespace

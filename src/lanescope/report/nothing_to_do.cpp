@@ -25,7 +25,8 @@ const Finding* headline_finding(const Explanation& explanation) {
 // Work is missing in the trace, or there is hardly any.
 bool has_too_little_data(const Facts& facts) {
   return facts.selection.lacks_gpu_work || facts.trace->import_stats().is_truncated() ||
-         (facts.main_device && explain::rules::is_thin(facts));
+         (facts.main_device && explain::rules::is_thin(facts)) ||
+         explain::rules::is_end_of_loop(facts);
 }
 
 // What the evidence suggests for that owner, else what to record for the largest; empty: nothing.
@@ -48,7 +49,7 @@ const explain::Owner* owner_with_remedy(const Facts& facts, std::size_t shown) {
 
 NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
   NothingToDo nothing;
-  nothing.takers = explain::largest_time_takers(facts);
+  if (!explain::rules::is_end_of_loop(facts)) nothing.takers = explain::largest_time_takers(facts);
   const bool has_takers = !nothing.takers.empty();
   nothing.remark = has_too_little_data(facts)
                        ? std::string("The trace holds too little to say what to change.")

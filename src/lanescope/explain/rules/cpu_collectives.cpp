@@ -19,8 +19,11 @@ constexpr double kSmallCollectiveBytes = 256 * 1024;
 constexpr std::uint64_t kManySmallCollectives = 8;
 
 struct CpuCollectives {
-  std::string library;      // "Gloo"
-  std::uint64_t count = 0;  // that touch steady steps
+  std::string library;              // "Gloo"
+  std::uint64_t count = 0;          // that touch steady steps
+  std::uint64_t unknown = 0;        // of them, without a recorded size
+  std::int64_t between_two_ns = 0;  // of sends and receives, added up
+  std::int64_t sum_ns = 0;          // of all, added up
   std::uint64_t small =
       0;  // of them, of kSmallCollectiveBytes or less, where their sizes are recorded
   std::int64_t most_small_bytes = 0;
@@ -28,6 +31,11 @@ struct CpuCollectives {
   std::int64_t waiting_ns = 0;  // of it, while the step's thread had no operator
   SliceId longest = kNone<SliceId>;
 };
+
+// A send or a receive: "gloo:recv".
+bool is_between_two(std::string_view name) {
+  return name.ends_with(":send") || name.ends_with(":recv") || name.ends_with(":recvAnySource");
+}
 
 std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -49,8 +57,11 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
     if (!touches) continue;
     found.library = library;
     ++found.count;
-    if (const auto tensor = operator_inputs(trace, slice).tensor(0);
-        tensor && tensor->dense_bytes() <= kSmallCollectiveBytes) {
+    found.sum_ns += trace.dur_ns(slice);
+    if (is_between_two(trace.name(slice))) found.between_two_ns += trace.dur_ns(slice);
+    const auto tensor = operator_inputs(trace, slice).tensor(0);
+    found.unknown += !tensor;
+    if (tensor && tensor->dense_bytes() <= kSmallCollectiveBytes) {
       ++found.small;
       found.most_small_bytes =
           std::max(found.most_small_bytes, static_cast<std::int64_t>(tensor->dense_bytes()));
@@ -84,8 +95,27 @@ bool has_many_small(const Facts& facts, const CpuCollectives& found) {
          found.small * 4 >= found.count * 3;
 }
 
+// Many collectives, of which the trace does not tell how large they are.
+bool has_many_unknown(const Facts& facts, const CpuCollectives& found) {
+  return found.unknown >= kManySmallCollectives * facts.selection.steady.size() &&
+         found.unknown * 4 >= found.count * 3;
+}
+
+void tell_sends(const CpuCollectives& found, Finding& finding) {
+  finding.brief = say("The main thread waits while {} sends and receives", {text(found.library)});
+  finding.action = say(
+      "Give less work to the rank that waits least (lanescope ranks FOLDER): others wait for it");
+  finding.try_next = {
+      "of the stages of a pipeline, the one that waits least sets the pace: move layers from it to "
+      "the others, until all wait as long",
+      "more and smaller micro batches shorten the time until the last stage begins; isend and "
+      "irecv "
+      "let a stage compute meanwhile"};
+}
+
 Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
+  const bool sends = found.between_two_ns * 2 >= found.sum_ns;
   Finding finding;
   finding.at_stake_ns = facts.per_step(found.waiting_ns);
   finding.at_stake_ratio = share_of(found.waiting_ns, wall_ns);
@@ -93,7 +123,9 @@ Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
       say(facts,
           std::string(found.waiting_ns * 2 > wall_ns ? "Communication-bound: of"
                                                      : "Partly communication-bound: of") +
-              " the {} [a step takes] on the CPU, {} runs collectives for {} ({}). For {} of that "
+              " the {} [a step takes] on the CPU, {} " +
+              (sends ? "sends and receives" : "runs collectives") +
+              " for {} ({}). For {} of that "
               "time the main thread runs no operator: it waits, or runs code that was not "
               "recorded.",
           {linked(ns(facts.per_step(wall_ns)), shows::kStep), text(found.library),
@@ -115,7 +147,16 @@ Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
   finding.brief = say("The main thread waits while {} runs collectives", {text(found.library)});
   finding.action =
       say("Find the rank that comes last (lanescope ranks FOLDER); else send less, or overlap");
-  if (has_many_small(facts, found)) {
+  if (sends) {
+    tell_sends(found, finding);
+  } else if (has_many_unknown(facts, found)) {
+    finding.arithmetic.push_back(
+        say(facts, "{} collectives [per step]; their sizes were not recorded (record_shapes=True)",
+            {count(of_a_step(facts, found.count))}));
+    finding.action = say("If its {} collectives are small: join the tensors, and send them in one",
+                         {count(of_a_step(facts, found.count))});
+  }
+  if (!sends && has_many_small(facts, found)) {
     finding.arithmetic.push_back(
         say("{} collectives in a step, {} of them of at most {} each",
             {count(of_a_step(facts, found.count)), count(of_a_step(facts, found.small)),

@@ -63,7 +63,30 @@ TEST(CpuCollectives, ManySmallOnesBecomeOne) {
   };
   EXPECT_THAT(action("[[32, 32]]"), StartsWith("Join"));
   EXPECT_THAT(action("[[1024, 1024]]"), StartsWith("Find the rank"));
-  EXPECT_THAT(action(""), StartsWith("Find the rank"));
+  EXPECT_THAT(action(""), StartsWith("If its"));
+}
+
+// A stage of a pipeline: 600 us of each step in two receives and a send.
+TEST(CpuCollectives, SendsAndReceivesAreCalledThat) {
+  const auto find = [](const char* name) {
+    Sketch sketch;
+    for (int step = 0; step < 3; ++step) {
+      const std::int64_t at = us(1'000) * step;
+      sketch.annotation("ProfilerStep#" + std::to_string(step), at, us(1'000));
+      sketch.op("aten::mm", at + us(50), us(100));
+      sketch.annotation(name, at + us(200), us(250));
+      sketch.annotation(name, at + us(450), us(250));
+      sketch.annotation("gloo:all_reduce", at + us(800), us(100));
+    }
+    return find_by_rule(sketch.trace(), "cpu-collectives");
+  };
+  const auto sent = find("gloo:recv");
+  ASSERT_TRUE(sent);
+  EXPECT_NE(sent->verdict.pattern.find("sends and receives"), std::string::npos);
+  EXPECT_THAT(sent->action.pattern, StartsWith("Give less work"));
+  const auto reduced = find("gloo:reduce");
+  ASSERT_TRUE(reduced);
+  EXPECT_EQ(reduced->verdict.pattern.find("sends"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // The training loop asks its DataLoader for the next batch, and the GPU is idle meanwhile.
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -68,7 +69,13 @@ std::uint64_t selects_in(const Trace& trace, SliceId call) {
 }
 
 std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
-  const WaitTime wait = waiting_for_batches(facts);
+  WaitTime wait = waiting_for_batches(facts);
+  // Without a GPU: waits for new workers are worker-restart's.
+  if (!facts.main_device)
+    for (const analysis::Window& restart : repeated_worker_restarts(facts))
+      for (const analysis::Window& each : batch_wait_windows(facts))
+        wait.time_ns -= std::max<std::int64_t>(
+            0, std::min(each.end_ns, restart.end_ns) - std::max(each.start_ns, restart.start_ns));
   if ((facts.main_device && is_thin(facts)) ||
       share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)
     return std::nullopt;

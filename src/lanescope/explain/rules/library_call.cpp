@@ -118,11 +118,32 @@ TrackId thread_of_steps(const Facts& facts) {
   return facts.main_thread;
 }
 
+// Where this thread asks a DataLoader for a batch.
+std::vector<Window> batch_loads_of(const Facts& facts, const Track& track) {
+  std::vector<Window> ranges;
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
+    if (const SliceId id{i}; facts.trace->name(id).starts_with("enumerate(DataLoader)#"))
+      ranges.push_back({facts.trace->start_ns(id), facts.trace->end_ns(id)});
+  return joined(std::move(ranges));
+}
+
+// Half of the call or more is a part of loading, or is loading itself: dataloader-wait reports that time.
+bool is_loading(const std::vector<Window>& loading, const Window& call) {
+  auto range = std::lower_bound(
+      loading.begin(), loading.end(), call.start_ns,
+      [](const Window& each, std::int64_t start_ns) { return each.end_ns <= start_ns; });
+  std::int64_t inside_ns = 0;
+  for (; range != loading.end() && range->start_ns < call.end_ns; ++range)
+    inside_ns += std::min(range->end_ns, call.end_ns) - std::max(range->start_ns, call.start_ns);
+  return inside_ns > 0 && inside_ns * 2 >= call.length_ns();
+}
+
 // By name: functions of libraries that the program's own code calls itself, on this thread in the steady steps.
 std::map<std::string_view, LibraryCall> calls_of_libraries(const Facts& facts, TrackId thread) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(thread);
   const auto steady = facts.steady_cpu_windows();
+  const std::vector<Window> loading = batch_loads_of(facts, track);
   std::map<std::string_view, LibraryCall> found;
   std::vector<std::pair<std::int64_t, bool>> open;  // end, is the program's own
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
@@ -133,7 +154,7 @@ std::map<std::string_view, LibraryCall> calls_of_libraries(const Facts& facts, T
     const bool is_called_by_program = !open.empty() && open.back().second;
     open.emplace_back(trace.end_ns(id), is_own_code(facts, id));
     if (!is_called_by_program || open.back().second || !inside(steady, trace.start_ns(id)) ||
-        !may_be_called(frame))
+        !may_be_called(frame) || is_loading(loading, {trace.start_ns(id), trace.end_ns(id)}))
       continue;
     LibraryCall& call = found[frame];
     ++call.calls;

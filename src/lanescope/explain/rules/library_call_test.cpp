@@ -13,6 +13,7 @@ struct DrawnLibrary {
   const char* frame = "json/__init__.py(183): dumps";
   const char* caller = "train.py(7): step";
   bool has_operators = false;
+  bool is_loading = false;  // in the DataLoader's range
 };
 
 // Steps of a kernel of 50 us that is waited for, and of 500 us in a function which `caller` calls.
@@ -27,6 +28,9 @@ Trace draw_library(const DrawnLibrary& drawn) {
     else
       p.pass(500);
     p.sketch().slice("python_function", drawn.frame, ProgramSketch::at(start_us), us(500));
+    if (drawn.is_loading)
+      p.sketch().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                            ProgramSketch::at(start_us), us(500));
     p.pass(10);
     p.sketch().slice("python_function", drawn.caller, ProgramSketch::at(step_us),
                      us(p.cpu_us() - step_us));
@@ -66,6 +70,8 @@ TEST(LibraryCallTest, IsQuietAboutOthers) {
   EXPECT_FALSE(speaks({.frame = "train.py(30): tokens"}));
   EXPECT_FALSE(speaks({.frame = "torch/_tensor.py(576): backward"}));
   EXPECT_FALSE(speaks({.has_operators = true}));
+  EXPECT_FALSE(speaks({.frame = "PIL/Image.py(1016): convert", .is_loading = true}));
+  EXPECT_TRUE(speaks({.frame = "PIL/Image.py(1016): convert"}));
   EXPECT_TRUE(speaks({.frame = "torch/nn/modules/module.py(2700): named_parameters"}));
 }
 

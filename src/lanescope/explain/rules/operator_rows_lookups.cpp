@@ -140,6 +140,12 @@ constexpr std::array kLookupOperatorRows = {
                    "one number for each element and class is written and read again for each sum; "
                    "bincount reads the indices only, and its table has all sums and overlaps",
                    kBincount, adds_up_whole_numbers, follows_no_one_hot},
+    OperatorAdvice{"torch::autograd::CopySlices", "", "", 4,
+                   "copies a whole gradient for each write into a part of a tensor",
+                   "Write all parts in one call: torch.where, masked_fill, tril; or torch.stack",
+                   "autograd cannot know which part a later write replaces, so x[i] = y in a loop "
+                   "copies the gradient of all of x each time; one call for all parts copies once",
+                   kIndexing},
 };
 
 }  // namespace

@@ -106,5 +106,20 @@ TEST(LookupRowsTest, SeesCountsByOneHotTensors) {
   EXPECT_EQ(action("aten::one_hot", R"(["float", "Scalar"])"), "");
 }
 
+TEST(LookupRowsTest, KnowsWritesIntoPartsOfATensor) {
+  const auto with = [](int writes) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < writes; ++k)
+        program.begin_op("torch::autograd::CopySlices").cpu_op("aten::copy_", 100).end();
+      program.end();
+    }
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(with(4), ::testing::HasSubstr("masked_fill"));
+  EXPECT_EQ(with(3), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

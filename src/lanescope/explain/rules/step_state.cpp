@@ -40,6 +40,30 @@ bool is_thin(const Facts& facts) {
   return works < 2 || facts.wall.partition.wall_ns < 20'000;
 }
 
+bool is_end_of_loop(const Facts& facts) {
+  constexpr std::int64_t kShortNs = 1'000'000;
+  constexpr std::size_t kFewOperators = 8;
+  if (facts.main_device || !facts.cpu || !facts.steps.marked || facts.steps.steps.size() != 1 ||
+      facts.steady_wall_ns() >= kShortNs)
+    return false;
+  const Trace& trace = *facts.trace;
+  const analysis::StepRange& step = facts.steps.steps.front();
+  std::size_t operators = 0;
+  std::int64_t skipped_until_ns = 0;
+  const Track& track = trace.track(facts.cpu->thread);
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.start_ns(id) < std::max(skipped_until_ns, step.cpu_start_ns) ||
+        trace.start_ns(id) >= step.cpu_end_ns)
+      continue;
+    const bool is_operator = trace.kind(id) == CategoryKind::kCpuOp;
+    if (is_operator || trace.name(id).starts_with("enumerate(DataLoader)#"))
+      skipped_until_ns = trace.end_ns(id);
+    operators += is_operator;
+  }
+  return operators < kFewOperators;
+}
+
 const analysis::Gap* find_edge_gap(const Facts& facts) {
   if (!facts.main_device || facts.wall.partition.idle_ns == 0) return nullptr;
   const auto& work = facts.device().timeline.work;

@@ -10,6 +10,9 @@ bool used_gpu(const Facts& facts);
 
 // Fewer than two pieces of GPU work, or less than 20 us of wall: no verdict about a step.
 bool is_thin(const Facts& facts);
+// The only marked step is over in less than a millisecond, and outside of the DataLoader it runs less than eight operators: the
+// loop ended in it, as after a schedule without repeat=1.
+bool is_end_of_loop(const Facts& facts);
 // A gap next to the first work of the recording that holds more than half of all idle time and ends
 // with work that had been launched long before: what ran in it was not recorded. None: no such gap.
 const analysis::Gap* find_edge_gap(const Facts& facts);

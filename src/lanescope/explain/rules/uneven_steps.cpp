@@ -253,6 +253,11 @@ void add_extras(const Facts& facts, const UnevenSteps& found, Finding& finding) 
          say("a slow step; no event by name explains it: time without events, or waiting")});
 }
 
+// What a slow step has more of is waiting for its batch.
+bool waits_for_batch(const Facts& facts, const Extra& extra) {
+  return facts.trace->name(extra.slice).starts_with("enumerate(DataLoader)#");
+}
+
 Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
   const std::size_t steps = facts.selection.steady.size();
   const auto [low, high] = found.medians;
@@ -276,6 +281,12 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
   finding.brief = say("{} of {} steps take {}, the others {}",
                       {count(slow.size()), count(steps), ns(high), ns(low)});
   finding.action = say("Log, evaluate and save less often; sort or pad inputs of varying size");
+  if (!found.extras.empty() && waits_for_batch(facts, found.extras.front())) {
+    finding.try_next = {
+        "keep workers between epochs (persistent_workers=True); more of them (num_workers) or a "
+        "larger prefetch_factor bridge a batch that takes longer"};
+    finding.action = say("The slow ones wait for a batch: more workers, persistent_workers=True");
+  }
   // Logging, evaluation or larger inputs would be other calls or other GPU work.
   if ((found.extras.empty() || found.is_same_work) && !found.is_machine) {
     finding.try_next = {

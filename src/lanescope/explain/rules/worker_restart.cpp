@@ -7,9 +7,11 @@
 // samples.
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -42,6 +44,7 @@ Waits find_waits(const Trace& trace) {
   SliceId last = kNone<SliceId>;
   bool worked = false;
   std::uint64_t ops = 0;
+  std::int64_t ops_ns = 0, op_end_ns = 0;  // of the outermost operators since the last wait
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     const CategoryKind kind = trace.kind(id);
@@ -51,25 +54,45 @@ Waits find_waits(const Trace& trace) {
       last = kNone<SliceId>;
       worked = false;
       ops = 0;
+      ops_ns = op_end_ns = 0;
     }
     const bool inside_last = last != kNone<SliceId> && trace.start_ns(id) < trace.end_ns(last);
     if (inside_last || trace.name(id).starts_with("ProfilerStep#")) continue;
     if (!is_worker_wait(trace.name(id))) {
       worked = worked || kind != CategoryKind::kCpuOp || ++ops > kMostSeedOps;
+      if (kind == CategoryKind::kCpuOp && trace.start_ns(id) >= op_end_ns) {
+        ops_ns += trace.dur_ns(id);
+        op_end_ns = trace.end_ns(id);
+      }
       continue;
     }
     found.lengths.push_back(trace.dur_ns(id));
-    if (last != kNone<SliceId> && !worked &&
-        trace.start_ns(id) - trace.end_ns(last) >= kShortestPauseNs)
+    const std::int64_t pause_ns =
+        last == kNone<SliceId> ? 0 : trace.start_ns(id) - trace.end_ns(last);
+    if (!worked && pause_ns >= kShortestPauseNs && ops_ns * 2 < pause_ns)
       found.pairs.push_back({{trace.start_ns(last), trace.end_ns(id)}, last});
     last = id;
     worked = false;
     ops = 0;
+    ops_ns = op_end_ns = 0;
   }
   return found;
 }
 
+// The pairs that are long enough to be a restart.
+std::vector<Window> restarts_of(const Waits& waits) {
+  constexpr std::int64_t kShortestNs = 5'000'000;
+  std::vector<Window> windows;
+  if (waits.lengths.empty()) return windows;
+  const std::int64_t median = analysis::lower_median(waits.lengths);
+  for (const Restart& pair : waits.pairs)
+    if (pair.window.length_ns() >= std::max(kShortestNs, 10 * median))
+      windows.push_back(pair.window);
+  return windows;
+}
+
 struct WorkerRestart {
+  bool is_of_steps = false;  // repeated in the steady steps: at_stake is of these
   std::size_t restarts = 0;
   std::int64_t total_ns = 0;
   std::int64_t at_stake = 0;
@@ -80,36 +103,34 @@ struct WorkerRestart {
 };
 
 std::optional<WorkerRestart> measure_worker_restart(const Facts& facts) {
-  constexpr std::int64_t kShortestNs = 5'000'000;
   const Waits waits = find_waits(*facts.trace);
-  if (waits.lengths.empty()) return std::nullopt;
-  const std::int64_t median = analysis::lower_median(waits.lengths);
-  std::vector<Window> windows;
-  std::int64_t longest_ns = 0;
-  SliceId longest = kNone<SliceId>;
-  for (const Restart& pair : waits.pairs) {
-    const std::int64_t length = pair.window.length_ns();
-    if (length < kShortestNs || length < 10 * median) continue;
-    windows.push_back(pair.window);
-    if (length <= longest_ns) continue;
-    longest_ns = length;
-    longest = pair.first_wait;
-  }
+  const std::vector<Window> windows = restarts_of(waits);
   if (windows.empty()) return std::nullopt;
-  const std::int64_t total_ns = total_length(windows);
-  const std::int64_t at_stake = facts.main_device ? device_idle_during(facts, windows) : total_ns;
-  return WorkerRestart{windows.size(),      total_ns, at_stake, longest_ns, longest, median,
-                       waits.lengths.size()};
+  const Restart* longest = nullptr;
+  for (const Restart& pair : waits.pairs)
+    if (!longest || pair.window.length_ns() > longest->window.length_ns()) longest = &pair;
+  const std::vector<Window> of_steps = repeated_worker_restarts(facts);
+  const std::vector<Window>& paid = of_steps.empty() ? windows : of_steps;
+  return WorkerRestart{
+      .is_of_steps = !of_steps.empty(),
+      .restarts = windows.size(),
+      .total_ns = total_length(windows),
+      .at_stake = facts.main_device ? device_idle_during(facts, paid) : total_length(paid),
+      .longest_ns = longest->window.length_ns(),
+      .longest = longest->first_wait,
+      .median = analysis::lower_median(waits.lengths),
+      .wait_count = waits.lengths.size()};
 }
 
 Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
-  const auto& [restarts, total_ns, at_stake, longest_ns, longest, median, wait_count] = measured;
+  const auto& [is_of_steps, restarts, total_ns, at_stake, longest_ns, longest, median, wait_count] =
+      measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
       say(facts, "The DataLoader started its workers again {} [time|times], which took {}",
           {count(restarts), ns(total_ns)});
-  if (facts.main_device) {
+  if (facts.main_device && !is_of_steps) {
     finding.verdict.pattern += " ({} of it with the GPU idle)";
     finding.verdict.values.push_back(ns(at_stake));
   }
@@ -129,10 +150,23 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
   finding.sample_noun = "wait";
   finding.brief = say(facts, "The DataLoader started its workers again {} [time|times]: {}",
                       {count(restarts), ns(total_ns)});
+  if (is_of_steps) {
+    finding.kind = FindingKind::kCost;
+    finding.at_stake_ns = facts.per_step(at_stake);
+    finding.at_stake_ratio = share_of(at_stake, facts.steady_wall_ns());
+    finding.explains.push_back({"uneven-steps", finding.at_stake_ns});
+  }
   return finding;
 }
 
 }  // namespace
+
+std::vector<Window> repeated_worker_restarts(const Facts& facts) {
+  std::vector<Window> windows;
+  for (const Window& restart : restarts_of(find_waits(*facts.trace)))
+    if (inside(facts.steady_cpu_windows(), restart.start_ns)) windows.push_back(restart);
+  return windows.size() < 2 ? std::vector<Window>{} : windows;
+}
 
 extern constinit const Rule worker_restart_rule = {
     .id = "worker-restart",

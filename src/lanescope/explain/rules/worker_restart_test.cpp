@@ -38,6 +38,29 @@ TEST(WorkerRestartTest, SpeaksOfTwoWaitsWithNothingBetween) {
   EXPECT_EQ(finding->at_stake_ns, us(15'000 - 49));
 }
 
+// Without a GPU: four epochs of three steps, between them 3 + 10 + 2 ms. The first step is start-up; all three restarts lie in the
+// eleven steady steps, and their waits are not the loader's.
+TEST(WorkerRestartTest, IsACostOfTheStepsWhereItRepeats) {
+  const std::string wait = "enumerate(DataLoader)#" + std::string(kWorkers) + ".__next__";
+  ProgramSketch program;
+  for (int epoch = 0; epoch < 4; ++epoch)
+    for (int i = 0; i < 3; ++i) {
+      program.step();
+      if (epoch > 0 && i == 0) program.begin(wait).pass(3000).end().pass(10'000);
+      program.begin(wait).pass(epoch > 0 && i == 0 ? 2000 : 100).end().cpu_op("aten::mm", 5000);
+      program.end();
+    }
+  const Trace trace = program.trace();
+  const auto finding = find_by_rule(trace, "worker-restart");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3);
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(finding->at_stake_ns, facts->per_step(3 * us(15'000)));
+  EXPECT_FALSE(find_by_rule(trace, "dataloader-wait"));
+}
+
 TEST(WorkerRestartTest, IsQuietWhenWorkersStayOrThereAreNone) {
   EXPECT_FALSE(find_by_rule(epochs(10'000, true, kWorkers).trace(), "worker-restart"));
   EXPECT_FALSE(find_by_rule(epochs(10'000, false, "_SingleProcessDataLoaderIter").trace(),
