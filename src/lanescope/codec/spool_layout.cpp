@@ -1,8 +1,8 @@
 #include "lanescope/codec/spool_layout.h"
 
-#include <zlib.h>
-
 #include <algorithm>
+
+#include "lanescope/codec/crc32.h"
 
 namespace lanescope::spool {
 
@@ -23,11 +23,9 @@ std::uint32_t chunk_checksum(const std::byte* bytes, std::uint32_t used, std::si
   static_assert(sizeof kind == 4);
   std::copy_n(bytes + offsetof(ChunkHeader, kind), sizeof kind,
               reinterpret_cast<std::byte*>(&kind));
-  uLong sum = crc32_z(0, reinterpret_cast<const Bytef*>(bytes), kFixedBytes);
-  sum = crc32_z(sum, reinterpret_cast<const Bytef*>(&used), sizeof used);
-  sum = crc32_z(sum, reinterpret_cast<const Bytef*>(bytes + kChunkHeaderBytes),
-                used_bytes(kind, used, chunk_bytes));
-  return static_cast<std::uint32_t>(sum);
+  std::uint32_t sum = crc32(0, bytes, kFixedBytes);
+  sum = crc32(sum, reinterpret_cast<const std::byte*>(&used), sizeof used);
+  return crc32(sum, bytes + kChunkHeaderBytes, used_bytes(kind, used, chunk_bytes));
 }
 
 }  // namespace lanescope::spool
