@@ -99,6 +99,46 @@ inline bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
          operator_lengths.is_shorter(name, limit);
 }
 
+// What a range without inputs consists of, but for its stack.
+[[gnu::always_inline]] inline record::RangeInfo usual_info(const at::RecordFunction& fn,
+                                                           const char* name) {
+  record::RangeInfo info;
+  info.name = intern_name(name);
+  info.scope = static_cast<std::uint8_t>(fn.scope());
+  info.sequence_number = fn.seqNr();
+  info.flags = static_cast<std::uint16_t>(
+      (fn.isAsync() ? spool::kAsync : 0) |
+      (info.sequence_number >= 0 ? spool::kHasSequence | spool::kHasForwardThread : 0));
+  info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
+  info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  return info;
+}
+
+// False: the window has changed, and nothing else.
+[[gnu::always_inline]] inline bool write_usual(LanescopeWriter* writer,
+                                               const record::RangeInfo& info) {
+  const record::RecordingScope inside(writer);
+  if (!inside.ok() || inside.window() != writer->stack_window) [[unlikely]]
+    return false;
+  const record::RangeToken token = record::begin_range(writer, info);
+  writer->stack[writer->depth++] = {info.handle, token.sequence, token.index};
+  return true;
+}
+
+// begin_usual() where the thread's frames have to be walked. Apart from it: what follows one another
+// in memory is then what most operators run.
+[[gnu::noinline]] inline bool begin_walked(const at::RecordFunction& fn, LanescopeWriter* writer) {
+  const char* const name = fn.name();
+  record::RangeInfo info = usual_info(fn, name);
+  StackOfRange found;
+  find_stack(found);
+  info.detail = found.stack;
+  if (!write_usual(writer, info)) [[unlikely]]
+    return false;
+  if (found.is_new) keep_stack(found, fn, name);
+  return true;
+}
+
 // The usual range in short: no inputs. False: another case, and nothing changed. kWithStack: with its
 // Python stack.
 template <bool kWithStack>
@@ -111,49 +151,22 @@ template <bool kWithStack>
   const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
   if (window == 0 || writer->stack_window != window) [[unlikely]]
     return false;
+  std::uint32_t stack = 0;
   if constexpr (kWithStack) {
     if ((observed_options.load(std::memory_order_relaxed) & kDetailOptions) !=
         LANESCOPE_RECORD_STACK) [[unlikely]]
       return false;
+    stack = inherited_stack(writer);
+    if (stack == 0) return begin_walked(fn, writer);
   }
-  const char* const name = fn.name();
-  record::RangeInfo info;
-  info.name = intern_name(name);
-  info.scope = static_cast<std::uint8_t>(fn.scope());
-  info.sequence_number = fn.seqNr();
-  info.flags = static_cast<std::uint16_t>(
-      (fn.isAsync() ? spool::kAsync : 0) |
-      (info.sequence_number >= 0 ? spool::kHasSequence | spool::kHasForwardThread : 0));
-  info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
-  info.handle = reinterpret_cast<std::uintptr_t>(&fn);
-  StackOfRange found;
-  if constexpr (kWithStack) {
-    info.detail = inherited_stack(writer);
-    if (info.detail == 0) {
-      find_stack(found);
-      info.detail = found.stack;
-    }
-  }
-  {
-    const record::RecordingScope inside(writer);
-    if (!inside.ok() || inside.window() != writer->stack_window) [[unlikely]]
-      return false;
-    const record::RangeToken token = record::begin_range(writer, info);
-    writer->stack[writer->depth++] = {info.handle, token.sequence, token.index};
-  }
-  if constexpr (kWithStack) {
-    if (found.is_new) keep_stack(found, fn, name);
-  }
-  return true;
+  record::RangeInfo info = usual_info(fn, fn.name());
+  info.detail = stack;
+  return write_usual(writer, info);
 }
 
 template <bool kDetailed, bool kMeasured>
-inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
-  if constexpr (!kMeasured) {
-    if (begin_usual<kDetailed>(fn)) [[likely]]
-      return nullptr;
-  }
-  if (!record::is_recording()) return nullptr;
+[[gnu::noinline]] inline void begin_any(const at::RecordFunction& fn) {
+  if (!record::is_recording()) return;
   MaybeMeasured<kMeasured> cost(fn);
   record::RangeInfo info;
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
@@ -161,7 +174,7 @@ inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& f
     if (fn.scope() == at::RecordScope::USER_SCOPE) count_paused_nodes();
     if (is_paused_range(fn)) [[unlikely]] {
       record::leave_out_nested(info.handle, &LanescopeCost::left_out_ranges);
-      return nullptr;
+      return;
     }
   }
   const uint32_t options = kDetailed ? observed_options.load(std::memory_order_relaxed) : 0;
@@ -179,7 +192,7 @@ inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& f
   if constexpr (kMeasured) {
     if (is_left_out(fn, info.name)) {
       record::leave_out_nested(info.handle, &LanescopeCost::left_out);
-      return nullptr;
+      return;
     }
   }
   if constexpr (kDetailed) {
@@ -220,6 +233,15 @@ inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& f
   const LanescopeWriter* writer = lanescope_thread_writer;
   if (writer && writer->slot && !writer->slot->has_torch_tid) [[unlikely]]
     lanescope_set_torch_thread(fn.threadId());
+}
+
+template <bool kDetailed, bool kMeasured>
+inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
+  if constexpr (!kMeasured) {
+    if (begin_usual<kDetailed>(fn)) [[likely]]
+      return nullptr;
+  }
+  begin_any<kDetailed, kMeasured>(fn);
   return nullptr;
 }
 
