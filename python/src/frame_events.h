@@ -17,9 +17,11 @@ namespace lanescope::python::frames {
 
 // ---- the common events, in short
 
-// `caller`: the key of what must be open innermost, or that plus one when `or_its_c_call`.
-[[gnu::always_inline]] inline bool begin_known(Key key, Key caller, bool or_its_c_call,
-                                               std::uint32_t name) {
+// `caller`: the key of what must be open innermost, or for a Python frame that plus one. `outer`: the
+// instruction that a Python frame's caller is at.
+template <bool kIsPython>
+[[gnu::always_inline]] inline bool begin_known(Key key, Key caller, std::uint32_t name,
+                                               [[maybe_unused]] const void* outer = nullptr) {
   ThreadFrames* const thread = thread_frames;
   LanescopeWriter* const writer = lanescope_thread_writer;
   if (!thread || !writer) [[unlikely]]
@@ -27,8 +29,8 @@ namespace lanescope::python::frames {
   const std::uint32_t count = thread->count;
   if (count - 1 >= kMostOpen - 1 || (thread->lost | thread->import) != 0) [[unlikely]]
     return false;  // none is open, or no more can be
-  const Key last = thread->open[count - 1].key;
-  if ((or_its_c_call ? frame_of_key(last) : last) != caller) [[unlikely]]
+  const OpenFrame& last = thread->open[count - 1];
+  if ((kIsPython ? frame_of_key(last.key) : last.key) != caller) [[unlikely]]
     return false;
   record::RecordingScope inside(writer);
   if (inside.window() != thread->window) [[unlikely]]
@@ -38,7 +40,9 @@ namespace lanescope::python::frames {
   info.scope = spool::kFrameScope;
   info.forward_thread = count + 1;
   const record::RangeToken token = record::begin_range(writer, info);
-  thread->open[count] = {key, token};
+  std::uint64_t callers = last.callers_hash;
+  if constexpr (kIsPython) callers = lanescope_hash_on(callers, outer);
+  thread->open[count] = {key, token, callers};
   thread->count = count + 1;
   ++thread->events;
   return true;
@@ -54,7 +58,8 @@ inline bool note_call(const void* frame_object, std::uint32_t options) {
   const KnownFrame& known = place_of_frame(call.at);
   if (!is_known(known, call.at) || known.name == 0) [[unlikely]]
     return false;
-  return begin_known(key_of(call.frame), key_of(call.outer), true, known.name);
+  return begin_known<true>(key_of(call.frame), key_of(call.outer), known.name,
+                           call.outer_instruction);
 }
 
 inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::uint32_t options) {
@@ -63,7 +68,7 @@ inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::
   const KnownFunction& known = place_of_function(definition);
   if (!is_known(known, definition)) [[unlikely]]
     return false;
-  return begin_known(key_of_c_call(caller), key_of(caller), false, known.name);
+  return begin_known<false>(key_of_c_call(caller), key_of(caller), known.name);
 }
 
 // Of a frame or of the call of a C function.

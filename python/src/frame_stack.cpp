@@ -4,6 +4,7 @@
 
 #include "frame_modules.h"
 #include "frame_names.h"
+#include "lanescope/codec/op_details.h"
 #include "python_frames.h"
 
 namespace lanescope::python::frames {
@@ -33,6 +34,19 @@ struct FreeThreadFrames {
     record::RecordingScope inside(writer);
     if (inside.ok()) inside.count(&spool::ThreadSlot::depth_overflow);
   }
+}
+
+// Of the frames around that of `key`.
+std::uint64_t hash_callers(const ThreadFrames& thread, Key key) {
+  const bool is_c_call = frame_of_key(key) != key;
+  const void* const outer = lanescope_outer_frame(reinterpret_cast<const void*>(frame_of_key(key)));
+  if (thread.count != 0) {
+    const OpenFrame& last = thread.open[thread.count - 1];
+    if (is_c_call && last.key == frame_of_key(key)) return last.callers_hash;
+    if (!is_c_call && outer && frame_of_key(last.key) == key_of(outer))
+      return lanescope_hash_on(last.callers_hash, lanescope_frame_instruction(outer));
+  }
+  return lanescope_hash_frames(outer, codec::kMaxStackFrames);
 }
 
 // What was open when the window began: `innermost` and all around it.
@@ -79,7 +93,8 @@ void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t b
   info.scope = spool::kFrameScope;
   info.forward_thread = thread.count + 1;
   const record::RangeToken token = record::begin_range(info, began);
-  thread.open[thread.count++] = {key, token};
+  const std::uint64_t callers = hash_callers(thread, key);
+  thread.open[thread.count++] = {key, token, callers};
 }
 
 void pop_to(ThreadFrames& thread, std::uint32_t count) {

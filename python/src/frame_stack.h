@@ -14,6 +14,7 @@
 
 #include "frame_names.h"
 #include "lanescope/record/thread_writer.h"
+#include "python_frames.h"
 
 namespace lanescope::python::frames {
 
@@ -31,9 +32,11 @@ struct OpenFrame {
   Key key;
   // Of the range's token, in one word: a short call ends before two stores could be read as one.
   std::uint64_t place;
+  // Of the Python frames around the one of `key`: an operator's stack needs no walk through them.
+  std::uint64_t callers_hash;
   OpenFrame() = default;  // sets nothing
-  OpenFrame(Key of, record::RangeToken token)
-      : key(of), place(std::uint64_t{token.sequence} << 32 | token.index) {}
+  OpenFrame(Key of, record::RangeToken token, std::uint64_t callers)
+      : key(of), place(std::uint64_t{token.sequence} << 32 | token.index), callers_hash(callers) {}
   record::RangeToken token() const {
     return {static_cast<std::uint32_t>(place >> 32), static_cast<std::uint32_t>(place)};
   }
@@ -65,6 +68,17 @@ inline std::uint64_t frame_mark() {
       !are_all_frames_wanted(record::record_options()))
     return 0;
   return record::frame_mark(writer);
+}
+
+// Hash of the stack from `frame` outwards, which is at `instruction`, where `mark` is this thread's
+// frame_mark(); nothing when its callers' hash is not known. Without the GIL, too.
+inline std::optional<std::uint64_t> hash_of_stack(std::uint64_t mark, const void* frame,
+                                                  const void* instruction) {
+  const ThreadFrames* const thread = thread_frames;
+  if (mark == 0 || thread->count == 0) return std::nullopt;
+  const OpenFrame& last = thread->open[thread->count - 1];
+  if (frame_of_key(last.key) != key_of(frame)) return std::nullopt;
+  return lanescope_hash_on(last.callers_hash, instruction);
 }
 
 // From now on changes are counted, or no longer. Only from 3.12 on, where a thread cannot lose its

@@ -29,9 +29,7 @@ const char* lanescope_frames_unsupported(void) { return NULL; }
 void lanescope_frames_home(void) { home = PyThreadState_Get()->interp; }
 
 static inline uint64_t mixed(uint64_t hash, uint64_t word) {
-  __extension__ typedef unsigned __int128 Wide;
-  const Wide product = (Wide)(hash ^ word) * 0xd6e8feb86659fd93u;
-  return (uint64_t)product ^ (uint64_t)(product >> 64);
+  return lanescope_hash_on(hash, (const void*)(uintptr_t)word);
 }
 #define HASH_START 0x9e3779b97f4a7c15u
 
@@ -107,6 +105,7 @@ void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
   out->outer = lanescope_outer_frame(frame);
   out->at.code = lanescope_frame_code(frame);
   out->at.instruction = lanescope_frame_instruction(frame);
+  out->outer_instruction = out->outer ? lanescope_frame_instruction(out->outer) : NULL;
 }
 
 const void* lanescope_first_argument(const void* frame) {
@@ -231,6 +230,7 @@ void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
   out->outer = lanescope_outer_frame(frame);
   out->at.code = lanescope_frame_code(frame);
   out->at.instruction = lanescope_frame_instruction(frame);
+  out->outer_instruction = out->outer ? lanescope_frame_instruction(out->outer) : NULL;
 }
 const void* lanescope_first_argument(const void* frame) {
   const PyObject* object = FRAME_OF(frame)->f_localsplus[0];
@@ -332,7 +332,7 @@ const void* lanescope_frame_code(const void* frame) { return frame; }
 const void* lanescope_first_argument(const void* frame) { return (void)frame, NULL; }
 void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
   (void)frame_object;
-  out->frame = out->outer = out->at.code = out->at.instruction = NULL;
+  out->frame = out->outer = out->at.code = out->at.instruction = out->outer_instruction = NULL;
 }
 uint64_t lanescope_hash_frames(const void* frame, size_t most) {
   (void)frame, (void)most;

@@ -45,6 +45,7 @@ const void* lanescope_first_argument(const void* frame);
 struct LanescopeCall {
   const void *frame, *outer;
   struct LanescopeFrame at;
+  const void* outer_instruction;  // null without `outer`
 };
 // `frame_object`: what a profile hook is called with; null: lanescope_current_frame().
 void lanescope_read_call(const void* frame_object, struct LanescopeCall* out);
@@ -52,6 +53,13 @@ void lanescope_read_call(const void* frame_object, struct LanescopeCall* out);
 // A 64-bit hash of up to `most` frames from `frame` outwards and of whether there are more. Some
 // 1.5 ns a frame.
 uint64_t lanescope_hash_frames(const void* frame, size_t most);
+// Goes on from the hash of a frame's callers to that of the frame as well. Different from the one of
+// lanescope_hash_frames(), and as good.
+static inline uint64_t lanescope_hash_on(uint64_t callers, const void* instruction) {
+  __extension__ typedef unsigned __int128 Wide;
+  const Wide product = (Wide)(callers ^ (uintptr_t)instruction) * 0xd6e8feb86659fd93u;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
 // The same frames into `out`; returns their number. *is_cut: there are more.
 size_t lanescope_walk_frames(const void* frame, struct LanescopeFrame* out, size_t most,
                              int* is_cut);

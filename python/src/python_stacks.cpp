@@ -273,10 +273,13 @@ void end_stacks() {
 
 namespace {
 
-// The stack from `frame` outwards; inside a Reading.
-[[gnu::noinline]] std::uint32_t look_up_stack(ThreadStacks* thread, const void* frame) noexcept {
+// The stack at that position; inside a Reading.
+[[gnu::noinline]] std::uint32_t look_up_stack(ThreadStacks* thread,
+                                              const LanescopeStackPosition& position) noexcept {
   const std::uint32_t now = code_generation();
-  const std::uint64_t hash = lanescope_hash_frames(frame, kMaxFrames);
+  const void* const frame = position.frame;
+  const auto known = frames::hash_of_stack(position.mark, frame, position.instruction);
+  const std::uint64_t hash = known ? *known : lanescope_hash_frames(frame, kMaxFrames);
   SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
   if (seen.hash == hash && seen.generation == now) [[likely]]
     return seen.id;
@@ -308,7 +311,7 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
   }
   if (position->frame == frame && position->instruction == instruction) return known;
   *position = {frame, instruction, mark};
-  return look_up_stack(thread, frame);
+  return look_up_stack(thread, *position);
 }
 
 std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept {
