@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+Fields system_fields(std::string_view dims = "[[8, 16, 16], [8, 16, 2]]") {
+  return {.input_dims = std::string(dims)};
+}
+
+struct DrawnFactors {
+  std::string_view again = "aten::linalg_solve_ex";
+  std::string_view dims = "[[8, 16, 16], [8, 16, 2]]";
+  std::string_view node = "SolveBackward";
+};
+
+// A step on the CPU: Solve factors in 100 us; its node factors again in 80 us.
+Trace draw_factors(const DrawnFactors& drawn) {
+  ProgramSketch program;
+  std::int64_t number = 10;
+  program.steps(4, [&](ProgramSketch& p) {
+    ++number;
+    p.begin_op("Solve", {.sequence = number, .fwd_thread = 0});
+    p.begin_op("aten::linalg_lu_factor_ex", system_fields()).pass(98).end().end();
+    const std::string node = "autograd::engine::evaluate_function: " + std::string(drawn.node);
+    p.begin_op(node, {.sequence = number, .fwd_thread = 1});
+    p.begin_op(drawn.node, {.sequence = number, .fwd_thread = 1});
+    p.begin_op(drawn.again, system_fields(drawn.dims));
+    p.pass(78).end().end().end();
+  });
+  return program.trace();
+}
+
+TEST(FactoredAgainTest, FindsTheSecondTimeInTheBackwardPass) {
+  const auto finding = find_by_rule(draw_factors({}), "factored-again");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(80));
+  EXPECT_EQ(finding->brief.values.at(0).text, "aten::linalg_solve_ex");
+  EXPECT_EQ(finding->brief.values.at(1).text, "aten::linalg_lu_factor_ex");
+  EXPECT_NE(finding->action.pattern.find("adjoint=True"), std::string::npos);
+}
+
+TEST(FactoredAgainTest, IsQuietAboutOtherMatricesAndOtherFactors) {
+  const auto speaks = [](const DrawnFactors& drawn) {
+    return find_by_rule(draw_factors(drawn), "factored-again").has_value();
+  };
+  EXPECT_FALSE(speaks({.dims = "[[8, 4, 4], [8, 4, 2]]"}));
+  EXPECT_FALSE(speaks({.again = "aten::linalg_cholesky_ex"}));
+  EXPECT_FALSE(speaks({.again = "aten::linalg_lu_solve"}));  // uses the factors
+  EXPECT_FALSE(speaks({.node = "LinalgSolveExBackward0"}));  // torch's own
+}
+
+// det and inv one after the other, and what runs between them.
+Trace draw_neighbours(std::string_view second, std::string_view between) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op("aten::linalg_slogdet", system_fields("[[8, 16, 16]]")).pass(48).end();
+    p.begin_op(between.empty() ? "aten::sum" : "aten::add",
+               {.input_dims = between.empty() ? "[[8]]" : std::string(between)});
+    p.end();
+    p.begin_op(second, system_fields("[[8, 16, 16]]")).pass(58).end();
+  });
+  return program.trace();
+}
+
+TEST(FactoredAgainTest, FindsNeighboursThatNeedTheSameFactors) {
+  const auto finding = find_by_rule(draw_neighbours("aten::linalg_inv_ex", {}), "factored-again");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(60));
+  // The same call for another matrix, and a matrix that is made between them.
+  EXPECT_FALSE(find_by_rule(draw_neighbours("aten::linalg_slogdet", {}), "factored-again"));
+  EXPECT_FALSE(find_by_rule(draw_neighbours("aten::linalg_inv_ex", "[[8, 16, 16], [16, 16]]"),
+                            "factored-again"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
