@@ -4,14 +4,20 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/calls_with_work.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/own_frames.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain::rules {
 
@@ -73,11 +79,46 @@ class GraphEnds {
   std::unordered_map<std::uint32_t, Work> works_;  // by the slice around it
 };
 
+// Operators that run by themselves between the pieces of one compiled call.
+struct EagerPart {
+  std::unordered_set<std::uint32_t> calls;
+  SliceId longest = kNone<SliceId>;
+  std::int64_t cost_ns = 0;
+};
+constexpr double kLeastEagerShare = 0.05;  // of the steady wall, to be told first
+
+EagerPart eager_part(const Facts& facts, const CompiledFacts& compiled,
+                     const std::vector<bool>& broken) {
+  const Trace& trace = *facts.trace;
+  const auto is_region = [&](SliceId slice) {
+    return trace.name(slice).starts_with("Torch-Compiled Region");
+  };
+  EagerPart found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !broken[i] ||
+        compiled.code.layer[i] != CompileLayer::kRegion || is_region(id) ||
+        trace.name(id) == "CompiledFunction" ||
+        steady_step_at(facts, trace.start_ns(id)) == ~std::size_t{0})
+      continue;
+    SliceId up = compiled.nesting.parent[i];
+    while (up != kNone<SliceId> && trace.kind(up) != CategoryKind::kCpuOp)
+      up = compiled.nesting.parent[raw(up)];
+    if (up != kNone<SliceId> && !is_region(up)) continue;  // a part of another operator
+    found.calls.insert(i);
+    if (found.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(found.longest))
+      found.longest = id;
+  }
+  if (facts.main_device) found.cost_ns = work_in_calls(facts, found.calls).time_ns();
+  return found;
+}
+
 struct GraphBreaks {
   std::map<std::string, Break> breaks;  // by the inner region's name
   std::uint64_t break_count = 0;
   std::uint64_t outermost = 0;  // compiled calls
   WaitTime wait;
+  EagerPart eager;
 };
 
 std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
@@ -115,7 +156,34 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
   return GraphBreaks{.breaks = std::move(breaks),
                      .break_count = break_count,
                      .outermost = outermost,
-                     .wait = wait};
+                     .wait = wait,
+                     .eager = eager_part(facts, compiled, broken)};
+}
+
+// The first screen then names what runs uncompiled, and not the breaks.
+void tell_eager_part(const Facts& facts, const GraphBreaks& found, Finding& finding) {
+  const EagerPart& eager = found.eager;
+  const std::string function = python_function(facts, eager.longest);
+  const Value calls = count(a_step(facts, eager.calls.size()));
+  finding.arithmetic.push_back(
+      say(facts,
+          "between the pieces {} [operator|operators] [per step] run uncompiled, {} [per step]: "
+          "what compiling them with the code around them gains at most",
+          {calls, ns(facts.per_step(eager.cost_ns))}));
+  finding.evidence.insert(
+      finding.evidence.begin(),
+      called_at(facts, eager.longest, say("the longest operator that runs uncompiled there")));
+  finding.brief =
+      function.empty()
+          ? say(facts, "{} operators run uncompiled between pieces of compiled code", {calls})
+          : say("{} runs uncompiled between pieces of compiled code",
+                {name(function_first(short_line(function)))});
+  finding.action =
+      say("Compile it with the rest: remove torch.compiler.disable, or what breaks the graph "
+          "(TORCH_LOGS=graph_breaks)");
+  finding.gain_is_bound = true;  // a fused part still reads and writes once
+  for (const char* covered : {"unfused-norm", "unfused-chain"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
 }
 
 Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
@@ -133,8 +201,12 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   const std::int64_t saved_ns =
       found.wait.time_ns - found.wait.time_ns * static_cast<std::int64_t>(found.outermost) /
                                static_cast<std::int64_t>(found.break_count + found.outermost);
-  finding.at_stake_ns = facts.per_step(saved_ns);
-  finding.at_stake_ratio = share_of(saved_ns, facts.wall.partition.wall_ns);
+  // What fuses may lose all of its work but the reading and writing of one pass, which stays with the code around it.
+  const bool has_eager = share_of(found.eager.cost_ns, facts.steady_wall_ns()) >= kLeastEagerShare;
+  const std::int64_t stake_ns = saved_ns + (has_eager ? found.eager.cost_ns : 0);
+  finding.at_stake_ns = facts.per_step(stake_ns);
+  finding.at_stake_ratio = share_of(stake_ns, facts.wall.partition.wall_ns);
+  finding.waiting_ns = facts.per_step(saved_ns);
   if (facts.main_device)
     finding.arithmetic.push_back(say(
         facts,
@@ -142,7 +214,7 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
         "calls, {} pieces; one stays, so {} is at stake; what fusion across a break could save "
         "is not included",
         {ns(facts.per_step(found.wait.time_ns)), count(found.break_count + found.outermost),
-         ns(finding.at_stake_ns)}));
+         ns(facts.per_step(saved_ns))}));
   else
     finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));
   std::vector<std::pair<std::string, Break>> ranked(found.breaks.begin(), found.breaks.end());
@@ -169,6 +241,7 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
                       {count(found.break_count)});
   finding.action =
       say("Run with TORCH_LOGS=graph_breaks to see the lines; remove .item() and print there");
+  if (has_eager) tell_eager_part(facts, found, finding);
   return finding;
 }
 
@@ -180,7 +253,7 @@ extern constinit const Rule graph_breaks_rule = {
     .order = 690,
     .run = measure_and_tell<measure_graph_breaks, tell_graph_breaks>,
     .is_regression = true,
-    .fix = Fix::kCpu,
+    .fix = Fix::kCalls,
 };
 
 }  // namespace lanescope::explain::rules
