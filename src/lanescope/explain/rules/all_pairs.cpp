@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -61,6 +62,21 @@ bool takes_shape(const TensorArguments& inputs, const Sizes& shape) {
   return false;
 }
 
+// A mask of pairs, as a comparison makes it, decides what is kept of a tensor of that shape.
+bool is_masked_by(std::string_view op, const TensorArguments& inputs, const Sizes& mask) {
+  static constexpr std::array<std::string_view, 7> kMasking = {
+      "aten::mul",          "aten::mul_",        "aten::where",      "aten::masked_fill",
+      "aten::masked_fill_", "aten::logical_and", "aten::bitwise_and"};
+  if (std::find(kMasking.begin(), kMasking.end(), op) == kMasking.end()) return false;
+  bool has_mask = false, has_other = false;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto tensor = inputs.tensor(i);
+    if (!tensor || tensor->dims != mask) continue;
+    (tensor->type->torch == "bool" && !has_mask ? has_mask : has_other) = true;
+  }
+  return has_mask && has_other;
+}
+
 // A matrix product, written so: broadcast-product tells more of it.
 bool is_summed_product(const Trace& trace, const CallSequence& calls, std::size_t at) {
   if (trace.name(calls[at]) != "aten::mul") return false;
@@ -76,7 +92,15 @@ struct AllPairs {
   SliceId largest = kNone<SliceId>;  // that makes most pairs
   PairKind kind = PairKind::kOther;
   double elements = 0;
-  std::string left, right;  // shapes
+  std::string left, right;   // shapes
+  Sizes shape;               // of the pairs
+  std::vector<Sizes> masks;  // equality decides which pairs are kept
+  // The pairs, or what becomes of their coordinates, are kept where two numbers are equal: those of one group.
+  bool is_masked_by_group() const {
+    return std::any_of(masks.begin(), masks.end(), [&](const Sizes& mask) {
+      return mask.size() <= shape.size() && std::equal(mask.begin(), mask.end(), shape.begin());
+    });
+  }
 };
 
 void take_pairs(const Trace& trace, SliceId op, PairKind kind, const Sizes& shape,
@@ -91,6 +115,7 @@ void take_pairs(const Trace& trace, SliceId op, PairKind kind, const Sizes& shap
   found.elements = elements;
   found.left = shape_text(inputs.tensor(0)->dims);
   found.right = shape_text(inputs.tensor(1)->dims);
+  found.shape = shape;
 }
 
 std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
@@ -98,13 +123,16 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
   AllPairs found;
   for (const CallSequence& sequence : call_sequences(facts)) {
     std::optional<Sizes> pairs;  // the last that were made
+    std::optional<Sizes> equal;  // the last of them by aten::eq
     for (std::size_t i = 0; i < sequence.size(); ++i) {
       const SliceId op = sequence[i];
       const TensorArguments inputs = operator_inputs(trace, op);
+      if (equal && is_masked_by(trace.name(op), inputs, *equal)) found.masks.push_back(*equal);
       if (const auto kind = pair_kind(trace.name(op));
           kind && !is_summed_product(trace, sequence, i))
         if (auto shape = pairs_of(inputs)) {
           take_pairs(trace, op, *kind, *shape, found);
+          if (trace.name(op) == "aten::eq") equal = shape;
           pairs = std::move(shape);
           continue;
         }
@@ -117,6 +145,9 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastAllPairsShare) return std::nullopt;
   return found;
 }
+
+constexpr char kByGroup[] =
+    "Make only the pairs of one group: a dimension for the groups, or sort and go group by group";
 
 const char* pair_action(PairKind kind) {
   switch (kind) {
@@ -148,7 +179,12 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
   Sentence line = say("the largest of them");
   add_line(facts, found.largest, line);
   finding.evidence.push_back({found.largest, std::move(line)});
-  finding.try_next = {pair_action(found.kind),
+  const bool by_group = found.is_masked_by_group();
+  if (by_group)
+    finding.arithmetic.push_back(
+        say("aten::eq compares all pairs of two lists of numbers, and its result masks the pairs: "
+            "only those with equal numbers, such as that of their picture, are kept"));
+  finding.try_next = {by_group ? kByGroup : pair_action(found.kind),
                       "torch.compile on the function that makes and reduces the pairs never writes "
                       "them to memory"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "inflated-tensor"})
@@ -156,7 +192,8 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
   finding.brief = say("{} makes all {} pairs of {} and {}",
                       {name(op), count(static_cast<std::uint64_t>(found.elements)),
                        text(found.left), text(found.right)});
-  finding.action = say(pair_action(found.kind));
+  if (by_group) finding.brief.pattern += ", and keeps those of one group";
+  finding.action = say(by_group ? kByGroup : pair_action(found.kind));
   return finding;
 }
 

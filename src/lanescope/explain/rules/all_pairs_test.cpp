@@ -37,6 +37,30 @@ TEST(AllPairsTest, KnowsDifferencesOfRows) {
   EXPECT_NE(finding->action.pattern.find("torch.cdist"), std::string::npos);
 }
 
+// Boxes of several pictures meet the targets of all; a comparison of their pictures masks what comes of it.
+std::optional<Finding> find_masked(std::string_view compare, std::string_view masked_types) {
+  return find_in_steps("all-pairs", [&](ProgramSketch& p) {
+    draw_pairs(p, "aten::maximum", "[2048, 1, 2]", "[1, 1024, 2]", "[2048, 1024, 2]");
+    p.op(std::string(compare), shapes("[[2048, 1], [1024]]", R"(["long int", "long int"])"),
+         "compare_kernel", 20);
+    p.op("aten::mul", shapes("[[2048, 1024], [2048, 1024]]", masked_types), "mul_kernel", 20);
+  });
+}
+
+TEST(AllPairsTest, SaysThatOnlyPairsOfOneGroupAreKept) {
+  const auto finding = find_masked("aten::eq", R"(["float", "bool"])");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->brief.pattern.find("of one group"), std::string::npos);
+  EXPECT_NE(finding->action.pattern.find("one group"), std::string::npos);
+  // Another comparison, and another tensor of that size.
+  const auto larger = find_masked("aten::gt", R"(["float", "bool"])");
+  ASSERT_TRUE(larger);
+  EXPECT_EQ(larger->action.pattern.find("one group"), std::string::npos);
+  const auto unmasked = find_masked("aten::eq", R"(["float", "float"])");
+  ASSERT_TRUE(unmasked);
+  EXPECT_EQ(unmasked->action.pattern.find("one group"), std::string::npos);
+}
+
 TEST(AllPairsTest, IsQuietAboutResultsAsLargeAsAnInputAndSmallTables) {
   // A bias.
   EXPECT_FALSE(find_in_steps("all-pairs", [](ProgramSketch& p) {
