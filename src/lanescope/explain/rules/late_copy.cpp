@@ -73,6 +73,10 @@ StreamOrder order_of_streams(const Facts& facts) {
         {trace.start_ns(made->second), trace.start_ns(recorded->second), *of, made->second});
   }
   if (order.waits.empty()) return order;
+  for (auto& [stream, waits] : order.waits)
+    std::stable_sort(waits.begin(), waits.end(), [](const StreamWait& a, const StreamWait& b) {
+      return a.made_ns < b.made_ns;
+    });
   for (const DeviceWork& work : facts.device().timeline.work) {
     const SliceId call = facts.links.launch_of[raw(work.slice)];
     const auto stream = trace.slice_args(work.slice).integer(ArgKey::kStream);
@@ -106,9 +110,12 @@ void add_late_copy(const Facts& facts, const StreamOrder& order, std::int64_t st
                    LateCopies& found) {
   const auto waits = order.waits.find(stream);
   if (waits == order.waits.end()) return;
-  for (const StreamWait& wait : waits->second) {
-    // Between the work before the copy on its stream, and the copy.
-    if (wait.made_ns > copy.launched_ns || (before && wait.made_ns < before->launched_ns)) continue;
+  // Between the work before the copy on its stream, and the copy.
+  auto wait_at = std::partition_point(
+      waits->second.begin(), waits->second.end(),
+      [&](const StreamWait& each) { return before && each.made_ns < before->launched_ns; });
+  for (; wait_at != waits->second.end() && wait_at->made_ns <= copy.launched_ns; ++wait_at) {
+    const StreamWait& wait = *wait_at;
     const auto others = order.by_stream.find(wait.of_stream);
     if (others == order.by_stream.end()) continue;
     const LaunchedOnStream* const last = last_before(others->second, wait.recorded_ns);

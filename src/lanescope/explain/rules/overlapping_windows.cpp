@@ -38,6 +38,15 @@ double reads_of_each(const Tensor& tensor) {
   return elements / span;
 }
 
+// Operators that taken_of() knows as sums and reductions; the others' inputs are not read.
+bool may_reduce(std::string_view op) {
+  constexpr std::string_view kReducing[] = {"sum", "mean", "max",  "min",    "std", "var",
+                                            "all", "any",  "norm", "median", "prod"};
+  return std::any_of(std::begin(kReducing), std::end(kReducing), [&](std::string_view word) {
+    return op.find(word) != std::string_view::npos;
+  });
+}
+
 struct OverlappingWindows {
   std::unordered_set<std::uint32_t> calls;
   SliceId longest = kNone<SliceId>;
@@ -51,6 +60,7 @@ std::optional<OverlappingWindows> measure_overlapping_windows(const Facts& facts
   OverlappingWindows found;
   for (const CallSequence& calls : call_sequences(facts))
     for (const SliceId op : calls) {
+      if (!may_reduce(trace.name(op))) continue;
       const auto inputs = operator_inputs(trace, op);
       const auto tensor = inputs.tensor(0);
       if (!tensor || tensor->elements() < kLeastWindowElements) continue;

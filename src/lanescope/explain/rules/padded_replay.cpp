@@ -2,22 +2,20 @@
 // it only the first rows of its output are read.
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
-#include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
-
-using analysis::DeviceWork;
-using analysis::Sizes;
 
 namespace {
 
@@ -89,14 +87,19 @@ std::optional<PaddedReplay> padded_at(const Facts& facts, const CallSequence& ca
 
 std::optional<PaddedReplay> measure_padded_replay(const Facts& facts) {
   const Trace& trace = *facts.trace;
+  std::map<std::pair<std::uint32_t, std::size_t>, std::vector<SliceId>> launches;  // thread, step
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (const SliceId id{i}; replays_graph(trace, id))
+      launches[{raw(trace.slices().track[i]), steady_step_at(facts, trace.start_ns(id))}].push_back(
+          id);
   PaddedReplay total;
+  if (launches.empty()) return std::nullopt;
   for (const CallSequence& calls : call_sequences(facts)) {
     if (calls.empty()) continue;
-    const Track& track = trace.track(calls.front());
-    const std::size_t step = steady_step_at(facts, trace.start_ns(calls.front()));
-    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
-      const SliceId id{i};
-      if (!replays_graph(trace, id) || steady_step_at(facts, trace.start_ns(id)) != step) continue;
+    const auto own = launches.find({raw(trace.slices().track[raw(calls.front())]),
+                                    steady_step_at(facts, trace.start_ns(calls.front()))});
+    if (own == launches.end()) continue;
+    for (const SliceId id : own->second) {
       const auto found = padded_at(facts, calls, id);
       if (!found) continue;
       std::int64_t graph_ns = 0;

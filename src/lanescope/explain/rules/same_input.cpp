@@ -126,11 +126,10 @@ class SameInputFinder {
     keys_.clear();
     for (std::size_t i = 0; i < calls.size(); ++i) {
       keys_.push_back(call_key_of(trace_, calls[i]));
-      if (pair_of(calls[i]) && depends_on_one_tensor(trace_, calls[i]))
-        equal[keys_.back()].push_back(i);
+      if (pair_of(calls[i])) equal[keys_.back()].push_back(i);
     }
     for (const auto& [key, begins] : equal) {
-      if (begins.size() < 2) continue;
+      if (begins.size() < 2 || !depends_on_one_tensor(trace_, calls[begins[0]])) continue;
       const EqualChains chains = extended(calls, begins);
       if (take_one_tensor(calls, chains)) add(calls, chains);
     }

@@ -148,6 +148,12 @@ class UnreadFinder {
   }
 
  private:
+  const std::vector<TakenTensor>& taken_by(const ResultKey& key, SliceId op) {
+    const auto [at, is_new] = read_.try_emplace(key);
+    if (is_new) at->second = all_taken(trace_, op);
+    return at->second;
+  }
+
   void find_in(const CallSequence& calls) {
     keys_.clear();
     taken_.clear();
@@ -155,7 +161,7 @@ class UnreadFinder {
     for (std::size_t i = 0; i < calls.size(); ++i) {
       keys_.push_back(result_key_of(trace_, calls[i]));
       groups[keys_.back()].push_back(i);
-      taken_.push_back(all_taken(trace_, calls[i]));
+      taken_.push_back(&taken_by(keys_.back(), calls[i]));
     }
     for (const auto& [key, at] : groups)
       if (at.size() >= 2) look_at(calls, at);
@@ -172,10 +178,10 @@ class UnreadFinder {
     const std::unordered_set<std::size_t> own(group.begin(), group.end());
     // What it makes has the type of what it takes.
     const TakenTensor result{
-        *size, taken_[group.back()].empty() ? std::string() : taken_[group.back()][0].type};
+        *size, taken_[group.back()]->empty() ? std::string() : taken_[group.back()]->front().type};
     std::uint64_t read = 0;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      const std::uint64_t taken = count_of(taken_[i], result);
+      const std::uint64_t taken = count_of(*taken_[i], result);
       // A call of the group takes what the call before it has made.
       const bool takes_other =
           own.contains(i) && taken == 1 && (of_clones || takes_what_precedes(calls, i, own, *size));
@@ -216,7 +222,7 @@ class UnreadFinder {
     std::unordered_set<std::size_t> makers;
     for (const std::size_t end : group) makers.insert(end - back);
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      const std::uint64_t count = count_of(taken_[i], {taken[0], {}});
+      const std::uint64_t count = count_of(*taken_[i], {taken[0], {}});
       const bool is_in_chain = std::any_of(
           group.begin(), group.end(), [&](std::size_t end) { return i <= end && i + back >= end; });
       if (count > 0 && !is_in_chain &&
@@ -241,7 +247,8 @@ class UnreadFinder {
   std::unordered_set<std::uint32_t> for_backward_;
   // Of the sequence that is looked at.
   std::vector<ResultKey> keys_;
-  std::vector<std::vector<TakenTensor>> taken_;
+  std::vector<const std::vector<TakenTensor>*> taken_;
+  std::map<ResultKey, std::vector<TakenTensor>> read_;  // equal calls are read once
   std::vector<UnreadGroup> groups_;
 };
 
