@@ -41,7 +41,7 @@ std::uint64_t longest_chain(const Job& job) {
 std::optional<PipelineWaits> measure_pipeline(const Job& job) {
   PipelineWaits out;
   std::int64_t count = 0, own = 0, longest = -1;
-  std::uint64_t fewest = UINT64_MAX;
+  std::uint64_t fewest = UINT64_MAX, most = 0;
   for (std::size_t i = 0; i < job.times.size(); ++i) {
     const RankTimes& times = job.times[i];
     if (!receives(times)) continue;
@@ -51,6 +51,7 @@ std::optional<PipelineWaits> measure_pipeline(const Job& job) {
     out.waits.last_ns += times.stage.last_ns;
     own += times.own_ns;
     fewest = std::min(fewest, times.stage.receives);
+    most = std::max(most, times.stage.receives);
     if (times.own_ns <= longest) continue;
     longest = times.own_ns;
     out.longest_rank = job.numbers[job.compared[i]];
@@ -61,8 +62,9 @@ std::optional<PipelineWaits> measure_pipeline(const Job& job) {
   out.waits.last_ns /= count;
   out.longer_ns = longest - own / count;
   out.stages = longest_chain(job);
-  // The first and the last stage receive once a micro-batch, those between twice.
-  out.micro_batches = fewest;
+  // The first and the last stage receive once a micro-batch, those between twice. Of two stages, the first may receive less: one
+  // result of a step.
+  out.micro_batches = out.stages == 2 ? most : fewest;
   if (out.stages >= 2)
     out.least_ratio = static_cast<double>(out.stages - 1) /
                       static_cast<double>(out.micro_batches + out.stages - 1);

@@ -63,6 +63,7 @@ TEST(PipelineWaitsTest, TheBubbleOfEqualStagesIsMeasuredWithoutClocks) {
   EXPECT_EQ(verdict.step_ns, 330'000);
   EXPECT_TRUE(verdict.ranks.empty());
   EXPECT_EQ(verdict.pipeline.stages, 2u);
+  EXPECT_EQ(verdict.pipeline.micro_batches, 2u);  // stage 0 receives once a step
   EXPECT_EQ(verdict.pipeline.longer_ns, 0);
 }
 

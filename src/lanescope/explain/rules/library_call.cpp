@@ -42,6 +42,8 @@ constexpr char kNoText[] =
 constexpr char kReadsSource[] =
     "Remove it from the step, or use sys._getframe(1).f_code: it reads source files for each frame";
 constexpr char kLogLess[] = "Log every n steps, or through a QueueHandler in another thread";
+constexpr char kDrawAtOnce[] =
+    "Draw all indices in one call: torch.randint, or torch.randperm(n)[:k] if none may repeat";
 constexpr char kNoProcess[] = "Start no process in the step: do it once, or in another thread";
 constexpr char kModuleFile[] = "torch/nn/modules/module.py";
 
@@ -62,6 +64,8 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
      "If one request at a time is under way: do its work in this thread; else keep several under "
      "way",
      true},
+    {"random.py", "choices", kDrawAtOnce},
+    {"random.py", "sample", kDrawAtOnce},
     {"subprocess.py", "check_output", kNoProcess},
     {"subprocess.py", "run", kNoProcess},
     {"threading.py", "join", kAskLater, true},

@@ -54,6 +54,14 @@ TEST(LibraryCallTest, KnowsFunctionsThatWaitForOtherThreads) {
   EXPECT_TRUE(finding->brief.pattern.starts_with("The thread of the steps waits"));
 }
 
+// Batches that are drawn from a Python list of samples.
+TEST(LibraryCallTest, KnowsThatTorchDrawsAllIndicesAtOnce) {
+  const auto finding =
+      find_by_rule(draw_library({.frame = "random.py(385): sample"}), "library-call");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("torch.randint"), std::string::npos);
+}
+
 TEST(LibraryCallTest, HasAWordForFunctionsThatItDoesNotKnow) {
   const auto finding =
       find_by_rule(draw_library({.frame = "pandas/core/frame.py(10): merge"}), "library-call");
