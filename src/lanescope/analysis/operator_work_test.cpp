@@ -185,5 +185,18 @@ TEST(OperatorWorkTest, SurvivesHugeSizes) {
        R"(["", "", "", "[1, 1]", "[9223372036854775807, 1]", "[1, 1]", "False", "[0, 0]", "1"])"}));
 }
 
+// Windows of 4 with a step of 1 over a row of 16: 13 windows, of which each number is counted once.
+TEST(OperatorWorkTest, CountsOverlappingWindowsOnce) {
+  const auto windows = [](const char* strides) {
+    return work_of({"aten::copy_", "[[13, 4], [13, 4], []]", R"(["float", "float", "Scalar"])",
+                    strides, ""})
+        .bytes;
+  };
+  EXPECT_EQ(windows("[[4, 1], [1, 1], []]"), 4 * (13 * 4 + 16));
+  EXPECT_EQ(windows("[[4, 1], [4, 1], []]"), 4 * (13 * 4 + 13 * 4));
+  // Every second row of a larger matrix: what lies between is not read.
+  EXPECT_EQ(windows("[[4, 1], [8, 1], []]"), 4 * (13 * 4 + 13 * 4));
+}
+
 }  // namespace
 }  // namespace lanescope::analysis

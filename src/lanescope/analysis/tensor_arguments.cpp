@@ -80,10 +80,17 @@ std::string shape_text(const Sizes& sizes) {
 double Tensor::elements() const { return element_count(dims); }
 
 double Tensor::stored_bytes() const {
-  double product = static_cast<double>(type->size_bytes);
-  for (std::size_t i = 0; i < dims.size(); ++i)
-    if (!strides || (*strides)[i] != 0) product *= static_cast<double>(dims[i]);
-  return product;
+  const auto size = static_cast<double>(type->size_bytes);
+  if (!strides) return elements() * size;
+  // From the first element to the last one: overlapping views (unfold) repeat elements in it.
+  double differing = 1, extent = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const double stride = std::abs(static_cast<double>((*strides)[i]));
+    if (dims[i] <= 0) return 0;
+    if (stride != 0) differing *= static_cast<double>(dims[i]);
+    extent += static_cast<double>(dims[i] - 1) * stride;
+  }
+  return std::min(differing, extent) * size;
 }
 
 std::int64_t Tensor::leading() const {

@@ -40,7 +40,7 @@ struct Tensor {
   std::size_t rank() const { return dims.size(); }
   std::int64_t dim(std::size_t from_end) const { return dims[dims.size() - 1 - from_end]; }
   double elements() const;
-  // Elements that differ: a dimension of stride 0 is one element, repeated.
+  // Elements that differ: a dimension of stride 0 is one element, repeated, and overlapping windows share theirs.
   double stored_bytes() const;
   double dense_bytes() const { return elements() * static_cast<double>(type->size_bytes); }
   // Of the last two dimensions, as a matrix.

@@ -83,5 +83,25 @@ TEST(OwnerMechanismTest, SaysThatOnlyLessWorkHelpsNearThePeak) {
               ::testing::Not(::testing::HasSubstr("only less work helps")));
 }
 
+// Windows of 256 with a step of 1 over 2,048 rows of 4,096: 8,388,608 numbers are read, 33.6 MB, which takes 7.0 us at
+// 4.8 TB/s; all windows together would be 8 GB. Adding
+// up 2,013,790,208 numbers takes 30 us.
+TEST(OwnerMechanismTest, CountsOverlappingWindowsOnce) {
+  const auto inputs = shapes("[[2048, 3841, 256], [1]]", R"(["float", ""])", "[[4096, 1, 1], []]");
+  const Told told = told_of("aten::mean", inputs, 1530);
+  EXPECT_THAT(told.mechanism.pattern, ::testing::HasSubstr("of what the arithmetic units allow"));
+  EXPECT_NEAR(told.mechanism.values.back().real, 30.0 / 1530, 0.001);
+}
+
+// 2 x 400 MB in 100 us would be 8 TB/s: the bytes came from somewhere else than memory.
+TEST(OwnerMechanismTest, NamesNoShareOfThePeakAboveIt) {
+  const auto inputs = shapes("[[100000000]]", R"(["float"])");
+  const auto text = [&](std::int64_t kernel_us) {
+    return told_of("aten::relu", inputs, kernel_us, kElementwise).mechanism.pattern;
+  };
+  EXPECT_THAT(text(200), ::testing::HasSubstr("of what the memory's bandwidth allows"));
+  EXPECT_THAT(text(100), ::testing::Not(::testing::HasSubstr("bandwidth allows")));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
