@@ -5,6 +5,10 @@
 // part goes through all parts before it. There the forward pass goes on between the backward passes, and
 // the earlier a node was made, the more often it runs. Example: nodes of part 1 run 4 times, of part 4
 // once.
+//
+// A backward pass that is itself differentiated (torch.autograd.grad(create_graph=True), for a penalty on
+// gradients) looks like it, too: the second pass goes over the nodes that the first one made, and then over
+// those of the forward pass again. One call cannot replace both.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -44,6 +48,29 @@ struct RepeatedBackward {
 };
 
 constexpr std::size_t kFewestParts = 3;
+
+// Nodes made inside a backward pass: operators that carry a number there have their gradients recorded. The
+// operator that a node runs has that node's own number.
+std::set<std::int64_t> made_in_backward(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::set<std::int64_t> made;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || trace.name(id).starts_with(kEvaluate)) continue;
+    const auto number = trace.slice_args(id).integer(ArgKey::kSequenceNumber);
+    if (!number || *number < 0) continue;
+    const SliceId node = ancestor_named(facts, id, kEvaluate);
+    if (node != kNone<SliceId> &&
+        trace.slice_args(node).integer(ArgKey::kSequenceNumber).value_or(*number) != *number)
+      made.insert(*number);
+  }
+  return made;
+}
+
+// The node stands for itself in the program's backward pass: a recomputation inside another node does not.
+bool is_outer_node(const Facts& facts, SliceId node) {
+  return ancestor_named(facts, facts.nesting.parent[raw(node)], kEvaluate) == kNone<SliceId>;
+}
 
 // Does the forward pass go on between the first backward pass of a step and its last?
 bool goes_on_between(const Facts& facts, const std::map<std::size_t, Window>& backward) {
@@ -87,6 +114,7 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   std::map<Node, std::vector<SliceId>> runs;
   std::map<std::size_t, Window> backward;  // by step, of all nodes that are counted
   RepeatedBackward found;
+  const std::set<std::int64_t> made = made_in_backward(facts);
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluate) ||
@@ -97,6 +125,8 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
                               trace.name(id).find("BackwardBackward") != std::string_view::npos;
     const auto sequence = trace.slice_args(id).integer(ArgKey::kSequenceNumber);
     if (!sequence || *sequence < 0) continue;
+    found.is_differentiated =
+        found.is_differentiated || (made.contains(*sequence) && is_outer_node(facts, id));
     const auto thread = trace.slice_args(id).integer(ArgKey::kFwdThreadId).value_or(0);
     runs[{*sequence, thread, raw(trace.slices().name[i])}].push_back(id);
     Window& all = backward

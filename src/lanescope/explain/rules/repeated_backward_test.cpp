@@ -106,5 +106,44 @@ TEST(RepeatedBackwardTest, IsQuietAboutNewNodes) {
   EXPECT_FALSE(find_by_rule(backward(3, false), "repeated-backward"));
 }
 
+// torch.autograd.grad(create_graph=True): the first pass runs operators whose gradients are recorded, and the
+// second pass goes over their nodes, which torch numbered on autograd's thread, and then over the first ones again.
+Trace slope_and_penalty(bool records_gradients) {
+  ProgramSketch program;
+  std::int64_t first = 0;
+  program.steps(6, [&](ProgramSketch& p) {
+    first += 1000;
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    const auto pass = [&](bool makes_nodes) {
+      for (int node = 4; node >= 0; --node) {
+        p.begin_op("autograd::engine::evaluate_function: SiluBackward0",
+                   {.sequence = first + node, .fwd_thread = 1});
+        p.begin_op("SiluBackward0", {.sequence = first + node});
+        p.begin_op("aten::mul", {.sequence = makes_nodes ? first + 500 - node : -1});
+        p.kernel("mul", 40).end().end().end();
+      }
+    };
+    pass(records_gradients);
+    for (int node = 500; node > 495; --node)
+      p.begin_op("autograd::engine::evaluate_function: MulBackward0",
+                 {.sequence = first + node, .fwd_thread = 2})
+          .kernel("mul", 10)
+          .end();
+    pass(false);
+  });
+  return program.trace();
+}
+
+TEST(RepeatedBackwardTest, KnowsNodesThatABackwardPassMade) {
+  const auto penalty = find_by_rule(slope_and_penalty(true), "repeated-backward");
+  ASSERT_TRUE(penalty);
+  EXPECT_NE(penalty->brief.pattern.find("create_graph"), std::string::npos);
+  EXPECT_EQ(penalty->action.pattern.find("Add the losses"), std::string::npos);
+  // Two losses: the operators of a backward pass record nothing.
+  const auto losses = find_by_rule(slope_and_penalty(false), "repeated-backward");
+  ASSERT_TRUE(losses);
+  EXPECT_NE(losses->action.pattern.find("Add the losses"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
