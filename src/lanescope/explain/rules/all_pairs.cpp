@@ -14,6 +14,7 @@
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_state.h"
 
 namespace lanescope::explain::rules {
 
@@ -28,17 +29,22 @@ constexpr double kLeastAllPairsShare = 0.08;
 constexpr double kLeastPairGrowth = 16;  // times the larger input
 constexpr double kLeastPairs = 1e6;
 
-enum class PairKind : std::uint8_t { kCompare, kSubtract, kOther };
+enum class PairKind : std::uint8_t { kCompare, kSubtract, kProduct, kOther };
 
 std::optional<PairKind> pair_kind(std::string_view op) {
   static constexpr std::array<std::string_view, 6> kComparisons = {
       "aten::gt", "aten::lt", "aten::ge", "aten::le", "aten::eq", "aten::ne"};
-  static constexpr std::array<std::string_view, 9> kOthers = {
-      "aten::add", "aten::mul",         "aten::div",         "aten::maximum",    "aten::minimum",
-      "aten::pow", "aten::bitwise_and", "aten::logical_and", "aten::bitwise_xor"};
+  // Sums of these over one side may be a matrix product, or a product of sums.
+  static constexpr std::array<std::string_view, 3> kProducts = {"aten::add", "aten::mul",
+                                                                "aten::div"};
+  static constexpr std::array<std::string_view, 6> kOthers = {
+      "aten::maximum",     "aten::minimum",     "aten::pow",
+      "aten::bitwise_and", "aten::logical_and", "aten::bitwise_xor"};
   if (std::find(kComparisons.begin(), kComparisons.end(), op) != kComparisons.end())
     return PairKind::kCompare;
   if (op == "aten::sub" || op == "aten::rsub") return PairKind::kSubtract;
+  if (std::find(kProducts.begin(), kProducts.end(), op) != kProducts.end())
+    return PairKind::kProduct;
   if (std::find(kOthers.begin(), kOthers.end(), op) != kOthers.end()) return PairKind::kOther;
   return std::nullopt;
 }
@@ -155,8 +161,10 @@ const char* pair_action(PairKind kind) {
       return "To count or find: sort one side, then torch.searchsorted or bucketize; or torch.isin";
     case PairKind::kSubtract:
       return "Distances: torch.cdist, or |a|^2 + |b|^2 - 2 a @ b.T; else go through blocks of rows";
-    case PairKind::kOther:
+    case PairKind::kProduct:
       return "Sum first, or use a matrix product, where it gives the same; else go through blocks";
+    case PairKind::kOther:
+      return "If only some pairs count (of one group): pair within groups; else torch.compile it";
   }
   return "";
 }
@@ -172,6 +180,11 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
        text(found.right), ns(facts.per_step(found.cost_ns)),
        ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
+  if (facts.main_device && is_host_bound(facts)) {
+    finding.kind = FindingKind::kWhere;
+    finding.arithmetic.push_back(
+        say("the GPU mostly waits for the CPU: fewer pairs alone save hardly any of that time"));
+  }
   finding.arithmetic.push_back(
       say("counted: elementwise calls whose result has a million elements and 16 times as many as "
           "either input, and the calls after them on the same thread that take a tensor of that "

@@ -91,5 +91,30 @@ TEST(AllPairsTest, DoesNotCountOtherTensors) {
   EXPECT_EQ(finding->at_stake_ns, 60'000);
 }
 
+// The larger of two values is no product.
+TEST(AllPairsTest, AdvisesNoProductWhereThereIsNone) {
+  const auto action = [](std::string_view op) {
+    const auto finding = find_in_steps("all-pairs", [&](ProgramSketch& p) {
+      draw_pairs(p, op, "[2048, 1]", "[1, 2048]", "[2048, 2048]");
+    });
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_NE(action("aten::mul").find("matrix product"), std::string::npos);
+  EXPECT_EQ(action("aten::maximum").find("product"), std::string::npos);
+  EXPECT_NE(action("aten::maximum").find("within groups"), std::string::npos);
+}
+
+TEST(AllPairsTest, IsNoCostWhereTheCpuIsTheLimit) {
+  const auto kind = [](std::int64_t pause_us) {
+    const auto finding = find_in_steps("all-pairs", [&](ProgramSketch& p) {
+      draw_pairs(p, "aten::maximum", "[2048, 1]", "[1, 2048]", "[2048, 2048]");
+      p.wait().pass(pause_us);
+    });
+    return finding ? finding->kind : FindingKind::kNormal;
+  };
+  EXPECT_EQ(kind(10), FindingKind::kCost);
+  EXPECT_EQ(kind(600), FindingKind::kWhere);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
