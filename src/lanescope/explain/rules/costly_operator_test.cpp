@@ -156,6 +156,27 @@ TEST(CostlyOperatorTest, LeavesAnOrderThatIsUsedWholeAlone) {
   EXPECT_THAT(action("aten::select"), ::testing::HasSubstr("topk"));
 }
 
+// The first 4,096 of 16,384 are a quarter of a row; all but the first one are not few.
+TEST(CostlyOperatorTest, CountsWhatIsCutOutOfAnOrder) {
+  const auto action = [](const char* from, const char* to) {
+    ProgramSketch program;
+    const auto wide = inputs("[[512, 16384], []]", R"(["float", ""])", "", "");
+    const auto slice = inputs("[[512, 16384], [], [], [], []]",
+                              R"(["float", "Scalar", "Scalar", "Scalar", "Scalar"])", "",
+                              R"(["", "1", ")" + std::string(from) + R"(", ")" + to + R"(", "1"])");
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::sort", wide).kernel("radix_sort", 300).end();
+      p.begin_op("aten::slice", slice).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("0", "4096"), ::testing::HasSubstr("topk"));
+  EXPECT_THAT(action("-50", "9223372036854775807"), ::testing::HasSubstr("topk"));
+  EXPECT_EQ(action("0", "4097"), "");
+  EXPECT_EQ(action("1", "9223372036854775807"), "");
+  EXPECT_EQ(action("0", "-1"), "");
+}
+
 TEST(CostlyOperatorTest, KnowsMaxNorm) {
   EXPECT_THAT(action_of(step_with("aten::embedding_renorm_", 300)),
               ::testing::HasSubstr("max_norm"));

@@ -264,24 +264,68 @@ bool is_outside_index_backward(const Facts& facts, SliceId op) {
   return !is_inside(facts, op, "IndexBackward0");
 }
 
+namespace {
+
+// How many elements of a dimension of this size a slice takes. aten::slice(input, dim, start, end, step).
+std::int64_t sliced_count(const TensorArguments& inputs, std::int64_t size) {
+  const auto number = [&](std::size_t at, std::int64_t otherwise) {
+    const auto value = inputs.value(at);
+    return value && value->integer ? *value->integer : otherwise;
+  };
+  const auto place = [&](std::int64_t index) {
+    return std::clamp<std::int64_t>(index < 0 ? index + size : index, 0, size);
+  };
+  const std::int64_t from = place(number(2, 0)), to = place(number(3, size));
+  return to <= from ? 0 : (to - from) / std::max<std::int64_t>(1, number(4, 1));
+}
+
+// Does this call read at most a quarter of what was sorted? Where the trace lacks what it cuts out: yes.
+bool takes_few_of(const Trace& trace, SliceId op, const analysis::Tensor& sorted) {
+  constexpr std::int64_t kFewOf = 4;
+  const std::string_view name = trace.name(op);
+  if (name == "aten::select") return sorted.rank() > 0;
+  if (name == "aten::split" || name == "aten::index") return true;
+  const TensorArguments inputs = operator_inputs(trace, op);
+  if (name == "aten::slice") {
+    const auto dim = inputs.value(1);
+    if (!dim || !dim->integer || sorted.rank() == 0) return true;
+    const auto rank = static_cast<std::int64_t>(sorted.rank());
+    const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+    if (at < 0 || at >= rank) return true;
+    const std::int64_t size = sorted.dims[static_cast<std::size_t>(at)];
+    return sliced_count(inputs, size) <= size / kFewOf;
+  }
+  if (name == "aten::narrow") {
+    const auto length = inputs.value(3);
+    return !length || !length->integer || sorted.rank() == 0 ||
+           *length->integer <= sorted.dims.back() / kFewOf;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool is_used_whole(const Facts& facts, SliceId op) {
   const Trace& trace = *facts.trace;
   const auto sorted = operator_inputs(trace, op).tensor(0);
   if (!sorted) return false;
-  constexpr std::uint32_t kFurthest = 64;  // slices
-  const Track& track = trace.track(op);
-  const std::uint32_t last = std::min(track.first_slice + track.slice_count, raw(op) + kFurthest);
-  for (std::uint32_t i = raw(op) + 1; i < last; ++i) {
-    const SliceId next{i};
-    if (trace.kind(next) != CategoryKind::kCpuOp || trace.start_ns(next) < trace.end_ns(op))
-      continue;
-    const auto input = operator_inputs(trace, next).tensor(0);
-    if (!input || input->dims != sorted->dims) continue;
-    const std::string_view name = trace.name(next);
-    return name != "aten::slice" && name != "aten::select" && name != "aten::narrow" &&
-           name != "aten::index" && name != "aten::split" && name != "aten::detach";
+  // An overload may call another one of the same name.
+  while (facts.nesting.parent[raw(op)] != kNone<SliceId> &&
+         trace.name(facts.nesting.parent[raw(op)]) == trace.name(op))
+    op = facts.nesting.parent[raw(op)];
+  SliceId next = op;
+  constexpr int kFurthestUse = 16;  // operators
+  for (int i = 0; i < kFurthestUse; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
+    if (trace.name(next) == "aten::detach") continue;
+    const TensorArguments inputs = operator_inputs(trace, next);
+    for (std::size_t k = 0; k < 3; ++k)
+      // Later calls may take what was sorted, which has the same shape.
+      if (const auto taken = inputs.tensor(k); taken && taken->dims == sorted->dims)
+        return !takes_few_of(trace, next, *sorted);
   }
-  return false;
+  return true;
 }
 
 bool runs_without_onednn(const Facts& facts, SliceId) {

@@ -49,7 +49,8 @@ bool copies_nothing_inside(const Facts& facts, SliceId op);
 // Not called by the backward part of x[index].
 bool is_outside_index_backward(const Facts& facts, SliceId op);
 
-// The next operator on the thread that takes a tensor of the sorted shape is no cut: all of the order is used.
+// The next operator on the thread that takes a tensor of the sorted shape reads more than a quarter of it. False: it cuts
+// out few elements, or the trace does not show how many.
 bool is_used_whole(const Facts& facts, SliceId op);
 
 }  // namespace lanescope::explain::rules

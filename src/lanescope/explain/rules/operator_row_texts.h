@@ -66,7 +66,7 @@ inline constexpr char kArgmax[] =
 inline constexpr char kAcrossRows[] =
     "reads along a dimension whose elements lie far apart in memory";
 inline constexpr char kThatDimensionLast[] =
-    "Keep that dimension last: transpose the tensor once, outside of the step";
+    "Make the tensor with that dimension last; if it never changes: once, before";
 inline constexpr char kThatDimensionLastMore[] =
     "each element is in another cache line or sector; store the tensor with the dimension last "
     "that "
