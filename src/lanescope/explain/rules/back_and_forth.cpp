@@ -26,6 +26,8 @@ namespace {
 constexpr double kLeastBackAndForthShare = 0.05;
 constexpr std::uint64_t kFewestPairs = 2;  // of a step: one may be its input or output
 constexpr std::int64_t kLargestValueBytes = 4096;
+// One pair of so many bytes, of the same shape, is a tensor that is swapped out: neither input nor output.
+constexpr std::int64_t kLeastSwappedBytes = 4 << 20;
 
 // A piece of GPU work that only changes the form of a tensor.
 struct Change {
@@ -74,6 +76,7 @@ struct BackAndForth {
   std::map<std::tuple<std::string, std::string, std::string>, Pairs> pairs;
   std::uint64_t count = 0;
   Savings work;
+  std::uint64_t swapped = 0;  // pairs of one tensor's size, out to the CPU and back
 };
 
 void add_pair(const LaunchedWork& first, const LaunchedWork& back, const Change& out,
@@ -95,6 +98,20 @@ void add_pair(const LaunchedWork& first, const LaunchedWork& back, const Change&
 }
 
 enum class What { kType, kMemory };
+
+// Copies of equal tensors, by the shapes and types of the operators that make them.
+bool is_swap(const Facts& facts, SliceId out, SliceId back) {
+  if (bytes_of(facts, out) < kLeastSwappedBytes) return false;
+  const SliceId a = facts.links.op_of[raw(out)], b = facts.links.op_of[raw(back)];
+  if (a == kNone<SliceId> || b == kNone<SliceId>) return false;
+  const auto text = [&](SliceId op, ArgKey key) {
+    const auto value = facts.trace->slice_args(op).text(key);
+    return value ? facts.trace->text(*value) : std::string_view();
+  };
+  return facts.trace->name(a) == facts.trace->name(b) && !text(a, ArgKey::kInputDims).empty() &&
+         text(a, ArgKey::kInputDims) == text(b, ArgKey::kInputDims) &&
+         text(a, ArgKey::kInputType) == text(b, ArgKey::kInputType);
+}
 
 // Of what was launched in a step. A change and the next one that undoes it are a pair.
 void find_pairs(const Facts& facts, const LaunchSequence& sequence, What what,
@@ -120,6 +137,8 @@ void find_pairs(const Facts& facts, const LaunchSequence& sequence, What what,
       continue;
     }
     add_pair(*undone->work, each, undone->change, found);
+    if (what == What::kMemory && is_swap(facts, undone->work->work->slice, each.work->slice))
+      ++found.swapped;
     waiting.erase(std::next(undone).base());
   }
 }
@@ -155,7 +174,7 @@ std::optional<BackAndForth> measure_back_and_forth(const Facts& facts) {
     find_pairs(facts, sequence, What::kMemory, found);
   found.work.finish();
   const auto steps = step_count(facts);
-  if (found.count < kFewestPairs * steps ||
+  if ((found.count < kFewestPairs * steps && found.swapped < steps) ||
       wall_share(facts, found.work.time_ns()) < kLeastBackAndForthShare)
     return std::nullopt;
   return found;
@@ -205,6 +224,12 @@ Finding tell_back_and_forth(const Facts& facts, const BackAndForth& found) {
     finding.explains.push_back({"pageable-copy", finding.at_stake_ns});
     finding.explains.push_back({"exposed-copy", finding.at_stake_ns});
     finding.action = say("Keep them on the GPU; what is seldom used may stay on the CPU");
+    if (found.swapped >= steps && found.count < kFewestPairs * steps) {
+      finding.brief = say(facts, "A tensor of {} goes to the CPU and comes back in each step",
+                          {bytes(bytes_of(facts, ranked.front().second.first))});
+      finding.action =
+          say("If it is one tensor: copy only what is used or changed, or keep it on the GPU");
+    }
   }
   if (to == "CPU" && is_in_backward(facts, most.back) && !is_in_backward(facts, most.first)) {
     finding.brief =

@@ -109,5 +109,31 @@ TEST(BackAndForthTest, KnowsWhatIsSavedForTheBackwardPass) {
   EXPECT_EQ(other->action.pattern.find("checkpoint"), std::string::npos);
 }
 
+// One large tensor is swapped out and comes back; a batch of that shape that came first, and a result, are no pair.
+TEST(BackAndForthTest, KnowsATensorThatIsSwappedOut) {
+  const auto found = [](const char* first, const char* second, const char* dims_back) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      const auto copied = [&](const char* way, const char* dims) {
+        p.begin_op("aten::copy_", {.input_dims = dims, .input_types = R"(["float", "float"])"});
+        p.copy(400, 8 << 20, way).end();
+      };
+      copied(first, "[[2048, 1024], [2048, 1024]]");
+      p.kernel("gemm", 20);
+      copied(second, dims_back);
+      p.kernel("gemm", 20);
+    });
+    return find_by_rule(program.trace(), "back-and-forth");
+  };
+  const char* down = "Memcpy DtoH (Device -> Pinned)";
+  const char* up = "Memcpy HtoD (Pinned -> Device)";
+  const auto swapped = found(down, up, "[[2048, 1024], [2048, 1024]]");
+  ASSERT_TRUE(swapped);
+  EXPECT_EQ(swapped->brief.values.at(0).integer, 8 << 20);
+  EXPECT_EQ(swapped->at_stake_ns, 800'000);
+  EXPECT_FALSE(found(down, up, "[[1024, 2048], [1024, 2048]]"));
+  EXPECT_FALSE(found(up, down, "[[2048, 1024], [2048, 1024]]"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -1,5 +1,6 @@
 // Copies and memsets run while nothing computes.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -20,6 +22,7 @@ using analysis::WorkClass;
 
 namespace {
 
+constexpr double kLeastExposedShare = 0.03;
 constexpr double kLeastOfLine = 0.25;  // of the time of the copies of one kind
 
 struct Kind {
@@ -27,6 +30,20 @@ struct Kind {
   std::int64_t exposed_ns = 0, size_bytes = 0;
   SliceId longest = kNone<SliceId>;
 };
+
+// Operators that copy for themselves, such as an inverse Fourier transform, which overwrites what it reads: no line of
+// the program can leave that copy out.
+bool is_own_copy(const Facts& facts, SliceId work) {
+  static constexpr std::array<std::string_view, 12> kOwners = {
+      "aten::sort",   "aten::argsort", "aten::topk",    "aten::kthvalue",
+      "aten::median", "aten::_unique", "aten::unique",  "aten::fft_",
+      "aten::_fft_",  "aten::stft",    "aten::linalg_", "aten::_linalg_"};
+  return facts.trace->name(work).find("DtoD") != std::string_view::npos &&
+         ancestor_where(facts, facts.links.op_of[raw(work)], [](std::string_view op) {
+           return std::any_of(kOwners.begin(), kOwners.end(),
+                              [&](std::string_view owner) { return op.starts_with(owner); });
+         }) != kNone<SliceId>;
+}
 
 void add_evidence(const Facts& facts, const std::string& label, const Kind& kind,
                   Finding& finding) {
@@ -52,6 +69,7 @@ struct CopiesOfLine {
 };
 
 struct ExposedCopies {
+  std::int64_t exposed_ns = 0;
   std::map<std::string, Kind> kinds;
   std::optional<CopiesOfLine> most;  // that of the most time; nothing: none has much of it
   std::uint64_t copies = 0;
@@ -77,7 +95,7 @@ std::optional<CopiesOfLine> most_of_one_line(const Facts& facts,
   std::map<std::pair<std::string, std::string>, Kind> lines;
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns) ||
-        facts.trace->name(work.slice) != kind->first)
+        facts.trace->name(work.slice) != kind->first || is_own_copy(facts, work.slice))
       continue;
     const SliceId op = outermost_operator_of(facts, work.slice);
     if (op == kNone<SliceId>) continue;
@@ -94,17 +112,28 @@ std::optional<CopiesOfLine> most_of_one_line(const Facts& facts,
 std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& part = facts.wall.partition;
-  if (is_thin(facts) || share_of(part.exposed_copy_ns, part.wall_ns) < 0.03) return std::nullopt;
+  if (is_thin(facts) || share_of(part.exposed_copy_ns, part.wall_ns) < kLeastExposedShare)
+    return std::nullopt;
   std::map<std::string, Kind> kinds;
+  Kind own;
   std::uint64_t copies = 0;
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
+    if (is_own_copy(facts, work.slice)) {
+      add_copy(facts, work, own);
+      continue;
+    }
     ++copies;
     add_copy(facts, work, kinds[std::string(trace.name(work.slice))]);
   }
   if (copies == 0) return std::nullopt;  // a copy from before the steady steps reaches into them
+  const std::int64_t exposed_ns = part.exposed_copy_ns - own.exposed_ns;
+  if (share_of(exposed_ns, part.wall_ns) < kLeastExposedShare) return std::nullopt;
   auto most = most_of_one_line(facts, kinds);
-  return ExposedCopies{.kinds = std::move(kinds), .most = std::move(most), .copies = copies};
+  return ExposedCopies{.exposed_ns = exposed_ns,
+                       .kinds = std::move(kinds),
+                       .most = std::move(most),
+                       .copies = copies};
 }
 
 // What to do about copies of a kind: "Memcpy HtoD (Pageable -> Device)".
@@ -119,6 +148,9 @@ Sentence action_for(std::string_view copies) {
         "bf16)");
   if (holds("HtoD"))
     return say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step ahead");
+  if (holds("DtoH") && holds("Pinned"))
+    return say(
+        "It is pinned already: copy on a stream of its own while the GPU computes, or fewer bytes");
   if (holds("DtoH"))
     return say("Copy results into pinned memory with non_blocking=True; read them a step later");
   // A copy may be what the program wants: the trace does not show whether the first one is read again.
@@ -151,17 +183,16 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   finding.verdict = say(facts,
                         "Copies hold up the GPU: {} of [a step's] {} ({}) go to copies and memsets "
                         "while the GPU computes nothing.",
-                        {ns(facts.per_step(part.exposed_copy_ns)), ns(facts.per_step(part.wall_ns)),
-                         ratio(part.exposed_copy_ns, part.wall_ns)});
-  finding.at_stake_ns = facts.per_step(part.exposed_copy_ns);
-  finding.at_stake_ratio = share_of(part.exposed_copy_ns, part.wall_ns);
+                        {ns(facts.per_step(found.exposed_ns)), ns(facts.per_step(part.wall_ns)),
+                         ratio(found.exposed_ns, part.wall_ns)});
+  finding.at_stake_ns = facts.per_step(found.exposed_ns);
+  finding.at_stake_ratio = share_of(found.exposed_ns, part.wall_ns);
   std::vector<std::pair<std::string, Kind>> ranked(found.kinds.begin(), found.kinds.end());
   sort_rows(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.second.exposed_ns > b.second.exposed_ns; });
   if (found.most) add_line_of_copies(facts, *found.most, finding);
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
-    if (i == 0 ||
-        wide(ranked[i].second.exposed_ns) * 50 > part.exposed_copy_ns)  // the rest is noise
+    if (i == 0 || wide(ranked[i].second.exposed_ns) * 50 > found.exposed_ns)  // the rest is noise
       add_evidence(facts, ranked[i].first, ranked[i].second, finding);
   finding.try_next = {
       "for copies of input: use pinned memory, non_blocking=True and a side stream, one step ahead",

@@ -66,5 +66,35 @@ TEST(ExposedCopyTest, IsQuietWhenTheCopyRunsBesideCompute) {
                             "exposed-copy"));
 }
 
+// A sort copies what it sorts: the program cannot leave that out. What it copies itself counts alone.
+TEST(ExposedCopyTest, LeavesOutWhatAnOperatorCopiesForItself) {
+  const auto copied = [](std::string_view op, bool has_clone) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.begin_op(op).begin_op("aten::clone");
+      p.copy(60, 60'000, "Memcpy DtoD (Device -> Device)").end().kernel("k", 100).end();
+      if (has_clone)
+        p.begin_op("aten::clone").copy(20, 20'000, "Memcpy DtoD (Device -> Device)").end();
+    });
+    const auto finding = find_by_rule(program.trace(), "exposed-copy");
+    return finding ? finding->at_stake_ns : 0;
+  };
+  EXPECT_EQ(copied("aten::sort", false), 0);
+  EXPECT_EQ(copied("aten::fft_irfft2", false), 0);
+  EXPECT_EQ(copied("aten::sort", true), 20'000);
+  EXPECT_EQ(copied("aten::roll", false), 60'000);
+}
+
+// A copy that is pinned already is not to be pinned.
+TEST(ExposedCopyTest, DoesNotAdvisePinnedMemoryTwice) {
+  const auto action = [](std::string_view name) {
+    const auto finding = find_by_rule(with_copy(name, 7, "aten::copy_").trace(), "exposed-copy");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("Memcpy DtoH (Device -> Pinned)"), ::testing::HasSubstr("is pinned already"));
+  EXPECT_THAT(action("Memcpy DtoH (Device -> Pageable)"),
+              ::testing::HasSubstr("into pinned memory"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
