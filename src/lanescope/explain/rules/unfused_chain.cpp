@@ -20,6 +20,7 @@
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/left_out_of_compiling.h"
 #include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/model/gpu_catalog.h"
@@ -251,6 +252,12 @@ bool is_accumulating(const Facts& facts, SliceId op) {
          }) != kNone<SliceId>;
 }
 
+// Inductor leaves operators on complex numbers to eager code.
+bool takes_complex(const Trace& trace, SliceId op) {
+  const auto types = trace.slice_args(op).text(ArgKey::kInputType);
+  return types && trace.text(*types).find("c10::complex") != std::string_view::npos;
+}
+
 Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& phases = training_phases(facts);
@@ -272,12 +279,12 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
     const std::uint32_t track = raw(trace.slices().track[raw(work->slice)]);
     auto stream = streams.try_emplace(track, facts, memory).first;
     const SliceId op = facts.links.op_of[raw(work->slice)];
-    const bool is_link = trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
-                         names.of(work->slice).library == "ATen" &&
-                         names.of(work->slice).variant == "elementwise" &&
-                         (phases[raw(work->slice)] == Phase::kOther ||
-                          phases[raw(work->slice)] == Phase::kBackward) &&
-                         !is_accumulating(facts, op) && !is_in_sparse(facts, op);
+    const bool is_link =
+        trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
+        names.of(work->slice).library == "ATen" && names.of(work->slice).variant == "elementwise" &&
+        (phases[raw(work->slice)] == Phase::kOther ||
+         phases[raw(work->slice)] == Phase::kBackward) &&
+        !is_accumulating(facts, op) && !is_in_sparse(facts, op) && !takes_complex(trace, op);
     if (!is_link) {
       stream->second.close();
       continue;
@@ -398,6 +405,8 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto largest = std::max_element(
       groups.begin(), groups.end(),
       [](const auto& a, const auto& b) { return a.second.saved_ns < b.second.saved_ns; });
+  if (largest != groups.end() && advise_on_left_out(facts, largest->second.op, finding))
+    return finding;
   if (largest == groups.end() || !is_compiled_to_operators(facts, largest->second.op))
     return finding;
   finding.try_next = {

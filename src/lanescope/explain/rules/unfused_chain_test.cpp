@@ -186,5 +186,23 @@ TEST(UnfusedChainTest, HostileShapesAreNoShapes) {
         << dims;
 }
 
+// Inductor calls eager code for complex numbers.
+TEST(UnfusedChainTest, LeavesOutComplexNumbers) {
+  const auto with_type = [](const std::string& type) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.kernel("gemm", 100);
+      for (const char* op : {"aten::mul", "aten::add", "aten::sgn"})
+        p.op(op,
+             {.input_dims = "[[1000, 500], [1000, 500]]",
+              .input_types = "[\"" + type + "\", \"float\"]"},
+             kElementwise, 30);
+    });
+    return find_by_rule(program.trace(), "unfused-chain").has_value();
+  };
+  EXPECT_TRUE(with_type("float"));
+  EXPECT_FALSE(with_type("c10::complex<float>"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -10,6 +10,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/left_out_of_compiling.h"
 #include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -244,6 +245,7 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
   finding.sample_noun = "run";
   finding.explains.push_back({"back-and-forth", finding.at_stake_ns});
   tell_first_screen(facts, measured, finding);
+  advise_on_left_out(facts, found[ranked.front()].op, finding);
   return finding;
 }
 
