@@ -39,6 +39,49 @@ std::vector<analysis::Window> within_steady(const Facts& facts,
   return parts;
 }
 
+// Calls inside an operator that allocates first, frees as often, and last: the workspace of a library such as cuSOLVER.
+// torch's cache keeps what an operator frees, and frees only to allocate again.
+struct OwnCalls {
+  std::string op;  // with most of them
+  bool are_all = false;
+};
+
+OwnCalls calls_of_libraries(const Facts& facts, const std::vector<SliceId>& calls) {
+  struct Pairs {
+    std::uint64_t allocations = 0, frees = 0;
+    bool begins_with_free = false, ends_with_free = false;
+  };
+  std::map<std::uint32_t, Pairs> by_operator;  // one call of an operator
+  std::uint64_t paired = 0;
+  std::map<std::string, std::uint64_t> by_name;
+  for (const SliceId call : calls) {
+    SliceId op = facts.nesting.parent[raw(call)];
+    while (op != kNone<SliceId> && facts.trace->kind(op) != CategoryKind::kCpuOp)
+      op = facts.nesting.parent[raw(op)];
+    if (op == kNone<SliceId>) return {};
+    Pairs& pairs = by_operator[raw(op)];
+    const bool is_free = facts.trace->api_call(call).does(api_effect::kFrees);
+    if (pairs.allocations + pairs.frees == 0) pairs.begins_with_free = is_free;
+    pairs.ends_with_free = is_free;
+    ++(is_free ? pairs.frees : pairs.allocations);
+  }
+  for (const auto& [op, pairs] : by_operator) {
+    if (pairs.allocations != pairs.frees || pairs.begins_with_free || !pairs.ends_with_free)
+      continue;
+    paired += pairs.allocations + pairs.frees;
+    by_name[std::string(facts.trace->name(SliceId{op}))] += pairs.allocations + pairs.frees;
+  }
+  OwnCalls found;
+  std::uint64_t most = 0;
+  for (const auto& [op, count] : by_name)
+    if (count > most) {
+      most = count;
+      found.op = op;
+    }
+  found.are_all = !calls.empty() && paired == calls.size();
+  return found;
+}
+
 constexpr Need kNotOnlyTheFirstStep = {
     [](const Facts& facts) { return !facts.steps.marked || has_marked_steps<2>(facts); },
     need::kRecordSteps};
@@ -54,6 +97,7 @@ struct AllocatorCalls {
   std::int64_t at_stake_ns = 0;
   std::int64_t growth_bytes = 0;  // what a step allocates and keeps
   std::vector<SliceId> slices;    // the calls
+  OwnCalls own;
 };
 
 Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
@@ -110,6 +154,7 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   // nearly every allocation.
   const bool is_cache_off = calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
                             (calls - frees) * 4 > facts.launches.linked_count;
+  OwnCalls own = is_cache_off ? OwnCalls{} : calls_of_libraries(facts, slices);
   return AllocatorCalls{.by_name = std::move(by_name),
                         .calls = calls,
                         .cpu_ns = cpu_ns,
@@ -119,7 +164,8 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
                         .during_ns = during_ns,
                         .at_stake_ns = at_stake_ns,
                         .growth_bytes = frees == 0 ? growth_of_a_step(facts) : 0,
-                        .slices = std::move(slices)};
+                        .slices = std::move(slices),
+                        .own = std::move(own)};
 }
 
 void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& finding) {
@@ -160,6 +206,17 @@ void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& 
                                                      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 }
 
+// No setting of torch's cache reaches them.
+void tell_own_calls(const AllocatorCalls& found, Finding& finding) {
+  finding.kind = FindingKind::kWhere;
+  finding.arithmetic.push_back(
+      say("each operator that allocates frees as often before it ends: this is its own workspace, "
+          "which torch's cache does not serve"));
+  finding.try_next = {"call " + found.own.op +
+                      " less often, or for several inputs at once: its library allocates and frees "
+                      "in each call"};
+}
+
 Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t idle_ns = facts.wall.partition.idle_ns;
@@ -187,7 +244,10 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
   for (const auto& [label, entry] : found.by_name)
     finding.evidence.push_back(
         {entry.longest, say("{} x{}: {}", {name(label), count(entry.count), ns(entry.time_ns)})});
-  add_cache_advice(facts, found, finding);
+  if (found.own.are_all)
+    tell_own_calls(found, finding);
+  else
+    add_cache_advice(facts, found, finding);
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "call";

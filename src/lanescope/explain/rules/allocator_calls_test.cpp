@@ -145,5 +145,26 @@ TEST(AllocatorCallsTest, AllocationsInStreamOrderAreNoSignOfAMissingCache) {
   EXPECT_THAT(action("cudaMallocAsync", "cudaFreeAsync"), ::testing::StartsWith("Keep shapes"));
 }
 
+// A library allocates its workspace and frees it in the same operator, which no setting of torch's cache changes.
+// torch frees what is cached to allocate again.
+TEST(AllocatorCallsTest, KnowsTheWorkspaceOfALibrary) {
+  const auto found = [](const char* first, const char* second) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin_op("aten::linalg_lu_factor_ex").call(first, 100).kernel("lu", 50);
+      program.wait("aten::nonzero").call(second, 100).end().end();
+    }
+    return find_by_rule(program.trace(), "allocator-calls");
+  };
+  const auto own = found("cudaMalloc", "cudaFree");
+  ASSERT_TRUE(own);
+  EXPECT_EQ(own->kind, FindingKind::kWhere);
+  EXPECT_THAT(own->try_next.at(0), HasSubstr("call aten::linalg_lu_factor_ex less often"));
+  const auto torchs = found("cudaFree", "cudaMalloc");
+  ASSERT_TRUE(torchs);
+  EXPECT_EQ(torchs->kind, FindingKind::kCost);
+  EXPECT_THAT(torchs->action.pattern, HasSubstr("Keep shapes the same"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
