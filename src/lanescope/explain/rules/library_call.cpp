@@ -48,7 +48,10 @@ constexpr char kNoProcess[] = "Start no process in the step: do it once, or in a
 constexpr char kModuleFile[] = "torch/nn/modules/module.py";
 
 constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
+    {"concurrent/futures/_base.py", "as_completed", kAskLater, true},
     {"concurrent/futures/_base.py", "result", kAskLater, true},
+    {"concurrent/futures/_base.py", "result_iterator", kAskLater, true},
+    {"concurrent/futures/_base.py", "wait", kAskLater, true},
     {"copy.py", "deepcopy",
      "Copy only what changes (copy.copy, dataclasses.replace); tensors into tensors that exist "
      "(torch._foreach_copy_)"},
@@ -60,6 +63,11 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"logging/__init__.py", "debug", kLogLess},
     {"logging/__init__.py", "info", kLogLess},
     {"logging/__init__.py", "warning", kLogLess},
+    {"multiprocessing/pool.py", "get", kAskLater, true},
+    {"multiprocessing/pool.py", "map", kAskLater, true},
+    {"multiprocessing/pool.py", "next", kAskLater, true},
+    {"multiprocessing/pool.py", "starmap", kAskLater, true},
+    {"multiprocessing/pool.py", "wait", kAskLater, true},
     {"queue.py", "get",
      "If one request at a time is under way: do its work in this thread; else keep several under "
      "way",
@@ -69,6 +77,8 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"subprocess.py", "check_output", kNoProcess},
     {"subprocess.py", "run", kNoProcess},
     {"threading.py", "join", kAskLater, true},
+    {"threading.py", "start",
+     "Start threads once, before the loop, and give them work: ThreadPoolExecutor, a queue"},
     {"threading.py", "wait", kAskLater, true},
     {kModuleFile, "buffers", kListOnce},
     {kModuleFile, "modules", kListOnce},
@@ -227,8 +237,10 @@ Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
       say("counted: functions of libraries that the program's own code calls on the thread of the "
           "steps; less than a fifth of their time is in operators and calls to the runtime"));
   finding.evidence.push_back({found.longest, say("the longest of these calls")});
-  finding.action = advice ? say(advice->action)
-                          : say("Call it once before the loop, less often, or in another process");
+  finding.action = advice
+                       ? say(advice->action)
+                       : say("If its result stays the same: once, before the loop; else something "
+                             "cheaper, or ahead in another process");
   finding.try_next = {finding.action.pattern};
   for (const char* covered : {"python-hole", "graph-opportunity", "looped-calls", "slow-launches"})
     finding.explains.push_back({covered, finding.at_stake_ns});

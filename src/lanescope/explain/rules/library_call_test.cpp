@@ -83,5 +83,20 @@ TEST(LibraryCallTest, IsQuietAboutOthers) {
   EXPECT_TRUE(speaks({.frame = "torch/nn/modules/module.py(2700): named_parameters"}));
 }
 
+TEST(LibraryCallTest, KnowsPoolsAndThreadsThatAreStarted) {
+  const auto found = [](const char* frame) {
+    return find_by_rule(draw_library({.frame = frame}), "library-call");
+  };
+  for (const char* frame :
+       {"concurrent/futures/_base.py(612): result_iterator", "multiprocessing/pool.py(359): map"}) {
+    const auto finding = found(frame);
+    ASSERT_TRUE(finding) << frame;
+    EXPECT_TRUE(finding->brief.pattern.starts_with("The thread of the steps waits"));
+  }
+  const auto started = found("threading.py(973): start");
+  ASSERT_TRUE(started);
+  EXPECT_NE(started->action.pattern.find("ThreadPoolExecutor"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
