@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/quiet_code.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -156,8 +157,10 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
     std::vector<HostStretch> of_thread;
     for (const HostStretch& wait : waits)
       if (raw(wait.thread) == thread) of_thread.push_back(wait);
-    for (const HostStretch& part : parts_within(of_thread, windows))
-      waiting_ns += part.end_ns - part.start_ns;
+    const std::vector<HostStretch> parts = parts_within(of_thread, windows);
+    for (const HostStretch& part : parts) waiting_ns += part.end_ns - part.start_ns;
+    // What the loop does without operators, such as to open a file, it does for all rows at once, too.
+    waiting_ns -= quiet_code(facts, parts).time_ns;
   }
   std::int64_t latency_ns = 0;
   for (const auto& [thread, windows] : found.windows)
@@ -209,7 +212,7 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
       say(facts,
           "A Python loop indexes tensors piece by piece: {} calls [per step] of {} and similar "
           "operators, each at another index, launch {} pieces of GPU work, and the GPU waits {} "
-          "[per step] ({}) for the loop.",
+          "[per step] ({}) for them.",
           {count(calls / steps), name(trace.text(StringId{ranked.front().first.first})),
            count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(at_stake_ns);

@@ -107,5 +107,30 @@ TEST(PythonIndexingTest, AdvisesUnfoldForSlicesThatAreStacked) {
   EXPECT_NE(action("aten::select", "aten::stack").find("all rows at once"), std::string::npos);
 }
 
+// Each turn reads a file of 300 us, too: one call over all rows would still read it.
+TEST(PythonIndexingTest, DoesNotCountWhatTheLoopDoesWithoutOperators) {
+  const auto turns = [](std::int64_t pause_us) {
+    ProgramSketch drawn;
+    for (int step = 0; step < 4; ++step) {
+      drawn.step();
+      for (int turn = 0; turn < 12; ++turn) {
+        drawn.sketch().op("aten::select", ProgramSketch::at(drawn.cpu_us()), ProgramSketch::at(4),
+                          {.input_dims = "[[64, 8], [], []]",
+                           .concrete_inputs = R"(["", "0", ")" + std::to_string(turn) + R"("])"});
+        drawn.pass(4 + pause_us);
+        drawn.launch({.name = kElementwise, .us = 1, .op = "aten::mul"});
+      }
+      drawn.wait().end();
+    }
+    return find_by_rule(drawn.trace(), "python-indexing");
+  };
+  // Of a turn of 4 + 40 + 10 us the GPU waits for all but the last 3 of the call, and 2 on the way.
+  const auto quick = turns(40);
+  ASSERT_TRUE(quick);
+  EXPECT_GT(quick->waiting_ns, 11 * 40'000);
+  // 300 us of each turn are left out, and the rest is less than 5 % of the step.
+  EXPECT_FALSE(turns(300));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
