@@ -120,8 +120,13 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
   }
   for (std::size_t i = 0; i < findings.size(); ++i) {
     const Finding& finding = findings[i];
+    const bool is_worth_it =
+        !explanation.gains ||
+        static_cast<double>(gain_ns(explanation, finding)) >=
+            kLeastGain * static_cast<double>(explanation.gains->base().step_ns);
     const bool is_unexplained =
         is_general(finding) && finding.at_stake_ns > 0 && finding.at_stake_ratio >= kLeastGain &&
+        is_worth_it &&
         (largest_cost_ns * 4 < finding.at_stake_ns ||
          (cost_count < kMostSuggestions && largest_cost_ns * 2 < finding.at_stake_ns));
     // What happened once is to be acted on where its rule says how.
@@ -235,7 +240,7 @@ bool names(const Sentence& sentence, const Sentence& place) {
 
 Sentence place_of(const Facts& facts, const Finding& finding) {
   // Its evidence is where a step begins, or what prevents a graph.
-  if (is_of_all_launches(finding))
+  if (is_of_all_launches(finding) || finding.is_about_all_work)
     return facts.main_device ? place_of_most_work(facts) : Sentence{};
   // What the CPU did meanwhile is no cause: an operator of it would mislead.
   const bool is_bound = finding.kind == FindingKind::kBound;
@@ -265,6 +270,19 @@ std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers)
   return takers;
 }
 
+// How long the CPU takes without the profiler is less sure than how long the GPU does. A gain has as much of that error as
+// it has of the step's time beyond the GPU's work.
+std::int64_t error_of_gain(const GainModel& gains, const Finding& finding) {
+  constexpr std::int64_t kLeastPart = 5;  // a fifth
+  if (!is_of_cpu(finding)) return 0;
+  const StepBase& base = gains.base();
+  const std::int64_t waiting_ns = std::max<std::int64_t>(1, base.step_ns - gains.busy_ns());
+  const double share =
+      std::min(1.0, static_cast<double>(finding.gain.gain_ns) / static_cast<double>(waiting_ns));
+  const auto error_ns = static_cast<std::int64_t>(share * static_cast<double>(base.error_ns));
+  return error_ns * kLeastPart >= finding.gain.gain_ns ? error_ns : 0;
+}
+
 // Every gain is of the step without the profiler, and at most as long.
 void use_base(const GainModel& gains, const Finding& finding, Suggestion& suggestion) {
   suggestion.gain_ns = gains.at_most_ns(finding);
@@ -272,6 +290,7 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
     suggestion.is_predicted = true;
     suggestion.at_most_ns = suggestion.gain_ns;
     suggestion.gain_ns = finding.gain.gain_ns;
+    suggestion.error_ns = error_of_gain(gains, finding);
   }
   const std::int64_t step_ns = gains.base().step_ns;
   suggestion.gain_ratio =

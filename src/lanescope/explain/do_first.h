@@ -22,8 +22,11 @@ struct Suggestion {
   double gain_ratio = 0;        // of that step, at most 1
   bool is_predicted = false;    // gain_ns is what a replay of the step gains
   std::int64_t at_most_ns = 0;  // the time at stake, when gain_ns is predicted
-  Sentence verdict, action;     // one line each
-  Sentence place;               // in the user's code (user_code.h); empty: unknown
+  // Of a predicted gain of the CPU's work: its part of the error of the step without the profiler, if that is a fifth of
+  // the gain or more; else 0.
+  std::int64_t error_ns = 0;
+  Sentence verdict, action;  // one line each
+  Sentence place;            // in the user's code (user_code.h); empty: unknown
 };
 
 // At most kMostSuggestions, in this order: what ends the program; what took longer than all other

@@ -143,8 +143,9 @@ struct Finding {
   std::uint64_t sample_count = 0;
   std::string sample_noun;  // empty: steady steps, and the runner says what they are called
   std::vector<Explained> explains;
-  Gain gain;           // of kCost, when it was predicted
-  bool leads = false;  // kOnce, longer than all other steps together: is before kCost
+  bool is_about_all_work = false;  // its place is where most of the GPU work is launched
+  Gain gain;                       // of kCost, when it was predicted
+  bool leads = false;              // kOnce, longer than all other steps together: is before kCost
 };
 
 }  // namespace lanescope::explain

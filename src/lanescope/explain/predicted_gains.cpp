@@ -132,6 +132,9 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   model->base_ = {simulation.recorded.step_ns, simulation.unprofiled.outcome.step_ns,
                   simulation.unprofiled.error_ns()};
   if (are_uneven(simulation)) use_mean(simulation, model->mean_step_ns(), model->base_);
+  model->recorded_busy_ns_ = facts.per_step(facts.wall.partition.busy_ns());
+  model->between_queued_ns_ =
+      facts.per_step(facts.wall.idle_by(analysis::IdleCause::kBetweenQueued));
   const simulate::CriticalPath& path = simulation.recorded.path;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
   model->host_path_ns_ = (path.of(PathKind::kHost) + path.of(PathKind::kCall)) / steps;
@@ -158,9 +161,13 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
 
 std::int64_t GainModel::at_most_ns(const Finding& finding) const {
   std::int64_t most_ns = base_.step_ns;
-  // The GPU's work stays when the CPU is faster, and the usual step when others are as long.
-  if (is_of_cpu(finding)) most_ns -= simulation_.unprofiled.outcome.busy_ns;
   const Rule* rule = find_rule(finding.rule);
+  // The GPU's work stays when the CPU is faster, and where no launches go, so do the pauses between queued work; and the
+  // usual step when others are as long.
+  if (is_of_cpu(finding)) {
+    most_ns -= std::max(simulation_.unprofiled.outcome.busy_ns, recorded_busy_ns_);
+    if (rule->fix == Fix::kCpu || rule->stake_is_waiting) most_ns -= between_queued_ns_;
+  }
   // Of calls that no longer run, too: what the GPU waits for them is at most all of its waiting.
   if (rule && rule->fix == Fix::kCalls)
     most_ns = std::min(

@@ -42,7 +42,7 @@ class GainModel {
   }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
   // The time at stake in the step without the profiler: at most that step, for a fix of the CPU's work at most what it is
-  // longer than the GPU's work (so, too, for the waiting in calls that no longer run), and for steps that are longer
+  // longer than the GPU's work, and unless it replaces launches, its pauses between queued work (so, too, for the waiting in calls that no longer run), and for steps that are longer
   // than others at most what they add. Of a fix of the GPU's work whose gain is not predicted, at most what its replays
   // gained.
   std::int64_t at_most_ns(const Finding& finding) const;
@@ -56,7 +56,8 @@ class GainModel {
   StepBase base_;
   simulate::Simulation simulation_;
   // Per step, as recorded.
-  std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0;
+  std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0,
+               between_queued_ns_ = 0, recorded_busy_ns_ = 0;
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 
   // Empty: no replay can follow its fix.

@@ -269,6 +269,8 @@ std::string gain_text(const Suggestion& suggestion) {
   if (suggestion.is_predicted) {
     const std::string gain = rounded_time(suggestion.gain_ns);
     const std::string most = rounded_time(suggestion.at_most_ns);
+    if (suggestion.error_ns > 0)
+      return fmt::format("predicted {} +- {}", gain, rounded_time(suggestion.error_ns));
     return fmt::format("predicted {}{}", gain,
                        gain == most ? "" : fmt::format(" (at most {})", most));
   }

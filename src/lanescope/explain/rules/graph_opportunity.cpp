@@ -10,6 +10,7 @@
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/launch_kind.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/rules.h"
@@ -304,7 +305,8 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
       say(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
           {count(found.first.works.size())});
   // A larger batch does as much for each launch; it helps as long as most kernels are tiny.
-  const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count;
+  const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count &&
+                        !are_for_parameters(facts);
   finding.action =
       is_compiled
           ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")

@@ -12,9 +12,11 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/launch_kind.h"
 #include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/long_gaps.h"
 #include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/quiet_code.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 #include "lanescope/explain/sampled_code.h"
@@ -171,6 +173,38 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
           : say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
+struct HostBound {
+  std::int64_t waiting = 0;       // of the GPU for the CPU
+  std::vector<HostShare> shares;  // of the CPU meanwhile
+  MainCause mostly;
+  LongGaps long_gaps;
+  QuietCode quiet;
+};
+
+// Launches are not the matter: code of the program's own without operators holds most of the waits.
+bool tell_quiet_code(const Facts& facts, const HostBound& found, Finding& finding) {
+  constexpr std::int64_t kPartOfWaits = 33;  // percent
+  // Without frames, such code may be torch's: an optimizer's, or backward() that wakes autograd's thread.
+  if (!has_python_frames(*facts.trace) || found.quiet.usual_ns * 100 < found.waiting * kPartOfWaits)
+    return false;
+  finding.brief =
+      say(facts, "The GPU waits while the CPU runs code without operators, {} [per step]",
+          {ns(facts.per_step(found.quiet.usual_ns))});
+  finding.action = say(
+      "Make that code shorter, or run it ahead: in another thread or process, or every n steps");
+  finding.gain.most_ns = facts.per_step(found.quiet.usual_ns);
+  if (found.quiet.longest_frame != kNone<SliceId>)
+    finding.evidence.insert(finding.evidence.begin(),
+                            {found.quiet.longest_frame,
+                             say("the longest such code takes {}", {ns(found.quiet.longest_ns)})});
+  finding.try_next = {
+      "shorten the Python or NumPy code between the launches, or move it out of the step",
+      advise_python_frames(*facts.trace,
+                           "the Python frames show what it is: lanescope tree --stacks",
+                           "the Python frames show what it is where no event does")};
+  return true;
+}
+
 // The thread that launches sleeps in most of the waits: time.sleep, as in a loop that asks for a batch.
 bool is_asleep(const std::vector<HostShare>& shares, std::int64_t waiting) {
   return !shares.empty() &&
@@ -178,22 +212,17 @@ bool is_asleep(const std::vector<HostShare>& shares, std::int64_t waiting) {
          shares.front().time_ns * 2 > waiting;
 }
 
-struct HostBound {
-  std::int64_t waiting = 0;       // of the GPU for the CPU
-  std::vector<HostShare> shares;  // of the CPU meanwhile
-  MainCause mostly;
-  LongGaps long_gaps;
-};
-
 std::optional<HostBound> measure_host_bound(const Facts& facts) {
   if (find_bound(facts) != Bound::kHost) return std::nullopt;
   const std::int64_t waiting = facts.waiting_for_cpu_ns();
-  std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
+  const std::vector<HostStretch> stretches = host_late_stretches(facts);
+  std::vector<HostShare> shares = host_shares(facts, stretches);
   const MainCause mostly = main_cause_of(facts, shares, waiting);
   return HostBound{.waiting = waiting,
                    .shares = std::move(shares),
                    .mostly = mostly,
-                   .long_gaps = find_long_gaps(facts)};
+                   .long_gaps = find_long_gaps(facts),
+                   .quiet = quiet_code(facts, stretches)};
 }
 
 void add_long_gaps(const Facts& facts, const HostBound& found, Finding& finding) {
@@ -274,6 +303,13 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
+  const bool are_launches = !in_long_gaps && (found.mostly.what == Mostly::kUnknown ||
+                                              found.mostly.what == Mostly::kLaunching);
+  const bool is_quiet_code = are_launches && tell_quiet_code(facts, found, finding);
+  if (are_launches && !is_quiet_code) {
+    finding.is_about_all_work = true;
+    fit_launch_advice(facts, finding);
+  }
   // What launches cost without that is unknown, so nothing else is advised (blocking-launches).
   if (launches_block(facts)) {
     finding.brief = say("Each launch waits until its kernel is done");
@@ -287,7 +323,8 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
         "event or a condition return at once",
         "if nothing is waited for, remove the sleep"};
   }
-  if (!in_long_gaps && !is_measured(found.mostly.what)) advise_about_sizes(facts, finding);
+  if (!in_long_gaps && !is_measured(found.mostly.what) && !is_quiet_code)
+    advise_about_sizes(facts, finding);
   return finding;
 }
 

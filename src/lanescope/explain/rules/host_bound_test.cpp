@@ -241,5 +241,74 @@ TEST(HostBoundTest, KnowsEveryCallForMemory) {
   }
 }
 
+// Ten launches, each after Python of 30 us or of 300 us.
+TEST(HostBoundTest, TellsCodeBetweenLaunchesFromLaunches) {
+  const auto found = [](std::int64_t pause_us, std::string_view frame) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 10; ++k) {
+        if (!frame.empty())
+          program.sketch().slice("python_function", frame, ProgramSketch::at(program.cpu_us()),
+                                 us(pause_us));
+        program.pass(pause_us).launch({.us = 1});
+      }
+      program.end();
+    }
+    return find_by_rule(program.trace(), "host-bound");
+  };
+  // Short code, code that no frame tells from torch's, and torch's own.
+  for (const auto& launches : {found(30, "tree.py(7): walk"), found(300, {}),
+                               found(300, "torch/optim/adamw.py(240): step")}) {
+    ASSERT_TRUE(launches);
+    EXPECT_EQ(launches->brief.pattern, "The CPU launches work too slowly for the GPU");
+  }
+  const auto code = found(300, "tree.py(7): walk");
+  ASSERT_TRUE(code);
+  EXPECT_THAT(code->brief.pattern, ::testing::HasSubstr("code without operators"));
+  EXPECT_EQ(code->action.pattern.find("reduce-overhead"), std::string::npos);
+  EXPECT_EQ(code->gain.most_ns, code->brief.values.at(0).integer);
+  EXPECT_EQ(code->gain.most_ns, 10 * 300'000);
+}
+
+// No graph holds a factorization that waits for its result.
+TEST(HostBoundTest, AdvisesNoGraphForAnOperatorThatWaits) {
+  const auto action = [](int launches_inside, int launches_outside) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin_op("aten::linalg_lu_factor_ex");
+      for (int k = 0; k < launches_inside; ++k) program.pass(8).kernel("lu", 1);
+      program.call("cudaStreamSynchronize", 5).end();
+      for (int k = 0; k < launches_outside; ++k) program.launch({.us = 1});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action(12, 4), ::testing::HasSubstr("Call it less often"));
+  EXPECT_THAT(action(4, 12), ::testing::HasSubstr("No CUDA graph holds the waits in {}"));
+}
+
+// After the backward pass, work is for parameters, of which a larger batch has no fewer.
+TEST(HostBoundTest, AdvisesNoLargerBatchForWorkOfParameters) {
+  const auto action = [](int before, int after) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < before; ++k) program.launch({.us = 1});
+      program.begin_op("autograd::engine::evaluate_function: MmBackward0").pass(5);
+      program.kernel("gemm", 1).end();
+      for (int k = 0; k < after; ++k) program.launch({.us = 1});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action(12, 4), ::testing::HasSubstr("larger batch"));
+  EXPECT_THAT(action(4, 12), ::testing::Not(::testing::HasSubstr("larger batch")));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/rules/launch_kind.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -86,6 +87,7 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
       : mode == LaunchMode::kCompiled ? say("Compile more of the step, or use a larger batch")
                                       : say("Use torch.compile(model, mode=\"reduce-overhead\"), "
                                             "or a larger batch");
+  fit_launch_advice(facts, finding);
   advise_about_sizes(facts, finding);
   return finding;
 }

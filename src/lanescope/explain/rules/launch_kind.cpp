@@ -1,0 +1,120 @@
+#include "lanescope/explain/rules/launch_kind.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/program_calls.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+constexpr std::size_t kNoStep = ~std::size_t{0};
+
+// The end of each steady step's last autograd node; 0: it has none.
+std::vector<std::int64_t> ends_of_backward(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<std::int64_t> ends(facts.steps.steps.size(), 0);
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluateNode))
+      continue;
+    const std::size_t step = steady_step_at(facts, trace.start_ns(id));
+    if (step < ends.size()) ends[step] = std::max(ends[step], trace.end_ns(id));
+  }
+  return ends;
+}
+
+bool only_copies_or_reads(std::string_view op) {
+  static constexpr std::array<std::string_view, 6> kOps = {
+      "aten::item",     "aten::_local_scalar_dense", "aten::copy_", "aten::to",
+      "aten::_to_copy", "aten::is_nonzero"};
+  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
+
+}  // namespace
+
+bool are_for_parameters(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto& phases = training_phases(facts);
+  const std::vector<std::int64_t> ends = ends_of_backward(facts);
+  std::uint64_t pieces = 0, for_parameters = 0;
+  for (const analysis::DeviceWork* work : steady_work(facts)) {
+    const SliceId call = facts.links.launch_of[raw(work->slice)];
+    if (call == kNone<SliceId>) continue;
+    ++pieces;
+    const std::size_t step = steady_step_at(facts, trace.start_ns(call));
+    const bool is_after = step != kNoStep && step < ends.size() && ends[step] > 0 &&
+                          trace.start_ns(call) >= ends[step];
+    if (is_after || phases[raw(work->slice)] == analysis::Phase::kOptimizer) ++for_parameters;
+  }
+  return for_parameters * 2 >= pieces && pieces > 0;
+}
+
+OperatorThatWaits operator_that_waits(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::map<std::string_view, std::uint64_t> calls;
+  OperatorThatWaits found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId call{i};
+    if (!is_api_call(trace.kind(call)) || !inside(windows, trace.start_ns(call))) continue;
+    if (trace.api_call(call).does(api_effect::kAllocates | api_effect::kFrees) ||
+        !analysis::is_blocking_call(trace, facts.links, call))
+      continue;
+    SliceId op = facts.links.op_of[i];
+    while (op != kNone<SliceId> && trace.kind(op) != CategoryKind::kCpuOp)
+      op = facts.nesting.parent[raw(op)];
+    if (op == kNone<SliceId> || only_copies_or_reads(trace.name(op))) continue;
+    ++calls[trace.name(op)];
+  }
+  std::uint64_t most = 0;
+  for (const auto& [op, count] : calls)
+    if (count > most && count >= facts.selection.steady.size()) {
+      most = count;
+      found.op = std::string(op);
+    }
+  if (found.op.empty()) return found;
+  for (const analysis::DeviceWork* work : steady_work(facts)) {
+    const SliceId op = ancestor_where(facts, facts.links.op_of[raw(work->slice)],
+                                      [&](std::string_view name) { return name == found.op; });
+    if (op == kNone<SliceId>) continue;
+    ++found.pieces;
+    if (found.longest == kNone<SliceId> || trace.dur_ns(op) > trace.dur_ns(found.longest))
+      found.longest = op;
+  }
+  return found;
+}
+
+void fit_launch_advice(const Facts& facts, Finding& finding) {
+  constexpr std::string_view kOrBatch = ", or a larger batch";
+  const bool is_of_graphs = finding.action.pattern.find("reduce-overhead") != std::string::npos;
+  const OperatorThatWaits waiting = is_of_graphs ? operator_that_waits(facts) : OperatorThatWaits{};
+  if (!waiting.op.empty()) {
+    const std::uint64_t pieces = facts.launches.linked_count;
+    if (waiting.pieces * 2 >= pieces) {
+      finding.brief = say("The CPU launches too slowly: {} launches {} of the GPU's work",
+                          {name(waiting.op), ratio(static_cast<std::int64_t>(waiting.pieces),
+                                                   static_cast<std::int64_t>(pieces))});
+      finding.action = say("Call it less often, or once for several inputs; it waits for the GPU");
+      finding.is_about_all_work = false;
+      finding.evidence.insert(finding.evidence.begin(),
+                              {waiting.longest, say("the longest of its calls")});
+      return;
+    }
+    finding.action =
+        say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
+            {name(waiting.op)});
+  }
+  if (const std::size_t at = finding.action.pattern.find(kOrBatch);
+      at != std::string::npos && are_for_parameters(facts))
+    finding.action.pattern.erase(at, kOrBatch.size());
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,28 @@
+// What the launches of a step are for, which decides what makes them fewer.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+
+namespace lanescope::explain::rules {
+
+// Half of the pieces of GPU work or more are launched by an optimizer, or after the last node of the step's backward pass:
+// they are for parameters, and a larger batch neither spares nor enlarges them. O(work x depth).
+bool are_for_parameters(const Facts& facts);
+
+// An operator, not of copies or single values, in which the CPU waits for the GPU in each step:
+// no CUDA graph can hold it.
+struct OperatorThatWaits {
+  std::string op;            // empty: none
+  std::uint64_t pieces = 0;  // of GPU work that it launches, in the steady steps
+  SliceId longest = kNone<SliceId>;
+};
+OperatorThatWaits operator_that_waits(const Facts& facts);
+
+// Changes the advice of a finding on launches in general where an operator waits in each step, or the launches are for
+// parameters.
+void fit_launch_advice(const Facts& facts, Finding& finding);
+
+}  // namespace lanescope::explain::rules
