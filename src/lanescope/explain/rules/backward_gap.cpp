@@ -20,6 +20,8 @@ namespace {
 // programs on an H200 and an H100; up to twice that is normal.
 constexpr std::int64_t kHandOverNs = 1'000'000;
 
+constexpr std::uint64_t kEnoughTurns = 3;
+
 struct LateBackward {
   std::uint64_t turns = 0;
   std::int64_t idle_ns = 0;  // of the GPU, at these turns
@@ -87,6 +89,8 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
   if (idle_ns < kHandOverNs * each || idle_ns < 3 * usual_ns * each ||
       idle_ns * 5 < facts.waiting_for_cpu_ns())
     return std::nullopt;
+  // One turn with three quarters of all: something happened there once.
+  if (turns >= kEnoughTurns && most_ns * 4 > idle_ns * 3) return std::nullopt;
   if (turns == 0 || is_thin(facts) || share_of(idle_ns, wall_ns) < 0.03) return std::nullopt;
   return LateBackward{.turns = turns,
                       .idle_ns = idle_ns,

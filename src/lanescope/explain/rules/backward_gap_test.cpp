@@ -11,11 +11,12 @@ using testing::Sketch;
 
 // Forward on one thread, backward on the engine's. The forward kernel ends 112 us after the step
 // began; the backward launch ends `late_us` after the step began and its kernel begins 2 us later.
-Sketch turn(std::int64_t late_us) {
+// With `late_steps` only the last steps are late, and the others launch at 150 us.
+Sketch turn(std::int64_t usually_late_us, int late_steps = 4) {
   Sketch sketch;
   std::int64_t id = 0;
   for (int i = 0; i < 4; ++i) {
-    const std::int64_t at = i * 2000;
+    const std::int64_t at = i * 2000, late_us = i < 4 - late_steps ? 150 : usually_late_us;
     sketch.annotation("ProfilerStep#" + std::to_string(i), us(at), us(2000));
     sketch.op("aten::mm", us(at), us(12))
         .runtime("cudaLaunchKernel", us(at + 5), us(5), {.correlation = ++id});
@@ -39,6 +40,12 @@ TEST(BackwardGapTest, SpeaksWhenTheFirstBackwardLaunchIsLate) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(1200));  // [112, 1312) of each step
   EXPECT_EQ(finding->sample_count, 3u);
+}
+
+// In two of three steady steps it is a habit, in one it is not.
+TEST(BackwardGapTest, IsQuietAboutWhatHappensOnce) {
+  EXPECT_TRUE(find_by_rule(turn(1800, 2).trace(), "backward-gap"));
+  EXPECT_FALSE(find_by_rule(turn(1800, 1).trace(), "backward-gap"));
 }
 
 // A wait for the GPU between the loss and backward() is to be removed; where there is none, none is named.

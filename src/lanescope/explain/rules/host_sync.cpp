@@ -347,6 +347,21 @@ bool is_check_of_matrix(const Facts& facts, const SyncGroup& group) {
          kNone<SliceId>;
 }
 
+// A factorisation that waits for its own kernels: no line of the program can leave that out.
+bool is_own_wait(const Facts& facts, const SyncGroup& group) {
+  const SliceId op = facts.links.op_of[raw(group.longest)];
+  return op != kNone<SliceId> && (facts.trace->name(op).starts_with("aten::linalg_") ||
+                                  facts.trace->name(op).starts_with("aten::_linalg_"));
+}
+
+void tell_own_wait(const Facts& facts, const SyncGroup& group, Finding& finding) {
+  const std::string op(facts.trace->name(facts.links.op_of[raw(group.longest)]));
+  finding.kind = FindingKind::kWhere;
+  finding.try_next = {op +
+                      " waits for its own kernels: call it less often (keep its result), or once "
+                      "for a stack of matrices"};
+}
+
 void tell_checks(std::string_view op, Finding& finding) {
   const auto call = std::find_if(std::begin(kCheckingCalls), std::end(kCheckingCalls),
                                  [&](const CheckingCall& each) { return each.op == op; });
@@ -485,6 +500,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   if (found.is_about_sizes) return finding;
   if (is_check_of_matrix(facts, found.ranked.front().second)) {
     tell_checks(found.ranked.front().first, finding);
+    return finding;
+  }
+  if (is_own_wait(facts, found.ranked.front().second)) {
+    tell_own_wait(facts, found.ranked.front().second, finding);
     return finding;
   }
   finding.action =

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "lanescope/analysis/kernel_groups.h"
 #include "lanescope/base/sort_rows.h"
@@ -87,7 +88,9 @@ struct KernelSpread {
 Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
-  std::map<analysis::KernelKey, std::vector<DeviceWork>> groups;
+  // Passes of one call, such as a sort's over digits, read different data: each is compared with its like.
+  std::map<std::pair<analysis::KernelKey, std::uint64_t>, std::vector<DeviceWork>> groups;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> passes;  // by operator and name
   std::int64_t all_ns = 0;
   bool has_shapes = false;
   for (const DeviceWork& work : timeline.work) {
@@ -96,7 +99,10 @@ Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
     all_ns += work.end_ns - work.start_ns;
     if (!key.has_shapes()) continue;  // calls of one grid may differ in inner size
     has_shapes = true;
-    groups[key].push_back(work);
+    const SliceId op = facts.links.op_of[raw(work.slice)];
+    const std::uint64_t pass =
+        op == kNone<SliceId> ? 0 : passes[{raw(op), raw(trace.slices().name[raw(work.slice)])}]++;
+    groups[{key, pass}].push_back(work);
   }
   if (all_ns > 0 && !has_shapes)
     return NotChecked{"input shapes, to recognise equal calls of a kernel (record_shapes=True)"};
@@ -156,7 +162,8 @@ Finding tell_kernel_spread(const Facts& facts, const KernelSpread& measured) {
   finding.at_stake_ns = facts.per_step(times.excess_ns);
   finding.at_stake_ratio = share_of(times.excess_ns, facts.wall.partition.wall_ns);
   finding.arithmetic.push_back(
-      say("grouped by name, grid, block and input shapes: shortest {}, median {}, 95th percentile "
+      say("grouped by name, grid, block, input shapes and place in the operator: shortest {}, "
+          "median {}, 95th percentile "
           "{}, longest {}",
           {ns(works.front().end_ns - works.front().start_ns), ns(times.median_ns), ns(times.p95_ns),
            ns(works.back().end_ns - works.back().start_ns)}));

@@ -299,6 +299,29 @@ bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
   return false;
 }
 
+// What the optimizer calls, in its first steady range.
+struct OptimizerKind {
+  bool is_fused = false;
+  std::uint64_t groups = 0;  // fused calls of one range: at least one a group
+};
+
+OptimizerKind optimizer_kind(const Facts& facts, const Hole& hole) {
+  const Trace& trace = *facts.trace;
+  OptimizerKind kind;
+  for (const SliceId beside : {hole.place.before, hole.place.after}) {
+    const SliceId range = ancestor_named(facts, beside, "Optimizer.step");
+    if (range == kNone<SliceId>) continue;
+    const Track& track = trace.track(range);
+    for (std::uint32_t i = raw(range) + 1; i < track.first_slice + track.slice_count &&
+                                           trace.start_ns(SliceId{i}) < trace.end_ns(range);
+         ++i)
+      if (trace.name(SliceId{i}).starts_with("aten::_fused_")) ++kind.groups;
+    kind.is_fused = kind.groups > 0;
+    return kind;
+  }
+  return kind;
+}
+
 // What samples of the launching thread's stack show there, if there are enough of them.
 void tell_samples(const Facts& facts, const Hole& hole, Finding* finding) {
   const auto code = find_sampled_code(
@@ -315,17 +338,34 @@ void tell_samples(const Facts& facts, const Hole& hole, Finding* finding) {
            count(static_cast<std::uint64_t>(code->of))});
 }
 
+Sentence action_for_optimizer(const OptimizerKind& kind) {
+  if (!kind.is_fused)
+    return say("Give the optimizer fused=True, where it has it; join groups of parameters");
+  return kind.groups > 1
+             ? say("It is fused: join groups of parameters with equal settings")
+             : say("It is fused, with one group: a CUDA graph (capturable=True) spares its Python");
+}
+
 Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   const Hole& main = found.places.front();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const bool of_optimizer = is_in_optimizer_step(facts, main);
+  const bool is_of_backward = is_hand_over(*facts.trace, main.place);
   Finding finding;
   finding.verdict = say(facts, "The program does something without events for {} [per step] ({}), ",
                         {ns(facts.per_step(found.hole_ns)), ratio(found.hole_ns, wall_ns)});
   if (found.places.size() > 1) finding.verdict.pattern += "most of it ";
   append(finding.verdict, words_of(facts, main.place));
   finding.verdict.pattern += ", while the GPU has nothing to do.";
-  finding.at_stake_ns = facts.per_step(found.waiting_ns);
-  finding.at_stake_ratio = share_of(found.waiting_ns, wall_ns);
+  // The advice on the optimizer, or on its backward pass, changes nothing elsewhere.
+  std::int64_t waiting_ns = 0;
+  for (const Hole& hole : found.places)
+    if (is_of_backward ? is_hand_over(*facts.trace, hole.place)
+        : of_optimizer ? is_in_optimizer_step(facts, hole)
+                       : true)
+      waiting_ns += hole.waiting_ns;
+  finding.at_stake_ns = facts.per_step(waiting_ns);
+  finding.at_stake_ratio = share_of(waiting_ns, wall_ns);
   finding.arithmetic.push_back(say(
       "counted: the GPU's waits for the CPU in which no thread that launches is in an operator, "
       "a call or the DataLoader for 200 us or more, at a place where this happens in each step"));
@@ -351,8 +391,6 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.sample_count = main.times;
   finding.sample_noun = "hole";
   finding.explains = {{"graph-opportunity", facts.per_step(found.waiting_ns)}};
-  const bool of_optimizer = is_in_optimizer_step(facts, main);
-  const bool is_of_backward = is_hand_over(*facts.trace, main.place);
   // The calls around these are the optimizer's or autograd's, too, and tell the user nothing.
   finding.brief = of_optimizer     ? say("The GPU waits for the optimizer's own Python code")
                   : is_of_backward ? say("The GPU waits while backward() wakes autograd's thread")
@@ -364,8 +402,7 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.action =
       is_read_from_list(*facts.trace, main.place)
           ? say("If it is torch.tensor(a list): torch.from_numpy(np.stack(list)) copies at once")
-      : of_optimizer
-          ? say("Give the optimizer fused=True, if it has not; join groups of parameters")
+      : of_optimizer   ? action_for_optimizer(optimizer_kind(facts, main))
       : is_of_backward ? say("Look for other work on these cores: this takes less than 0.1 ms on a "
                              "quiet machine")
       : has_python_frames(*facts.trace)
@@ -376,6 +413,9 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
       reading.longest != kNone<SliceId> && !of_optimizer && !is_of_backward)
     tell_list(facts, reading, finding);
   tell_samples(facts, main, &finding);
+  // One fused call already: what is left is the optimizer's own loop over its parameters.
+  if (const OptimizerKind kind = optimizer_kind(facts, main); of_optimizer && kind.groups == 1)
+    finding.kind = FindingKind::kWhere;
   return finding;
 }
 

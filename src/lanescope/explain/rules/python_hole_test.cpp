@@ -194,5 +194,29 @@ TEST(PythonHoleTest, KnowsTheWayToAutogradsThread) {
   EXPECT_TRUE(brief("aten::mean").starts_with("Code without events "));
 }
 
+// Fused already: with several groups they can be joined, with one nothing is left to change there.
+TEST(PythonHoleTest, DoesNotAdviseAFusedOptimizerTwice) {
+  const auto found = [](const char* op, int groups) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().kernel("gemm", 100).wait();
+      program.begin("Optimizer.step#AdamW.step").pass(500);
+      for (int group = 0; group < groups; ++group) program.begin_op(op).kernel("adam", 50).end();
+      program.wait().end().end();
+    }
+    return find_by_rule(program.trace(), "python-hole");
+  };
+  const auto foreach = found("aten::_foreach_add_", 1);
+  ASSERT_TRUE(foreach);
+  EXPECT_EQ(foreach->kind, FindingKind::kCost);
+  EXPECT_NE(foreach->action.pattern.find("fused=True"), std::string::npos);
+  const auto groups = found("aten::_fused_adamw_", 3);
+  ASSERT_TRUE(groups);
+  EXPECT_EQ(groups->action.pattern, "It is fused: join groups of parameters with equal settings");
+  const auto one = found("aten::_fused_adamw_", 1);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->kind, FindingKind::kWhere);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
