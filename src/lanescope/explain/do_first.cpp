@@ -291,6 +291,11 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
     suggestion.at_most_ns = suggestion.gain_ns;
     suggestion.gain_ns = finding.gain.gain_ns;
     suggestion.error_ns = error_of_gain(gains, finding);
+    if (suggestion.error_ns > suggestion.gain_ns) {  // no prediction
+      suggestion.is_predicted = false;
+      suggestion.gain_ns = suggestion.at_most_ns;
+      suggestion.error_ns = 0;
+    }
   }
   const std::int64_t step_ns = gains.base().step_ns;
   suggestion.gain_ratio =

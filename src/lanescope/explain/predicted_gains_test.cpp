@@ -99,6 +99,28 @@ TEST(PredictedGains, NoneIsLongerThanTheStepWithoutTheProfiler) {
   }
 }
 
+// A fix of the CPU's work gains a part of a step whose length without the profiler has an error.
+TEST(PredictedGains, OfTheCpusWorkHaveTheErrorOfTheStep) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 50; ++i) p.launch({.us = 2});
+  });
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  const std::int64_t wall_ns = facts->per_step(facts->steady_wall_ns());
+  Explanation explanation;
+  explanation.findings = {cost("looped-calls", wall_ns / 2, wall_ns)};
+  predict_gains(*facts, explanation);
+  ASSERT_TRUE(explanation.gains);
+  const StepBase& base = explanation.gains->base();
+  for (const Suggestion& each : do_first(*facts, explanation)) {
+    if (!each.is_predicted) continue;
+    EXPECT_LE(each.error_ns, base.error_ns);
+    EXPECT_LE(each.error_ns, each.gain_ns);  // else it is told as a bound
+  }
+}
+
 // Steady steps of 100, 300, 100, 300, 100 us: their median is 100, and what they take is 180 each.
 TEST(PredictedGains, OfUnevenStepsTheMeanIsTheStep) {
   ProgramSketch program;
