@@ -53,7 +53,7 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
   const bool has_takers = !nothing.takers.empty();
   nothing.remark = has_too_little_data(facts)
                        ? std::string("The trace holds too little to say what to change.")
-                       : fmt::format("No fix that explain knows would save 1 % of the {} or more.",
+                       : fmt::format("No known fix would save 1 % of the {} or more.",
                                      facts.steps.marked ? "step" : "recording");
   if (!facts.main_device && has_takers)
     nothing.remark = "Most of the CPU's time belongs to:";

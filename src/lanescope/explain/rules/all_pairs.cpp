@@ -164,7 +164,7 @@ const char* pair_action(PairKind kind) {
     case PairKind::kProduct:
       return "Sum first, or use a matrix product, where it gives the same; else go through blocks";
     case PairKind::kOther:
-      return "If only some pairs count (of one group): pair within groups; else torch.compile it";
+      return "If only some pairs count: pair within groups; else torch.compile it";
   }
   return "";
 }
