@@ -55,15 +55,31 @@ def test_no_file_is_left_behind(run, large, tmp_path):
     assert os.listdir(place) == []
 
 
-def test_a_limit_of_addresses_ends_in_one_line(binary, large):
+def run_with_few_addresses(binary, mib, *arguments):
     def few_addresses():
-        resource.setrlimit(resource.RLIMIT_AS, (40 << 20, 40 << 20))
+        resource.setrlimit(resource.RLIMIT_AS, (mib << 20, mib << 20))
 
-    done = subprocess.run([binary, "table", str(large)], capture_output=True, check=False, preexec_fn=few_addresses,
+    return subprocess.run([binary, *map(str, arguments)], capture_output=True, check=False, preexec_fn=few_addresses,
                           env=clean_environment({"LANESCOPE_INDEX": "off"}))
-    assert done.returncode == 1, done
+
+
+def complaint_about_addresses(done, mib):
+    assert done.returncode == 1, (mib, done)
     line, = done.stderr.decode().splitlines()
-    assert re.fullmatch(r"lanescope: `ulimit -v` allows 40 MiB of addresses; expected \d+ MiB more at once than are left; raise it, or take a smaller trace", line)
+    assert re.fullmatch(rf"lanescope: `ulimit -v` allows {mib} MiB of addresses; expected \d+ MiB more at once than are left; raise it, or take a smaller trace", line)
+
+
+def test_a_limit_of_addresses_ends_in_one_line(binary, large):
+    complaint_about_addresses(run_with_few_addresses(binary, 40, "table", large), 40)
+
+
+def test_a_limit_that_rules_of_explain_reach_ends_in_one_line(binary, large):
+    """What rules share is computed in std::call_once. An exception that leaves it makes glibc load a library, when there is no memory
+    for that either."""
+    for mib in range(60, 170, 10):
+        done = run_with_few_addresses(binary, mib, "explain", large)
+        if done.returncode != 0:
+            complaint_about_addresses(done, mib)
 
 
 def test_what_is_no_size_is_said(run, large):
