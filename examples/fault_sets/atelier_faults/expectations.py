@@ -88,14 +88,15 @@ EXPECTED: Dict[str, Expected] = {
              "owner: prune's hook (apply_mask, __call__) or aten::mul there; GPU work bound by memory",
         partly="cause: elementwise kernels hold so much, without what they multiply. fix: fuse, compile. owner: kernel names"),
     "mask_compared_in_each_layer": Expected(
-        "waiting: torch.equal compares the padding in each of 24 layers and waits for the GPU to know (24 copies of one byte and waits a "
-        "step), so launches never get ahead",
-        cause=r"aten::(equal|item|is_nonzero|_local_scalar_dense)|wait|synchroni|24", place="not torch.equal(self.padding, padding)",
+        "waiting: torch.equal compares the padding and the texts in each of 24 layers and waits for the GPU to know (48 copies of one byte "
+        "and waits a step), so launches never get ahead",
+        cause=r"aten::(equal|item|is_nonzero|_local_scalar_dense)|wait|synchroni|24|48",
+        place="not (torch.equal(self.kept[0], padding) and torch.equal(...))",
         owner=r"kept_mask|equal|item|_local_scalar_dense|cudaStreamSynchronize",
         remedy="make the mask once a pass and hand it to the layers; or compare identity (is)",
         fix=r"once|hand|before the loop|out of|identity| is |without|remove|keep .*GPU|avoid|cache", gain="a quarter to two fifths",
         forbidden=r"equal.*wait|wait.*equal",
-        told="cause: torch.equal (24 waits a step) in kept_mask. fix: once for all layers, or without the comparison. owner: kept_mask / "
+        told="cause: torch.equal (48 waits a step) in kept_mask. fix: once for all layers, or without the comparison. owner: kept_mask / "
              "aten::equal at its line; waits",
         partly="cause: waits of item, without place; or launch-bound. fix: fewer waits in general, a graph. owner: cudaStreamSynchronize"),
     "graph_of_its_own_for_each_layer": Expected(
@@ -110,9 +111,9 @@ EXPECTED: Dict[str, Expected] = {
              "launch overhead",
         partly="cause: launch-bound, small kernels. fix: a CUDA graph or compile (it has graphs), larger batches. owner: kernel names"),
     "waiting_requests_sorted_each_token": Expected(
-        "host code without events: a list of 20,000 requests is sorted at each token with a key made in Python (20,000 calls of key; "
+        "host code without events: a list of 20,000 requests is sorted at each token with a key made in Python (20,000 calls of a lambda; "
         "milliseconds of range schedule, in which the GPU idles)",
-        cause=r"sort|key|lambda|schedule|Python|host|idle", place="waiting.sort(key=lambda request: request.key())",
+        cause=r"sort|key|lambda|schedule|Python|host|idle", place="waiting.sort(key=lambda request: (...))",
         owner=r"schedule|key|lambda|sort",
         remedy="heapq or bisect.insort; or sort while the GPU decodes",
         fix=r"heap|bisect|insort|once|keep|sorted|overlap|while the GPU|thread|process|ahead|fewer|before", gain="most",

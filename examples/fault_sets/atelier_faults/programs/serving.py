@@ -90,18 +90,18 @@ class Block(nn.Module):
 
     def __init__(self, width, heads):
         super().__init__()
-        self.heads, self.padding, self.mask = heads, None, None
+        self.heads, self.kept, self.mask = heads, None, None
         self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
 
-    def kept_mask(self, padding):
-        if self.padding is None or not torch.equal(self.padding, padding):
-            self.padding, self.mask = padding, mask_of(padding)
+    def kept_mask(self, padding, texts):
+        if self.kept is None or not (torch.equal(self.kept[0], padding) and torch.equal(self.kept[1], texts)):
+            self.kept, self.mask = (padding, texts), mask_of(padding, texts)
         return self.mask
 
-    def forward(self, x, padding, mask=None):
-        mask = self.kept_mask(padding) if mask is None else mask
+    def forward(self, x, padding, texts, mask=None):
+        mask = self.kept_mask(padding, texts) if mask is None else mask
         rows, length, _ = x.shape
         q, k, v = self.qkv(self.before(x)).view(rows, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         seen = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
@@ -109,26 +109,27 @@ class Block(nn.Module):
         return x + self.mlp(self.between(x))
 
 
-def mask_of(padding):
-    rows, length = padding.shape
-    return (~padding)[:, None, None, :].expand(rows, 1, length, length).contiguous()
+def mask_of(padding, texts):
+    """Who sees whom: all of the same text, without padding."""
+    return (texts[:, None, :, None] == texts[:, None, None, :]) & ~padding[:, None, None, :]
 
 
 @recorded(stacks=True, active=4)
 @pair
 def mask_compared_in_each_layer(s, good):
-    """An encoder of texts. The mask of attention is the same in all 24 layers."""
+    """An encoder of texts, two in each row. The mask of attention is the same in all 24 layers."""
     rows, length, width, heads = s.pick(4, 2), s.pick(512, 8), s.pick(1024, 16), s.pick(16, 2)
     blocks = nn.ModuleList(Block(width, heads) for _ in range(24)).to(s.device, half(s.device)).eval()
     x = torch.randn(rows, length, width, device=s.device, dtype=half(s.device))
     lengths = torch.arange(rows, device=s.device) + length - rows
-    padding = torch.arange(length, device=s.device) >= lengths[:, None]
+    places = torch.arange(length, device=s.device)
+    padding, texts = places >= lengths[:, None], (places >= length // 2).int().expand(rows, length).contiguous()
 
     @torch.inference_mode()
     def step():
-        h, mask = x, mask_of(padding) if good else None
+        h, mask = x, mask_of(padding, texts) if good else None
         for block in blocks:
-            h = block(h, padding, mask)
+            h = block(h, padding, texts, mask)
         return h.float().mean(dim=(1, 2))
 
     return step
@@ -173,7 +174,7 @@ class Request:
         return not self.urgent, self.arrived, self.number
 
 
-@recorded(stacks=True)
+@recorded(stacks=True, active=2)
 @pair
 def waiting_requests_sorted_each_token(s, good):
     """Twenty thousand requests wait. At each token a few places become free and go to the most urgent ones."""
@@ -194,7 +195,7 @@ def waiting_requests_sorted_each_token(s, good):
                 waiting.append(request)
         if good:
             return [heapq.heappop(waiting) for _ in range(free)]
-        waiting.sort(key=lambda request: request.key())
+        waiting.sort(key=lambda request: (not request.urgent, request.arrived, request.number))
         chosen = waiting[:free]
         del waiting[:free]
         return chosen
