@@ -197,9 +197,11 @@ int group_of(const Finding& finding) {
 
 // Longer than all steps without the one that it lies in.
 bool leads(const Facts& facts, const Finding& finding) {
-  if (finding.kind != FindingKind::kOnce || !facts.steps.marked || facts.selection.one_chosen ||
-      !facts.main_device)
-    return false;
+  if (finding.kind != FindingKind::kOnce || facts.selection.one_chosen) return false;
+  // Without steps: most of the recording.
+  if (!facts.main_device && !facts.steps.marked && !facts.steps.found)
+    return finding.at_stake_ns * 2 > facts.cpu_wall.wall_ns;
+  if (!facts.steps.marked || !facts.main_device) return false;
   const auto& steps = facts.steps.steps;
   std::optional<std::size_t> own;
   const auto is_about_long_step = [](std::string_view id) {

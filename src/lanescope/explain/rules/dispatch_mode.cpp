@@ -1,6 +1,7 @@
 // Every operator passes through Python before it runs: a TorchDispatchMode is on, such as FlopCounterMode, or tensors of a
 // class of their own have __torch_function__.
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -34,6 +35,9 @@ struct DispatchMode {
   std::int64_t own_ns = 0;   // on the CPU, without the operators that it calls in turn
   std::int64_t idle_ns = 0;  // of the GPU in that time
   SliceId longest = kNone<SliceId>;
+  // The mode is on in one stretch only, and as many operators run without it outside.
+  bool is_once = false;
+  Window stretch{};  // from the first detour to the end of the last
 };
 
 // Newer versions of torch record the detour itself, with_stack records the function of the mode.
@@ -73,6 +77,32 @@ std::vector<Window> own_time(const Trace& trace, const std::vector<Window>& deto
   return own;
 }
 
+// Is the mode on in one stretch only? torch.export, make_fx and fake tensors trace once. Operators count that lie in no other
+// and run outside of it.
+bool is_on_once(const Facts& facts, const DispatchMode& found,
+                const std::map<std::uint32_t, std::vector<Window>>& detours,
+                const std::vector<Window>& cpu_windows) {
+  const Trace& trace = *facts.trace;
+  const auto holds = [&](const Window& window) {
+    return window.start_ns <= found.stretch.start_ns && found.stretch.end_ns <= window.end_ns;
+  };
+  if (std::none_of(cpu_windows.begin(), cpu_windows.end(), holds)) return false;
+  std::uint64_t outside = 0;
+  for (const auto& [thread, unused] : detours) {
+    const Track& track = trace.track(TrackId{thread});
+    std::int64_t end_ns = 0;
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+      const SliceId id{i};
+      if (trace.kind(id) != CategoryKind::kCpuOp || trace.start_ns(id) < end_ns) continue;
+      end_ns = trace.end_ns(id);
+      if ((end_ns <= found.stretch.start_ns || trace.start_ns(id) >= found.stretch.end_ns) &&
+          inside(cpu_windows, trace.start_ns(id)))
+        ++outside;
+    }
+  }
+  return outside >= found.calls;
+}
+
 std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
@@ -102,6 +132,13 @@ std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
   found.is_of_device = of_device * 2 > found.calls;
   const auto steps = step_count(facts);
   if (found.calls < kFewestDispatches * steps) return std::nullopt;
+  found.stretch = {INT64_MAX, INT64_MIN};
+  for (const auto& [thread, windows] : detours)
+    for (const Window& window : windows) {
+      found.stretch.start_ns = std::min(found.stretch.start_ns, window.start_ns);
+      found.stretch.end_ns = std::max(found.stretch.end_ns, window.end_ns);
+    }
+  found.is_once = detour == Detour::kDispatch && is_on_once(facts, found, detours, cpu_windows);
   std::vector<Window> own;
   for (auto& [thread, windows] : detours) {
     const auto pieces = own_time(trace, joined(windows), trace.track(TrackId{thread}), detour);
@@ -156,7 +193,32 @@ void tell_torch_function(const Facts& facts, const DispatchMode& found, Finding&
           : say("Compute with plain tensors: x.as_subclass(torch.Tensor), metadata beside them");
 }
 
+// Tracing: what is measured is not the program as it runs later.
+Finding tell_tracing(const Facts& facts, const DispatchMode& found) {
+  const std::int64_t long_ns = found.stretch.end_ns - found.stretch.start_ns;
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict = say(
+      "In one stretch of {} operators pass through Python before they run, {} times: tracing, as "
+      "by torch.export or make_fx, or a TorchDispatchMode that is on once. No operator outside of "
+      "it does.",
+      {ns(long_ns), count(found.calls)});
+  finding.at_stake_ns = long_ns;
+  finding.at_stake_ratio = share_of(long_ns, facts.steady_wall_ns());
+  finding.evidence.push_back(called_at(facts, found.longest, say("the longest")));
+  finding.sample_count = found.calls;
+  finding.sample_noun = "operator";
+  finding.try_next = {
+      "trace once and keep what comes out (torch.export.save), before the part that is measured",
+      "to see what a usual step takes: start the profiler after it, or mark the steps "
+      "(prof.step())"};
+  finding.brief = say("A model is traced once, operator by operator in Python: {}", {ns(long_ns)});
+  finding.action = say("Trace before the recording starts, and keep the result: torch.export.save");
+  return finding;
+}
+
 Finding tell_dispatch_mode(const Facts& facts, const DispatchMode& found) {
+  if (found.is_once) return tell_tracing(facts, found);
   const auto steps = step_count(facts);
   const std::int64_t cost_ns = facts.main_device ? found.idle_ns : found.own_ns;
   Finding finding;

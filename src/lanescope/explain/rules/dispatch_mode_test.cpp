@@ -30,6 +30,30 @@ TEST(DispatchModeTest, IsQuietAboutAFewOrOthers) {
   EXPECT_FALSE(find_by_rule(detours(20, "aten::mm_out"), "dispatch-mode"));
 }
 
+// 40 operators through the mode, then 50 without it, in a recording without steps: torch.export.
+TEST(DispatchModeTest, KnowsTracingThatHappensOnce) {
+  ProgramSketch program;
+  for (int i = 0; i < 40; ++i)
+    program.begin_op("aten::mm").begin_op("PythonDispatchMode").pass(8).end().end();
+  for (int i = 0; i < 50; ++i) program.cpu_op("aten::mm", 4);
+  const auto finding = find_by_rule(program.trace(), "dispatch-mode");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kOnce);
+  EXPECT_TRUE(finding->leads);  // 400 of 600 us
+  EXPECT_NE(finding->action.pattern.find("torch.export.save"), std::string::npos);
+}
+
+// Few operators after it: a loop may end in some that do without.
+TEST(DispatchModeTest, CallsNoLoopThatEndsWithoutTheModeTracing) {
+  ProgramSketch program;
+  for (int i = 0; i < 40; ++i)
+    program.begin_op("aten::mm").begin_op("PythonDispatchMode").pass(8).end().end();
+  for (int i = 0; i < 30; ++i) program.cpu_op("aten::mm", 4);
+  const auto finding = find_by_rule(program.trace(), "dispatch-mode");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+}
+
 // torch.compile's own: its trial runs pass through the mode of fake tensors.
 TEST(DispatchModeTest, IsQuietAboutCompiling) {
   ProgramSketch program;
