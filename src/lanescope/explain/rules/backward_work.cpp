@@ -16,6 +16,8 @@
 namespace lanescope::explain::rules {
 namespace {
 
+constexpr std::int64_t kFarLonger = 20;  // times the forward part
+
 // Operator, node and shapes: what makes calls equal.
 using CallKey = std::tuple<std::string_view, std::string_view, std::optional<StringId>>;
 
@@ -57,13 +59,16 @@ void take_shortest_of_equals(const Facts& facts, std::vector<AutogradPair>& pair
     std::sort(same.forward_ns.begin(), same.forward_ns.end());
     std::sort(same.backward_ns.begin(), same.backward_ns.end());
   }
-  // Where half of the calls take more than twice the shortest, no call may have been left alone.
+  // Where half of the calls take more than twice the shortest, no call may have been left alone. That does not matter where
+  // the shortest backward part is far longer than a usual forward part.
   std::erase_if(pairs, [&](AutogradPair& pair) {
     const Equals& same = equals.at(key_of(trace, pair));
     const std::int64_t median_ns = same.forward_ns[(same.forward_ns.size() - 1) / 2];
     pair.forward_ns = same.forward_ns.front();
     pair.backward_ns = same.backward_ns.front();
-    return median_ns > 2 * pair.forward_ns;
+    if (median_ns <= 2 * pair.forward_ns) return false;
+    pair.forward_ns = median_ns;
+    return pair.backward_ns <= kFarLonger * median_ns;
   });
 }
 

@@ -9,7 +9,8 @@ namespace lanescope::explain::rules {
 
 // For traces without a device, where a call may be long because the core had other work. Each call
 // counts as the shortest of its equals: the calls of one operator with the same shapes and the same
-// node. Erases equals if half of their forward calls take more than twice the shortest. O(n log n).
+// node. Erases equals if half of their forward calls take more than twice the shortest, unless the
+// shortest backward part takes more than 20 times the median of the forward part. O(n log n).
 void take_shortest_of_equals(const Facts& facts, std::vector<AutogradPair>& pairs);
 
 // Erases the pairs whose nodes do more than the backward part of their operator: nodes with many

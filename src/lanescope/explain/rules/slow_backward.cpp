@@ -39,11 +39,16 @@ struct NodeAdvice {
   std::uint64_t least_calls;  // in a step: fewer are usual
   const char* meaning;        // "each {node} <meaning>"
   const char* action;
+  // What takes the time, where the forward part is none to compare with; null: it is one.
+  const char* brief = nullptr;
 };
 constexpr char kWholeGradient[] = "fills a gradient as large as the whole tensor with zeros";
 constexpr char kTakeAllAtOnce[] =
     "Take all parts in one call (unbind, split, chunk): they get one gradient together";
 constexpr std::array kNodes = {
+    NodeAdvice{"BackwardHookFunctionBackward", 1, "runs a module's full backward hooks",
+               "Make those hooks cheaper (register_full_backward_hook), or hook fewer modules",
+               "Full backward hooks of modules run in the backward pass"},
     NodeAdvice{"EmbeddingBackward0", 1, "fills a gradient as large as the table",
                "Use nn.Embedding(sparse=True) where the optimizer takes sparse gradients"},
     NodeAdvice{"EmbeddingBagBackward0", 1, "fills a gradient as large as the table",
@@ -263,8 +268,10 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = part.calls;
   finding.sample_noun = "call";
+  const NodeAdvice* row = known_node(facts, part);
   finding.brief =
-      part.forward_ns == 0
+      row != nullptr && row->brief != nullptr ? say(row->brief)
+      : part.forward_ns == 0
           ? say("The backward part of {} is costly, its forward part is a view", {name(label)})
           : say(facts.main_device
                     ? "The backward part of {} takes {} times the GPU time of its forward"

@@ -120,6 +120,23 @@ TEST(SlowBackwardTest, ComparesTimesOfTheCpuWhereThereIsNoGpu) {
   EXPECT_NE(finding->action.pattern.find("code of the program"), std::string::npos);
 }
 
+// torch's own node for a module's full backward hooks: its forward part is a view of no cost.
+TEST(SlowBackwardTest, NamesTheBackwardHooksOfModules) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.cpu_op("aten::mm", 500);
+    p.begin_op("BackwardHookFunction", {.sequence = number}).pass(5).end();
+    p.begin_op("autograd::engine::evaluate_function: BackwardHookFunctionBackward",
+               {.sequence = number++, .fwd_thread = 1});
+    p.pass(500).end();
+  });
+  const auto finding = find_by_rule(program.trace(), "slow-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->brief.pattern.find("Full backward hooks"), std::string::npos);
+  EXPECT_EQ(finding->action.pattern.find("code of the program"), std::string::npos);
+}
+
 // One call of eight whose core was taken for 50 ms says nothing of the other seven.
 TEST(SlowBackwardTest, LeavesOneLongCallOfManyAlone) {
   ProgramSketch program;
@@ -172,7 +189,8 @@ TEST(SlowBackwardTest, TheShortestOfEqualCallsCountsOnTheCpu) {
 
 // Forward calls of 10, 40 and 40 us: the core is taken so often that no call can be trusted.
 TEST(SlowBackwardTest, IsQuietWhereMostCallsAreDisturbed) {
-  const auto drawn = [](std::initializer_list<std::int64_t> forward_us) {
+  const auto drawn = [](std::initializer_list<std::int64_t> forward_us,
+                        std::int64_t backward_us = 500) {
     ProgramSketch program;
     std::int64_t number = 0;
     program.steps(static_cast<int>(forward_us.size()), [&](ProgramSketch& p) {
@@ -180,11 +198,12 @@ TEST(SlowBackwardTest, IsQuietWhereMostCallsAreDisturbed) {
       p.begin_op("Clip", {.sequence = number}).pass(forward_us.begin()[number]).end();
       p.begin_op("autograd::engine::evaluate_function: ClipBackward",
                  {.sequence = number++, .fwd_thread = 1});
-      p.pass(500).end();
+      p.pass(backward_us).end();
     });
     return find_by_rule(program.trace(), "slow-backward");
   };
   EXPECT_FALSE(drawn({10, 10, 40, 40}));
+  EXPECT_TRUE(drawn({10, 10, 40, 40}, 1'000));  // 25 times the usual 40 us
   EXPECT_TRUE(drawn({10, 10, 10, 40}));
 }
 
