@@ -67,6 +67,8 @@ constexpr OtherProgram kOtherPrograms[] = {
     {"JAX or TensorFlow (XProf)", "/host:CPU", nullptr, nullptr},
     {"a browser (Chrome DevTools)", nullptr, "devtools.timeline", nullptr},
     {"clang (-ftime-trace)", "clang", nullptr, nullptr},
+    {"NCCL (its profiler plugin)", nullptr, "GROUP_API", nullptr},
+    {"torch.compile (its own log, TORCH_TRACE)", nullptr, "dynamo_timed", nullptr},
     {"Node.js", nullptr, "node,node.fs,node.fs.async", nullptr},
     {"Node.js", nullptr, "node.async_hooks", nullptr},
     {"Node.js", nullptr, "node,node.bootstrap", nullptr},

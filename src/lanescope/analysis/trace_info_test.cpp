@@ -132,6 +132,14 @@ TEST(TraceInfoTest, CountsStepsCategoriesAndBusyTime) {
   EXPECT_FALSE(info.rank);
 }
 
+TEST(TraceInfoTest, CategoriesNameOtherPrograms) {
+  const auto producer = [](const char* category) {
+    return compute_trace_info(std::move(Sketch().slice(category, "f", 0, 5)).trace()).producer;
+  };
+  EXPECT_EQ(producer("GROUP_API"), "NCCL (its profiler plugin)");
+  EXPECT_EQ(producer("dynamo_timed"), "torch.compile (its own log, TORCH_TRACE)");
+}
+
 TEST(TraceInfoTest, AFileWithoutSignsIsUnknown) {
   EXPECT_EQ(compute_trace_info(std::move(Sketch().slice("js", "f", 0, 5)).trace()).producer,
             "unknown");
