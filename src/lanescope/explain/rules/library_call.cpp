@@ -45,6 +45,9 @@ constexpr char kLogLess[] = "Log every n steps, or through a QueueHandler in ano
 constexpr char kDrawAtOnce[] =
     "Draw all indices in one call: torch.randint, or torch.randperm(n)[:k] if none may repeat";
 constexpr char kNoProcess[] = "Start no process in the step: do it once, or in another thread";
+constexpr char kAskAhead[] =
+    "It waits for an answer: ask for the next one in a thread while the step runs, and keep the "
+    "connection open";
 constexpr char kModuleFile[] = "torch/nn/modules/module.py";
 
 constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
@@ -80,6 +83,10 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"threading.py", "start",
      "Start threads once, before the loop, and give them work: ThreadPoolExecutor, a queue"},
     {"threading.py", "wait", kAskLater, true},
+    {"requests/api.py", "get", kAskAhead},
+    {"requests/api.py", "post", kAskAhead},
+    {"requests/sessions.py", "get", kAskAhead},
+    {"requests/sessions.py", "post", kAskAhead},
     {kModuleFile, "buffers", kListOnce},
     {kModuleFile, "modules", kListOnce},
     {kModuleFile, "named_buffers", kListOnce},
@@ -90,6 +97,7 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"traceback.py", "extract_stack", kReadsSource},
     {"traceback.py", "format_stack", kReadsSource},
     {"traceback.py", "print_stack", kReadsSource},
+    {"urllib/request.py", "urlopen", kAskAhead},
 });
 
 // Null: none is known.
@@ -116,6 +124,10 @@ bool may_be_called(std::string_view frame) {
     return false;
   return advice_for_frame(frame) || !is_frame_of_torch(frame);
 }
+
+// Without a GPU a call may be long because other work took its core: few calls count as three of the shortest each at most.
+constexpr std::size_t kFewCalls = 5;
+constexpr std::int64_t kUneven = 3;
 
 struct LibraryCall {
   std::string frame;
@@ -194,6 +206,17 @@ std::int64_t time_with_events(const Facts& facts, TrackId thread, const LibraryC
   return total_ns;
 }
 
+// What few calls would take together, were each as long as is usual.
+std::int64_t usual_total_ns(const LibraryCall& call) {
+  std::int64_t total_ns = 0, shortest_ns = INT64_MAX;
+  for (const Window& window : call.windows) {
+    total_ns += window.length_ns();
+    shortest_ns = std::min(shortest_ns, window.length_ns());
+  }
+  if (call.windows.size() >= kFewCalls) return total_ns;
+  return std::min(total_ns, kUneven * shortest_ns * static_cast<std::int64_t>(call.windows.size()));
+}
+
 std::optional<LibraryCall> measure_library_call(const Facts& facts) {
   const TrackId thread = thread_of_steps(facts);
   if (thread == kNone<TrackId> || !facts.host) return std::nullopt;
@@ -201,7 +224,9 @@ std::optional<LibraryCall> measure_library_call(const Facts& facts) {
   for (auto& [frame, call] : calls_of_libraries(facts, thread)) {
     if (call.calls < facts.selection.steady.size() ||
         share_of(call.time_ns, facts.steady_wall_ns()) < kLeastLibraryCallShare ||
-        time_with_events(facts, thread, call) * 5 > call.time_ns)
+        time_with_events(facts, thread, call) * 5 > call.time_ns ||
+        (!facts.main_device &&
+         share_of(usual_total_ns(call), facts.steady_wall_ns()) < kLeastLibraryCallShare))
       continue;
     call.waiting_ns =
         facts.main_device
@@ -248,7 +273,7 @@ Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
       advice && advice->is_wait
           ? say(facts, "The thread of the steps waits for other threads in {}, {} [per step]",
                 {function, time})
-          : say(facts, "{} takes {} of the CPU [per step], in {} [call|calls]",
+          : say(facts, "{} takes {} [per step], in {} [call|calls]",
                 {function, time, count(calls)});
   return finding;
 }

@@ -54,6 +54,37 @@ TEST(LibraryCallTest, KnowsFunctionsThatWaitForOtherThreads) {
   EXPECT_TRUE(finding->brief.pattern.starts_with("The thread of the steps waits"));
 }
 
+TEST(LibraryCallTest, KnowsCallsThatWaitForTheNetwork) {
+  const auto finding =
+      find_by_rule(draw_library({.frame = "urllib/request.py(139): urlopen"}), "library-call");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("connection open"), std::string::npos);
+}
+
+// One call a step on a CPU, of these times; the first step is left out.
+std::optional<Finding> of_calls_on_cpu(std::initializer_list<std::int64_t> times_us) {
+  ProgramSketch program;
+  std::size_t step = 0;
+  program.steps(static_cast<int>(times_us.size()), [&](ProgramSketch& p) {
+    const std::int64_t start_us = p.cpu_us();
+    p.cpu_op("aten::mm", 1'000);
+    const std::int64_t call_us = p.cpu_us(), time_us = times_us.begin()[step++];
+    p.pass(time_us);
+    p.sketch().slice("python_function", "pandas/core/generic.py(6591): astype",
+                     ProgramSketch::at(call_us), us(time_us));
+    p.sketch().slice("python_function", "train.py(7): step", ProgramSketch::at(start_us),
+                     us(p.cpu_us() - start_us));
+  });
+  const Trace trace = program.trace();
+  return find_by_rule(trace, "library-call");
+}
+
+// The core was taken once: 12 ms of three calls are not what they cost.
+TEST(LibraryCallTest, OneLongCallOfFewOnACpuIsNotWhatTheyCost) {
+  EXPECT_FALSE(of_calls_on_cpu({100, 20, 20, 12'000}));
+  EXPECT_TRUE(of_calls_on_cpu({100, 400, 500, 1'200}));
+}
+
 // Batches that are drawn from a Python list of samples.
 TEST(LibraryCallTest, KnowsThatTorchDrawsAllIndicesAtOnce) {
   const auto finding =
