@@ -59,6 +59,15 @@ TEST(CostlyOperatorTest, LeavesSortsOfOtherOperatorsAlone) {
       find_by_rule(step_with("aten::sort", 300, "radix_sort", "aten::topk"), "costly-operator"));
 }
 
+// quantile() sorts for itself: the program cannot call topk instead.
+TEST(CostlyOperatorTest, KnowsTheSortOfAQuantile) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.begin_op("aten::quantile").begin_op("aten::sort").kernel("radix_sort", 300).end().end();
+  });
+  EXPECT_THAT(action_of(program.trace()), ::testing::HasSubstr("sample"));
+}
+
 // A product with eight columns is the fast way to add up rows; with many it is not.
 TEST(CostlyOperatorTest, LeavesAOneHotMatrixOfFewClassesAlone) {
   const auto with = [](const char* classes) {

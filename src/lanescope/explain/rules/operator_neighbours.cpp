@@ -66,6 +66,10 @@ bool is_in_optimizer(const Facts& facts, SliceId op) {
 
 bool is_outside_optimizer(const Facts& facts, SliceId op) { return !is_in_optimizer(facts, op); }
 
+bool is_outside_quantile(const Facts& facts, SliceId op) {
+  return !is_inside(facts, op, "aten::quantile") && !is_inside(facts, op, "aten::nanquantile");
+}
+
 bool is_no_later_state(const Facts& facts, SliceId op) {
   if (is_outside_optimizer(facts, op)) return true;
   const std::size_t step = steady_step_at(facts, facts.trace->start_ns(op));

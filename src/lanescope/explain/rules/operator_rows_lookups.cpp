@@ -130,6 +130,12 @@ constexpr std::array kLookupOperatorRows = {
                    "the size of the result is the sum of the counts, which the CPU waits for; with "
                    "output_size= it does not",
                    kRepeats, lacks_output_size},
+    OperatorAdvice{
+        "aten::sort", "", "aten::topk", 1, "sorts all elements to find a quantile",
+        "Take the quantile of a sample (x.flatten()[::100]), or every few steps",
+        "torch.quantile sorts all elements; the quantile of a regular sample is close to "
+        "it, and a statistic that is only logged is not needed in each step",
+        kTorch, nullptr, is_outside_quantile},
     OperatorAdvice{"aten::sort", "", "aten::topk", 1, "sorts all elements of each row",
                    "If only the largest are used: torch.topk(x, k)",
                    "torch.topk(x, k) finds the k largest without sorting all; keep an order that "
