@@ -15,6 +15,8 @@ constexpr double kReplacesParent = 0.8;
 constexpr double kScattered = 0.4;
 // A loop of which loops inside it have so much is not named as a whole.
 constexpr double kOfInnerLoops = 0.33;
+// What has so much of the step is the step itself: its parts are named.
+constexpr double kAll = 0.95;
 
 bool is_mostly_cpu(const CallNode& node) {
   const auto of = [&](PathKind kind) { return node.time_ns[static_cast<std::size_t>(kind)]; };
@@ -56,8 +58,13 @@ class Chooser {
         if (is_loader(node.name)) return true;
         [[fallthrough]];
       default:
-        return is_mostly_cpu(node) && share(largest.total_ns, node.total_ns) < kScattered;
+        return is_mostly_cpu(node) && share(largest.total_ns, node.total_ns) < kScattered &&
+               !(is_all(node) && largest.total_ns >= least_ns_);
     }
+  }
+
+  bool is_all(const CallNode& node) const {
+    return share(node.total_ns, nodes_[0].total_ns) >= kAll;
   }
 
   // Does much of a loop belong to loops inside it that are no layers? They say more exactly what it is.

@@ -101,6 +101,21 @@ std::optional<CpuParts> measure_cpu_time(const Facts& facts) {
   return CpuParts{.most = most, .shares = host_shares(facts, stretches)};
 }
 
+// A mean that few steps make says little about a usual step.
+Sentence unlike_steps(const Facts& facts) {
+  constexpr std::size_t kFewest = 5;
+  std::vector<std::int64_t> lengths;
+  for (const std::size_t step : facts.selection.steady)
+    lengths.push_back(facts.step_window(step).length_ns());
+  if (lengths.size() == 2 &&
+      std::max(lengths[0], lengths[1]) > 2 * std::min(lengths[0], lengths[1]))
+    return say(" The two steps took {} and {}.", {ns(lengths[0]), ns(lengths[1])});
+  if (lengths.size() < kFewest) return {};
+  const std::int64_t median_ns = analysis::median_of_steps(lengths);
+  if (facts.per_step(facts.cpu_wall.wall_ns) < 2 * median_ns) return {};
+  return say(" That is a mean: half of the steps take {} or less.", {ns(median_ns)});
+}
+
 Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
   const analysis::HostWall& wall = facts.cpu_wall;
   Finding finding;
@@ -125,6 +140,7 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
     finding.verdict.values.push_back(name(top->name));
     finding.verdict.values.push_back(linked(ratio(top->time_ns, wall.wall_ns), top->longest));
   }
+  append(finding.verdict, unlike_steps(facts));
   std::vector<Term> terms;
   for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
     terms.push_back({words_of(static_cast<HostPart>(i)).in_sum, facts.per_step(wall.part_ns[i])});

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Sketch;
 
 TEST(CpuTimeTest, NamesTheLargestPartAndTheOperator) {
@@ -31,6 +32,19 @@ TEST(CpuTimeTest, NamesTheLargestPartAndTheOperator) {
   std::vector<std::int64_t> parts;
   for (const Value& value : sum.values) parts.push_back(value.integer / kUs);
   EXPECT_THAT(parts, ElementsAre(30, 200, 50, 100, 120, 500));
+}
+
+// The first step is left out. Of the others, 4 x 500 us and 2 x 2500 us, the mean is 1167 us.
+TEST(CpuTimeTest, SaysWhatAUsualStepTakesWhereTheMeanDoesNot) {
+  const auto said = [](std::initializer_list<std::int64_t> steps_us) {
+    const auto finding = find_by_rule(draw_cpu_loop({.steps_us = steps_us}), "cpu-time");
+    return finding ? finding->verdict.pattern : std::string();
+  };
+  EXPECT_THAT(said({500, 500, 500, 500, 500, 2'500, 2'500}),
+              HasSubstr("half of the steps take {} or"));
+  EXPECT_THAT(said({500, 500, 500, 500, 500, 600}), Not(HasSubstr("half of the steps")));
+  EXPECT_THAT(said({500, 500, 1'500}), HasSubstr("The two steps took {} and {}."));
+  EXPECT_THAT(said({500, 500, 900}), Not(HasSubstr("The two steps")));
 }
 
 // A sample every 10 us in four steps of 1 ms, of which the last three are steady: 300 samples.
