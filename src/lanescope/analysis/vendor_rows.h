@@ -17,7 +17,7 @@ struct VendorRow {
   bool is_sum = false;  // of rows of other tracks: CANN's "Overlap Analysis"
 };
 
-// Of Ascend NPUs and MTIA: also the parts of a collective, and CANN's sums. O(slices).
+// The rows of Ascend NPUs and MTIA, also the parts of collectives and CANN's sums. O(slices).
 std::vector<VendorRow> find_vendor_rows(const Trace& trace);
 
 // Which rows a track holds, by its process; MTIA is known by the category of a row.

@@ -1,9 +1,9 @@
-// Sorting of rows that are a few sorted runs, one after the other, as writers leave them: thread by thread, then the runtime rows;
-// kernels, then the annotations over them.
+// Sorts rows that consist of a few sorted runs. Writers leave such rows: all of one thread, then all of the next, then the runtime
+// calls; or all kernels, then all annotations.
 //
 // Idea: a row that is too early by a few places is moved up inside of its run; one that is too early by more begins a run. Runs
-// are merged in pairs. Example: 1 2 4 3 5 | 2 3 are two runs, and 3 moves up by one. Cost: O(n) and a merge for each doubling of the
-// runs; with more than 64 runs that of sort_nearly_sorted().
+// are merged in pairs. Example: 1 2 4 3 5 | 2 3 are two runs, and 3 moves up by one. Cost: O(n log runs);
+// with more than 64 runs it calls sort_nearly_sorted().
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace lanescope {
 
-// Where the runs begin, and `end`. Rows have been moved up inside of their runs, or, where there are over 64 runs, sorted to one.
+// Where the runs begin, and `end`. Moves rows up inside of their runs. With over 64 runs it sorts all rows, and there is one run.
 // Rows that are equal keep their order.
 template <typename Iterator, typename Less>
 std::vector<Iterator> order_into_runs(Iterator begin, Iterator end, Less less) {

@@ -9,9 +9,9 @@ namespace lanescope {
 inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
 constexpr bool is_possible_time(std::int64_t ns) { return ns >= -kMaxTimeNs && ns <= kMaxTimeNs; }
 
-// Sums of durations fit as well. Slices of up to 4.9 hours may be as many as they like: 500 million
-// of them have room. Longer ones share 9 years, more than a job of a thousand threads has in days;
-// what goes beyond comes from a damaged time.
+// Sums of durations fit as well: those of 500,000 slices of 4.9 hours each, or of more that are
+// shorter. Longer slices may have 9 years together: a thousand threads for three days. A sum above
+// that comes from a damaged time.
 class DurationLimit {
  public:
   static constexpr std::int64_t kLongNs = std::int64_t{1} << 44;

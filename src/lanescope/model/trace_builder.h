@@ -106,7 +106,7 @@ class TraceBuilder {
   ImportStats& stats() { return tables_.values.stats; }
   std::uint32_t event_count() const { return event_index_; }
 
-  // How many of `threads` are worth starting for the slices added up to now: 1 where a few are done before another one has begun.
+  // How many of `threads` are worth starting for the slices added up to now: 1 for so few that starting a thread takes longer.
   unsigned threads_of_use(unsigned threads) const;
   // kLimit: over 2^32 - 2 events. The builder is empty afterwards. Sorts with up to `threads`, the
   // calling one among them; the Trace is the same for any number.

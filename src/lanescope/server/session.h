@@ -27,7 +27,7 @@ class Session {
   using Traces = std::vector<std::shared_ptr<const TraceState>>;
 
   // `version` of lanescope; `is_live`: the trace may still grow.
-  // `ranks`: of whose run the only trace is; nullptr: none are known.
+  // `ranks`: the ranks of the run that the only trace belongs to; nullptr: none are known.
   Session(Traces traces, std::string version, bool is_live,
           std::shared_ptr<RankSet> ranks = nullptr);
 

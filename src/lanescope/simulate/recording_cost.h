@@ -6,8 +6,8 @@
 
 namespace lanescope::simulate {
 
-// Where an event begins or ends: so much at most, and at most that share of the time until the thread's next
-// event begins or ends. Fitted to programs that were also timed without a profiler, in the same process;
+// The cost of recording the begin or the end of an event: most_ns, but at most `share` of the time until the
+// thread's next begin or end. Fitted to programs that were also timed without a profiler, in the same process;
 // docs/measurements/whatif.md has the fit and its error.
 struct RecordingCost {
   double most_ns = 0, share = 0;
@@ -18,9 +18,9 @@ inline constexpr RecordingCost kCostInLanescope[] = {
     {10'000, 0.5}, {1'500, 0.5}, {1'500, 0.5}, {10'000, 0.5}};
 inline constexpr RecordingCost kCostInOthers[] = {
     {20'000, 0.6}, {5'000, 0.3}, {5'000, 0.9}, {20'000, 0.5}};
-// The end of the range that holds most programs: so many times the estimate.
+// A prediction has a range that holds most programs. Its far end assumes this many times the estimated cost.
 inline constexpr double kMostRecording = 1.6;
-// Something of the time is always the program's: no range takes more of it than this, unless the estimate does.
+// The far end takes at most this share of the time until the next begin or end: some of it is the program's.
 inline constexpr double kMostShare = 0.8;
 
 // Of one such moment, in ns. `until_next_ns`: at least 0.
@@ -28,7 +28,7 @@ inline double recording_cost_ns(const RecordingCost& cost, double until_next_ns)
   return std::min(cost.most_ns, until_next_ns * cost.share);
 }
 
-// `times`: the estimate, or so many times it, for the ends of the range.
+// `times`: 1 for the estimate, else how many times the estimate (an end of the range).
 inline double recording_cost_ns(const StepGraph& graph, const Edge& edge, double times) {
   const auto kind = static_cast<std::size_t>(edge.after);
   const RecordingCost cost = graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind];

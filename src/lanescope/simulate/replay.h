@@ -1,4 +1,4 @@
-// Replays a dependency graph: each moment comes as early as what it depends on allows.
+// Replays a dependency graph: each moment comes as early as its dependencies allow.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -21,12 +21,12 @@ struct Replay {
 
 // `edges` are those of the graph, changed or not. Linear. Any thread.
 Replay replay(const StepGraph& graph, std::span<const Edge> edges);
-// The same into a replay whose memory is used again: it is most of what a replay costs.
+// The same, but reuses the memory of `result`: getting memory is most of a replay's cost.
 void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& result);
 
 // Median of the steady steps.
 std::int64_t step_ns(const StepGraph& graph, const Replay& replay);
-// Of all steady steps together, with what lies between neighbours.
+// The length of all steady steps together, with the time between one step and the next.
 std::int64_t steady_ns(const StepGraph& graph, const Replay& replay);
 // Time in which the main device worked inside steady steps, per step.
 std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay);

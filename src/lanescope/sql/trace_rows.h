@@ -44,7 +44,7 @@ class TraceRows {
   // The first slice of the track that begins at the time or later; kNone: none.
   SliceId slice_after(TrackId track, std::int64_t time_ns) const;
 
-  // All sets of arguments that events have, and of each the number of arguments before it.
+  // All sets of arguments that events have. The rows of set i are [first_row[i], first_row[i + 1]).
   struct ArgSets {
     std::vector<ArgsId> ids;
     std::vector<std::uint32_t> first_row;  // one more than ids

@@ -109,8 +109,8 @@ std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   std::map<std::uint32_t, std::vector<Window>> detours;  // by raw thread
   DispatchMode found{.detour = detour};
-  // An operator on its detour and the mode's function for it are one: the recorded operator counts. So are a method and that
-  // of the class below it, which it calls.
+  // One detour can have two rows: the operator and the mode's function for it (the operator counts), or a method and the base
+  // class's method that it calls (the outer one counts).
   std::uint64_t operators = 0, functions = 0, of_device = 0;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};

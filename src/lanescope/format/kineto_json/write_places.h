@@ -33,7 +33,7 @@ class EventPlaces {
     shift_ns_ = shift_for_doubles();
   }
 
-  // To be taken off each time of an event; the trace's base time is later by as much. 0 for most traces.
+  // Subtract this from the times of events and add it to the trace's base time. 0 for most traces.
   std::int64_t shift_ns() const { return shift_ns_; }
 
   const std::string& category(CategoryId id) const { return categories_[raw(id)]; }
@@ -61,8 +61,8 @@ class EventPlaces {
     }
     return fragment;
   }
-  // Perfetto takes a negative tid for none, and puts its slices on the first thread of the process. Older torch wrote the low 32 bits
-  // of a thread's address with a sign; here they are without.
+  // Older torch wrote the low 32 bits of a thread's address as a signed number. Perfetto reads a negative tid as no tid and puts the
+  // slices on the first thread of the process, so the number is written unsigned.
   Scalar read_tid(const Scalar& tid) const {
     if (!for_perfetto_ || tid.is_text || tid.number >= 0 || tid.number < INT32_MIN) return tid;
     return {false, static_cast<std::int64_t>(static_cast<std::uint32_t>(tid.number))};
