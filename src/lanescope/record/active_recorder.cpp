@@ -77,7 +77,7 @@ Result<void> ActiveRecorder::make_spool(const RecorderOptions& options) {
                         .disk_reserve_bytes = options.disk_reserve_bytes,
                         .guard = &installed_bus_guard(),
                         .ring = options.last_ns != 0,
-                        .on_check = []() noexcept { instance().check_cost(); }};
+                        .on_check = []() noexcept { return instance().check_cost(); }};
   if (options.dump_signal != 0)
     settings.dumps = {dump_signals(), signal_name(options.dump_signal), options.quiet_dumps};
   settings.dumps.quiet = options.quiet_dumps;

@@ -59,8 +59,8 @@ class ActiveRecorder {
   void remove_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
 
   // For the background thread: leaves out more or less, as the budget says. Does nothing while
-  // somebody starts or stops a recording; the next call does it.
-  void check_cost() noexcept LANESCOPE_EXCLUDES(control_);
+  // somebody starts or stops a recording; the next call does it. False: there is no budget.
+  bool check_cost() noexcept LANESCOPE_EXCLUDES(control_);
 
   // Around fork(). The child's recorder knows the same sources, none of them running.
   void lock_for_fork() LANESCOPE_NO_THREAD_SAFETY;

@@ -132,14 +132,15 @@ void ActiveRecorder::change_sources() {
   if (open_windows_ != 0) sources_.change(lanescope_record_options.load(std::memory_order_relaxed));
 }
 
-void ActiveRecorder::check_cost() noexcept {
-  if (!has_budget_.load(std::memory_order_relaxed)) return;
-  if (!control_.try_lock()) return;
+bool ActiveRecorder::check_cost() noexcept {
+  if (!has_budget_.load(std::memory_order_relaxed)) return false;
+  if (!control_.try_lock()) return true;
   try {
     if (spool_ && budget_is_open_) judge_cost();
   } catch (...) {  // no memory: nothing changes
   }
   control_.unlock();
+  return true;
 }
 
 void ActiveRecorder::judge_cost() {

@@ -17,6 +17,10 @@ namespace lanescope::record {
 namespace {
 
 constexpr auto kCheckInterval = std::chrono::milliseconds(1);
+// While threads take less than an eighth of what is ready between two checks, and nothing else needs
+// the next one soon.
+constexpr auto kCalmInterval = std::chrono::milliseconds(8);
+constexpr std::uint32_t kCalmShare = 8;
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
 constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads each
 // A thread's first chunks are small. After kFirstSmallChunks it takes whole ones. When none is
@@ -104,10 +108,11 @@ void Spool::run() noexcept {
   auto anchor_interval = std::chrono::milliseconds(10);
   auto next_anchor = Clock::now() + anchor_interval;
   auto next_refill = Clock::now();
+  auto interval = kCheckInterval;
   mutex_.lock();
   while (!ending_) {
     if (window_open_)
-      wake_.wait_for(mutex_, kCheckInterval);
+      wake_.wait_for(mutex_, interval);
     else if (ring_->is_on())
       wake_.wait_for(mutex_, kSignalInterval);
     else
@@ -115,7 +120,8 @@ void Spool::run() noexcept {
     if (ending_) break;
     const bool is_open = window_open_;
     mutex_.unlock();
-    if (on_check_ && is_open) on_check_();  // first: what is below may take milliseconds
+    // First: what is below may take milliseconds.
+    const bool is_measured = is_open && on_check_ && on_check_();
     file_->check_for_cut();
     close_full_chunks();
     own_chunks_.store(0, std::memory_order_relaxed);
@@ -123,6 +129,8 @@ void Spool::run() noexcept {
     dumper_->check_requests();
     const auto now = Clock::now();
     const std::uint32_t ready = pool_.ready_count();
+    const bool is_calm = !is_measured && !ring_->is_on() && ready >= target - target / kCalmShare;
+    interval = is_calm ? std::min(interval * 2, kCalmInterval) : kCheckInterval;
     // Threads nearly emptied the pool between two checks: prepare more ahead.
     if (ready < target / 4) target = std::min({target * 2, first_target_ * 8, max_target_});
     if (ready < target && now >= next_refill) {
@@ -207,7 +215,8 @@ spool::ChunkHeader* Spool::make_own() noexcept {
     return nullptr;
   }
   if (began < no_own_until_.load(std::memory_order_relaxed)) return nullptr;
-  own_chunks_.fetch_add(1, std::memory_order_relaxed);
+  // The background thread may sleep for some milliseconds more.
+  if (own_chunks_.fetch_add(1, std::memory_order_relaxed) == 0) wake_.notify_one();
   const long waits = waits_of_this_thread();
   spool::ChunkHeader* chunk = make_chunk();
   const std::uint64_t ended = ticks();

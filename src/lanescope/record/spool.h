@@ -31,9 +31,9 @@ struct SpoolOptions {
   BusGuard* guard = nullptr;
   bool ring = false;  // reuses closed chunks that no window needs any more
   DumpSettings dumps = {};
-  // The background thread calls it every millisecond while a window is open. It must not wait for
-  // anything that itself waits for that thread.
-  void (*on_check)() noexcept = nullptr;
+  // The background thread calls it at each check while a window is open. True: call it again in a
+  // millisecond. It must not wait for anything that itself waits for that thread.
+  bool (*on_check)() noexcept = nullptr;
 };
 
 // Any thread, unless a comment says otherwise. Nothing throws; what finds no room is
@@ -48,8 +48,8 @@ class Spool {
 
   // Fills the pool of prepared chunks; milliseconds.
   void prepare() noexcept LANESCOPE_EXCLUDES(mutex_);
-  // While a window is open, the background thread checks the pool every millisecond;
-  // else it sleeps.
+  // While a window is open, the background thread checks the pool every millisecond, or every 8 while
+  // threads write little; else it sleeps.
   void set_window_open(bool open) noexcept LANESCOPE_EXCLUDES(mutex_);
 
   // A chunk for a thread that has had `chunks` of them in this spool; null: none is
@@ -129,7 +129,7 @@ class Spool {
   std::optional<Ring> ring_;      // both exist from create() on
   std::optional<Dumper> dumper_;  // its thread ends before the rest is destroyed
   std::uint32_t first_target_ = 0, max_target_ = 0;
-  void (*on_check_)() noexcept = nullptr;
+  bool (*on_check_)() noexcept = nullptr;
   std::thread thread_;
 
   mutable Mutex mutex_;
