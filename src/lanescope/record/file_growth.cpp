@@ -17,7 +17,7 @@ namespace lanescope::record {
 namespace {
 
 constexpr int kTries = 10;  // after a signal
-constexpr std::size_t kZeroPageBytes = 4096, kMostZeroPages = 32;
+constexpr std::size_t kZeroPageBytes = 4096, kMostZeroPages = 256;
 
 bool is_unknown(int error) {
   return error == EOPNOTSUPP || error == ENOTSUP || error == ENOSYS || error == EINVAL;

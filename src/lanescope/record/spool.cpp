@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "lanescope/codec/activity_layout.h"
@@ -21,6 +22,7 @@ constexpr auto kCheckInterval = std::chrono::milliseconds(1);
 // the next one soon.
 constexpr auto kCalmInterval = std::chrono::milliseconds(8);
 constexpr std::uint32_t kCalmShare = 8;
+constexpr std::uint32_t kChunksAtOnce = 8;                       // are made together
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
 constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads each
 // A thread's first chunks are small. After kFirstSmallChunks it takes whole ones. When none is
@@ -109,6 +111,7 @@ void Spool::run() noexcept {
   auto next_anchor = Clock::now() + anchor_interval;
   auto next_refill = Clock::now();
   auto interval = kCheckInterval;
+  std::uint32_t ready_before = pool_.ready_count();
   mutex_.lock();
   while (!ending_) {
     if (window_open_)
@@ -129,16 +132,18 @@ void Spool::run() noexcept {
     dumper_->check_requests();
     const auto now = Clock::now();
     const std::uint32_t ready = pool_.ready_count();
-    const bool is_calm = !is_measured && !ring_->is_on() && ready >= target - target / kCalmShare;
+    const bool is_calm =
+        !is_measured && !ring_->is_on() && ready + target / kCalmShare >= ready_before;
     interval = is_calm ? std::min(interval * 2, kCalmInterval) : kCheckInterval;
     // Threads nearly emptied the pool between two checks: prepare more ahead.
     if (ready < target / 4) target = std::min({target * 2, first_target_ * 8, max_target_});
-    if (ready < target && now >= next_refill) {
+    if (ready + std::min(kChunksAtOnce, target / 4 + 1) <= target && now >= next_refill) {
       const bool is_room = refill(target);
       // Do not ask a full disk a thousand times a second. A ring makes room by itself.
       if (!is_room && (!ring_->is_on() || pool_.ready_count() == 0))
         next_refill = now + std::chrono::milliseconds(kRetryMs);
     }
+    ready_before = pool_.ready_count();
     if (file_->take_disk_full() && !ring_->is_on()) return_unused();
     texts_->flush();
     if (now >= next_anchor) {
@@ -153,12 +158,16 @@ void Spool::run() noexcept {
 
 bool Spool::refill(std::uint32_t target) noexcept {
   const MutexLock lock(refill_mutex_);
-  for (std::uint32_t ready = pool_.ready_count(); ready < target; ++ready) {
-    spool::ChunkHeader* chunk = make_chunk();
-    if (!chunk) return false;
-    if (pool_.put(chunk)) continue;
-    file_->discard_chunk(chunk);
-    break;
+  std::array<spool::ChunkHeader*, kChunksAtOnce> made{};
+  for (std::uint32_t ready = pool_.ready_count(); ready < target;) {
+    const std::uint32_t count =
+        make_chunks(std::span(made).first(std::min(target - ready, kChunksAtOnce)));
+    if (count == 0) return false;
+    bool is_full = false;
+    for (spool::ChunkHeader* chunk : std::span(made).first(count))
+      if (is_full = is_full || !pool_.put(chunk); is_full) file_->discard_chunk(chunk);
+    if (is_full) break;
+    ready += count;
   }
   return true;
 }
@@ -169,6 +178,33 @@ void Spool::return_unused() noexcept {
     if (spool::ChunkHeader* chunk = pool_.take()) file_->return_chunk(chunk);
 }
 
+// Closed chunks that lie next to each other in memory, until they are unmapped.
+class Spool::ClosedChunks {
+ public:
+  explicit ClosedChunks(SpoolFile* file) : file_(file) {}
+  ~ClosedChunks() { unmap(); }
+  ClosedChunks(const ClosedChunks&) = delete;
+  ClosedChunks& operator=(const ClosedChunks&) = delete;
+  void add(spool::ChunkHeader* chunk) noexcept {
+    auto* const at = reinterpret_cast<std::byte*>(chunk);
+    if (first_ && at == first_ + count_ * spool::kChunkBytes) {
+      ++count_;
+      return;
+    }
+    unmap();
+    first_ = at;
+    count_ = 1;
+  }
+
+ private:
+  void unmap() noexcept {
+    if (first_) file_->unmap_chunks(reinterpret_cast<spool::ChunkHeader*>(first_), count_);
+  }
+  SpoolFile* file_;
+  std::byte* first_ = nullptr;
+  std::uint32_t count_ = 0;
+};
+
 void Spool::close_full_chunks() noexcept {
   // The pool's list begins with the newest chunk, but a thread's chunks must be closed in order.
   spool::ChunkHeader* first = nullptr;
@@ -178,25 +214,27 @@ void Spool::close_full_chunks() noexcept {
     first = chunk;
     chunk = next;
   }
+  ClosedChunks closed(file_.get());
   for (spool::ChunkHeader* chunk = first; chunk;) {
     auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
     if (chunk->place != 0)
-      close_small(chunk);
+      close_small(chunk, &closed);
     else
-      close_recorded(chunk);
+      close_recorded(chunk, &closed);
     chunk = next;
   }
 }
 
-void Spool::close_recorded(spool::ChunkHeader* chunk) noexcept {
+void Spool::close_recorded(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept {
   ring_->add(chunk, ticks());
-  file_->close_chunk(chunk);
+  file_->seal_chunk(chunk);
+  closed->add(chunk);
 }
 
-void Spool::close_small(spool::ChunkHeader* chunk) noexcept {
+void Spool::close_small(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept {
   SpoolFile::close_small_chunk(chunk);
   ring_->add_small(chunk);
-  if (spool::ChunkHeader* shared = small_.release(chunk)) close_recorded(shared);
+  if (spool::ChunkHeader* shared = small_.release(chunk)) close_recorded(shared, closed);
 }
 
 spool::ChunkHeader* Spool::take_for_thread(std::uint32_t chunks) noexcept {
@@ -239,10 +277,14 @@ spool::ChunkHeader* Spool::take_small() noexcept {
   });
 }
 
+std::uint32_t Spool::make_chunks(std::span<spool::ChunkHeader*> chunks) noexcept {
+  const std::uint32_t made = file_->make_chunks(chunks);
+  return made == 0 && ring_->give_back_oldest(ticks()) ? file_->make_chunks(chunks) : made;
+}
+
 spool::ChunkHeader* Spool::make_chunk() noexcept {
-  spool::ChunkHeader* chunk = file_->make_chunk();
-  if (!chunk && ring_->give_back_oldest(ticks())) chunk = file_->make_chunk();
-  return chunk;
+  spool::ChunkHeader* chunk = nullptr;
+  return make_chunks({&chunk, 1}) == 1 ? chunk : nullptr;
 }
 
 spool::ChunkHeader* Spool::take_or_make() noexcept {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -107,12 +108,14 @@ class Spool {
   void return_unused() noexcept;
   void close_full_chunks() noexcept;
   void replace_control_chunk(spool::ChunkHeader* fresh) noexcept LANESCOPE_REQUIRES(mutex_);
+  std::uint32_t make_chunks(std::span<spool::ChunkHeader*> chunks) noexcept;
   spool::ChunkHeader* make_chunk() noexcept;
   spool::ChunkHeader* take_or_make() noexcept;
   spool::ChunkHeader* take_small() noexcept;
   spool::ChunkHeader* make_own() noexcept;
-  void close_recorded(spool::ChunkHeader* chunk) noexcept;
-  void close_small(spool::ChunkHeader* chunk) noexcept;
+  class ClosedChunks;
+  void close_recorded(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept;
+  void close_small(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept;
 
   std::unique_ptr<SpoolFile> file_;
   std::uint64_t id_ = 0;

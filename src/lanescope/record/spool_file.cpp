@@ -125,14 +125,28 @@ std::uint64_t SpoolFile::default_disk_reserve(std::uint64_t disk_bytes, std::uin
 }
 
 spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
-  std::uint32_t number = 0;
-  bool used_before = false;
+  spool::ChunkHeader* chunk = nullptr;
+  return make_chunks({&chunk, 1}) == 1 ? chunk : nullptr;
+}
+
+std::uint32_t SpoolFile::make_chunks(std::span<spool::ChunkHeader*> chunks) noexcept {
+  Places places;
   {
     const MutexLock lock(mutex_);
-    if (!take_place(&number, &used_before)) return nullptr;
+    places = take_places(static_cast<std::uint32_t>(chunks.size()));
   }
+  if (places.count == 0) return 0;
   // Without the lock: page faults take most of the time, and new threads may wait for the lock.
-  return map_at(number, used_before);
+  std::byte* const at = map_places(places);
+  if (!at) return 0;
+  for (std::uint32_t made = 0; made < places.count; ++made) {
+    auto* chunk = reinterpret_cast<spool::ChunkHeader*>(at + made * spool::kChunkBytes);
+    chunk->magic = spool::kChunkMagic;
+    chunk->number = places.first + made;
+    chunk->spool_id = header_->spool_id;
+    chunks[made] = chunk;
+  }
+  return places.count;
 }
 
 bool SpoolFile::is_ours(int fd) const noexcept {
@@ -166,16 +180,31 @@ void* SpoolFile::map(std::uint64_t offset, std::size_t bytes, int protection) co
     return nullptr;
   }
   madvise(at, bytes, MADV_DONTFORK);
-  if (!guard_ || guard_->add(at, bytes)) return at;
+  if (guard(static_cast<std::byte*>(at), bytes)) return at;
   munmap(at, bytes);
   errno = ENOMEM;
   return nullptr;
 }
 
+bool SpoolFile::guard(std::byte* at, std::size_t bytes) const noexcept {
+  if (!guard_) return true;
+  for (std::size_t done = 0; done < bytes; done += spool::kChunkBytes)
+    if (!guard_->add(at + done, std::min(bytes - done, spool::kChunkBytes))) {
+      forget_guarded(at, done);
+      return false;
+    }
+  return true;
+}
+
+void SpoolFile::forget_guarded(std::byte* at, std::size_t bytes) const noexcept {
+  if (!guard_) return;
+  for (std::size_t done = 0; done < bytes; done += spool::kChunkBytes) guard_->remove(at + done);
+}
+
 // Once the file was cut, it is unknown which memory belongs to it, so it stays mapped.
 void SpoolFile::unmap(void* at, std::size_t bytes) const noexcept {
   if (is_cut()) return;
-  if (guard_) guard_->remove(at);
+  forget_guarded(static_cast<std::byte*>(at), bytes);
   munmap(at, bytes);
 }
 
@@ -203,42 +232,60 @@ bool SpoolFile::is_deleted() const noexcept {
   return fstat(fd_, &info) == 0 && info.st_nlink == 0;
 }
 
-bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
+SpoolFile::Places SpoolFile::take_places(std::uint32_t most) {
   check_size();
-  if (is_cut()) return false;
-  *used_before = !given_back_.empty();
-  if (*used_before) {
-    *number = given_back_.back();
+  if (is_cut()) return {};
+  if (!given_back_.empty()) {
+    const std::uint32_t number = given_back_.back();
     given_back_.pop_back();
-    return true;
+    return {number, 1, true};
   }
-  if (!returned_.empty()) {
-    if (!reserve_place(returned_.back())) return false;
-    *number = returned_.back();
-    returned_.pop_back();
-    return true;
-  }
+  if (returned_.empty()) return append_places(most);
+  if (!reserve_place(returned_.back())) return {};
+  const std::uint32_t number = returned_.back();
+  returned_.pop_back();
+  return {number, 1, false};
+}
+
+SpoolFile::Places SpoolFile::append_places(std::uint32_t most) {
   const std::uint64_t offset = place_of(chunk_count_);
-  if (offset + spool::kChunkBytes > max_bytes_) {
+  const std::uint64_t fit = max_bytes_ > offset ? (max_bytes_ - offset) / spool::kChunkBytes : 0;
+  if (fit == 0) {
     refuse(
         fmt::format("the size limit of {} bytes was reached (--max-size, max_size=)", max_bytes_));
-    return false;
+    return {};
   }
-  if (!reserve_place(chunk_count_)) return false;
-  if (const int error = append_zeroes(fd_, offset, spool::kChunkBytes); error == ESTALE) {
+  auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, fit));
+  // Where there is no room for all, one is as good as before.
+  if (count > 1 && !reserve_places(chunk_count_, count)) count = 1;
+  if (count == 1 && !reserve_place(chunk_count_)) return {};
+  if (const int error = append_zeroes(fd_, offset, count * spool::kChunkBytes); error == ESTALE) {
     end_recording();
-    return false;
+    return {};
   } else if (error != 0) {
+    if (count > 1) return append_places(1);
     refuse_for_room(strerror(error));
-    return false;
+    return {};
   }
-  *number = chunk_count_++;
-  bytes_.store(offset + spool::kChunkBytes, std::memory_order_relaxed);
-  return true;
+  const Places places{chunk_count_, count, false};
+  chunk_count_ += count;
+  bytes_.store(place_of(chunk_count_), std::memory_order_relaxed);
+  return places;
+}
+
+// False: nothing has changed, and nothing is refused yet.
+bool SpoolFile::reserve_places(std::uint32_t first, std::uint32_t count) {
+  const std::uint64_t bytes = count * spool::kChunkBytes;
+  if (!leaves_reserve(bytes)) return false;
+  if (reserve_room(fd_, place_of(first), bytes) == 0) return true;
+  static_cast<void>(!fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                               static_cast<off_t>(place_of(first)), static_cast<off_t>(bytes)));
+  room_ = 0;
+  return false;
 }
 
 bool SpoolFile::reserve_place(std::uint32_t number) {
-  if (!leaves_reserve()) {
+  if (!leaves_reserve(spool::kChunkBytes)) {
     refuse_for_room(fmt::format(
         "its disk would have less than {} bytes free, the reserve (--disk-reserve, disk_reserve=)",
         reserve_));
@@ -260,45 +307,43 @@ void SpoolFile::refuse_for_room(std::string why) {
 }
 
 // Other programs fill the disk, too, so check it ten times a second.
-bool SpoolFile::leaves_reserve() {
+bool SpoolFile::leaves_reserve(std::uint64_t bytes) {
   if (reserve_ == 0) return true;
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const std::int64_t now_ns = now.tv_sec * 1'000'000'000 + now.tv_nsec;
-  if (room_ < spool::kChunkBytes || now_ns >= look_again_ns_) {
+  if (room_ < bytes || now_ns >= look_again_ns_) {
     struct statvfs disk {};
     if (fstatvfs(fd_, &disk) != 0) return true;
     const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
     room_ = free > reserve_ ? free - reserve_ : 0;
     look_again_ns_ = now_ns + 100'000'000;
   }
-  if (room_ < spool::kChunkBytes) return false;
-  room_ -= spool::kChunkBytes;
+  if (room_ < bytes) return false;
+  room_ -= bytes;
   return true;
 }
 
-spool::ChunkHeader* SpoolFile::map_at(std::uint32_t number, bool used_before) {
-  void* at = map(place_of(number), spool::kChunkBytes, PROT_READ | PROT_WRITE);
+std::byte* SpoolFile::map_places(const Places& places) {
+  const std::size_t size = places.count * spool::kChunkBytes;
+  void* at = map(place_of(places.first), size, PROT_READ | PROT_WRITE);
   if (!at) {
     const int error = errno;
     const MutexLock lock(mutex_);
     refuse(strerror(error));
-    add_place(number);
+    for (std::uint32_t unused = 0; unused < places.count; ++unused)
+      add_place(places.first + unused);
     return nullptr;
   }
   // A place that was given back already has kind kFree, so a process killed here leaves no half
   // chunk. MAP_POPULATE only reads shared pages; a store to each page now keeps write faults out of
   // the hot path.
   auto* bytes = static_cast<volatile unsigned char*>(at);
-  if (used_before)
-    memset(at, 0, spool::kChunkBytes);
+  if (places.used_before)
+    memset(at, 0, size);
   else
-    for (std::size_t page = 0; page < spool::kChunkBytes; page += 4096) bytes[page] = 0;
-  auto* chunk = static_cast<spool::ChunkHeader*>(at);
-  chunk->magic = spool::kChunkMagic;
-  chunk->number = number;
-  chunk->spool_id = header_->spool_id;
-  return chunk;
+    for (std::size_t page = 0; page < size; page += 4096) bytes[page] = 0;
+  return static_cast<std::byte*>(at);
 }
 
 void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,11 +38,19 @@ class SpoolFile {
   // A zeroed, mapped and touched chunk of kind kFree, if possible at a place that was given back.
   // Null: the size limit, RLIMIT_FSIZE, the disk's reserve or its end is reached.
   spool::ChunkHeader* make_chunk() noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Fills `chunks` from the front and returns how many it made: several new ones cost little more than
+  // one, and lie next to each other in memory.
+  std::uint32_t make_chunks(std::span<spool::ChunkHeader*> chunks) noexcept
+      LANESCOPE_EXCLUDES(mutex_);
   // Gives a free chunk its kind. `used` is 0.
   static void claim(spool::ChunkHeader* chunk, spool::ChunkKind kind,
                     std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0) noexcept;
   // Writes the checksum and unmaps the chunk; nobody may write to it any more.
   void close_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // The same in two steps, so that neighbours in memory are unmapped together: each time, all cores
+  // that run the program are interrupted.
+  void seal_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  void unmap_chunks(spool::ChunkHeader* first, std::uint32_t count) const noexcept;
   // Writes the checksum of a small chunk; its shared chunk stays mapped.
   static void close_small_chunk(spool::ChunkHeader* chunk) noexcept;
   // Removes a free chunk that nobody needs.
@@ -89,13 +98,23 @@ class SpoolFile {
   void refuse(std::string why) LANESCOPE_REQUIRES(mutex_);
   void refuse_for_room(std::string why) LANESCOPE_REQUIRES(mutex_);
   void end_recording() noexcept;  // somebody cut the file
-  bool take_place(std::uint32_t* number, bool* used_before) LANESCOPE_REQUIRES(mutex_);
-  spool::ChunkHeader* map_at(std::uint32_t number, bool used_before) LANESCOPE_EXCLUDES(mutex_);
+  // Places next to each other.
+  struct Places {
+    std::uint32_t first = 0, count = 0;
+    bool used_before = false;
+  };
+  Places take_places(std::uint32_t most) LANESCOPE_REQUIRES(mutex_);
+  Places append_places(std::uint32_t most) LANESCOPE_REQUIRES(mutex_);
+  std::byte* map_places(const Places& places) LANESCOPE_EXCLUDES(mutex_);
   void check_size() LANESCOPE_REQUIRES(mutex_);
   bool reserve_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
-  bool leaves_reserve() LANESCOPE_REQUIRES(mutex_);
+  bool reserve_places(std::uint32_t first, std::uint32_t count) LANESCOPE_REQUIRES(mutex_);
+  bool leaves_reserve(std::uint64_t bytes) LANESCOPE_REQUIRES(mutex_);
   void* map(std::uint64_t offset, std::size_t bytes, int protection) const noexcept;
   void unmap(void* at, std::size_t bytes) const noexcept;
+  // Each chunk has a place in the guard's table.
+  bool guard(std::byte* at, std::size_t bytes) const noexcept;
+  void forget_guarded(std::byte* at, std::size_t bytes) const noexcept;
   void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
   // Whether the newest chunk is what was written there, so the file was not cut and made longer.
   bool ends_as_written() const noexcept LANESCOPE_REQUIRES(mutex_);

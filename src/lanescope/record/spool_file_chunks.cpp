@@ -34,11 +34,18 @@ void SpoolFile::claim(spool::ChunkHeader* chunk, spool::ChunkKind kind, std::uin
 }
 
 void SpoolFile::close_chunk(spool::ChunkHeader* chunk) noexcept {
+  seal_chunk(chunk);
+  unmap_chunks(chunk, 1);
+}
+
+void SpoolFile::seal_chunk(spool::ChunkHeader* chunk) noexcept {
   seal(chunk, spool::kChunkBytes);
-  const std::uint32_t number = chunk->number;
-  unmap(chunk, spool::kChunkBytes);
   const MutexLock lock(mutex_);
-  used_chunk_count_ = std::max(used_chunk_count_, number + 1);
+  used_chunk_count_ = std::max(used_chunk_count_, chunk->number + 1);
+}
+
+void SpoolFile::unmap_chunks(spool::ChunkHeader* first, std::uint32_t count) const noexcept {
+  unmap(first, count * spool::kChunkBytes);
 }
 
 void SpoolFile::close_small_chunk(spool::ChunkHeader* chunk) noexcept {

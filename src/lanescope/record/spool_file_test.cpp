@@ -1,10 +1,14 @@
 #include "lanescope/record/spool_file.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -110,6 +114,67 @@ TEST_F(SpoolDescriptorTest, NeverTakesTheDescriptorsOfTheStandardStreams) {
   dup2(saved, 0);
   close(saved);
   EXPECT_GE(descriptor, 3);
+}
+
+// ---- several chunks at once
+
+TEST_F(SpoolDescriptorTest, ChunksMadeTogetherAreNeighboursAndAreClosedAloneOrTogether) {
+  auto file = create();
+  std::array<spool::ChunkHeader*, 8> made{};
+  ASSERT_EQ(file->make_chunks(made), 8u);
+  for (std::uint32_t at = 0; at < 8; ++at) {
+    EXPECT_EQ(made[at]->number, at);
+    EXPECT_EQ(reinterpret_cast<std::byte*>(made[at]),
+              reinterpret_cast<std::byte*>(made[0]) + at * spool::kChunkBytes);
+    SpoolFile::claim(made[at], spool::ChunkKind::kRecords, 0, at + 1);
+  }
+  file->seal_chunk(made[2]);
+  file->seal_chunk(made[3]);
+  file->unmap_chunks(made[2], 2);
+  file->close_chunk(made[5]);
+  for (const std::uint32_t open : {0u, 1u, 4u, 6u, 7u}) {
+    made[open]->thread = open;  // still mapped
+    file->close_chunk(made[open]);
+  }
+  file->finish();
+  EXPECT_FALSE(file->is_cut());
+  file.reset();
+  const std::string recorded = read(path("a.lspool"));
+  ASSERT_EQ(recorded.size(), spool::kHeaderBytes + 8 * spool::kChunkBytes);
+  for (std::uint32_t at = 0; at < 8; ++at) {
+    spool::ChunkHeader header;
+    std::memcpy(static_cast<void*>(&header),
+                recorded.data() + spool::kHeaderBytes + at * spool::kChunkBytes, sizeof header);
+    EXPECT_EQ(header.sequence, at + 1);
+    EXPECT_EQ(header.state, spool::ChunkState::kClosed);
+  }
+}
+
+TEST_F(SpoolDescriptorTest, NearTheSizeLimitFewerChunksAreMadeTogether) {
+  auto file =
+      SpoolFile::create(path("a.lspool"), spool::kHeaderBytes + 3 * spool::kChunkBytes, nullptr, 0);
+  ASSERT_TRUE(file);
+  std::array<spool::ChunkHeader*, 8> made{};
+  EXPECT_EQ((*file)->make_chunks(made), 3u);
+  EXPECT_TRUE((*file)->refusal().empty());
+  EXPECT_EQ((*file)->make_chunks(made), 0u);
+  EXPECT_THAT((*file)->refusal(), ::testing::HasSubstr("size limit"));
+}
+
+TEST_F(SpoolDescriptorTest, WhereThereIsRoomForOneChunkOnlyOneIsMade) {
+  auto file = create();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = spool::kHeaderBytes + 2 * spool::kChunkBytes - 1;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::array<spool::ChunkHeader*, 8> made{};
+  const std::uint32_t first = file->make_chunks(made), second = file->make_chunks(made);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(first, 1u);
+  EXPECT_EQ(second, 0u);
+  EXPECT_FALSE(file->refusal().empty());
+  EXPECT_FALSE(file->is_cut());
 }
 
 }  // namespace
