@@ -30,8 +30,8 @@ from harness import OWN_MOUNTS, Broken, Skip
 SCENARIOS = [death.kill_9, death.kill_9_record, death.kill_9_torch_profiler, death.stop_and_continue, death.fork, death.replaced,
              death.threads_500, death.clock_steps, death.restarts, limits.disk_reserve, limits.disk_full,
              limits.disk_full_results, limits.read_only_folder, limits.deleted_folder, limits.open_files, limits.address_space,
-             limits.file_size, limits.cgroup_v1, limits.cgroup_v2, limits.cut_file, limits.deleted_file,
-             limits.closed_descriptors, limits.ring, limits.exit_small, limits.exit_long, limits.exit_long_json,
+             limits.file_size, limits.cgroup_v1, limits.cgroup_v2, limits.cgroup_v1_reading, limits.cgroup_v2_reading,
+             limits.cut_file, limits.deleted_file, limits.closed_descriptors, limits.ring, limits.exit_small, limits.exit_long, limits.exit_long_json,
              lttng.kill_9_lttng, lttng.kill_9_lttng_daemons, lttng.cut_file_lttng, lttng.threads_500_lttng]
 PEERS = {"kill_9_torch_profiler", "kill_9_lttng", "kill_9_lttng_daemons", "cut_file_lttng", "threads_500_lttng"}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 
-
-from harness import (MB, Broken, Guest, Skip, check_counts, disk, folder, memory_cgroup, need_torch, only, promise, read, run,
-                     whole_or_absent)
+from harness import (LANESCOPE, MB, Broken, Guest, Skip, check_counts, disk, environment, folder, memory_cgroup, need_torch, only,
+                     promise, read, run, whole_or_absent)
 
 # A program that knows nothing of lanescope.
 PLAIN = "import torch\noperators({count})\nlast_line()\n"
@@ -194,6 +194,45 @@ def cgroup_v1(_options):
 def cgroup_v2(_options):
     """a memory cgroup (v2) 48 MB above the program's own, --json of three times that: no process is killed, the trace is whole"""
     return cgroup(2)
+
+
+def write_nested(path, slices):
+    """Operators in operators on one thread, of 50 names."""
+    event = '{"ph":"X","cat":"cpu_op","name":"op%d","pid":1,"tid":1,"ts":%d,"dur":%d}'
+    path.write_text('{"traceEvents":[' + ",\n".join(event % (i % 50, i * 3, 5 if i % 2 == 0 else 1) for i in range(slices)) + "]}")
+
+
+def read_in_cgroup(version):
+    """Each command in groups from 8 MiB on: it answers, or says in one line of which limit there is too little."""
+    answered, refused = 0, 0
+    with folder() as out:
+        for name, slices in (("small", 500), ("large", 100_000)):
+            trace = out / f"{name}.json"
+            write_nested(trace, slices)
+            for mib in (8, 16, 24, 32, 40, 48, 64, 128):
+                for words in (["info"], ["table"], ["explain"], ["view", "--force", "--html", out / "page.html"]):
+                    with memory_cgroup(version) as group:
+                        group.limit(mib << 20)
+                        ran = subprocess.run([LANESCOPE, words[0], trace, *words[1:]], env=environment(LANESCOPE_INDEX="off"), timeout=600,
+                                             check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=group.join)
+                    said = f"{words[0]} of {slices} slices in {mib} MiB ended with {ran.returncode}: {ran.stderr[-300:]}"
+                    promise(ran.returncode in (0, 1), said)
+                    promise(ran.returncode == 0 or (f"control group (a container or a job) allows {mib} MiB of memory" in ran.stderr
+                                                    and ran.stderr.count("\n") == 1), said)
+                    promise(ran.returncode == 0 or name == "large" and mib < 128, said)
+                    answered, refused = answered + (ran.returncode == 0), refused + (ran.returncode == 1)
+    promise(refused > 0, "no limit was small enough to show anything")
+    return 1, f"groups of 8 to 128 MiB, traces of 500 and 100,000 slices: {answered} answers, {refused} refusals in one line, none killed"
+
+
+def cgroup_v1_reading(_options):
+    """info, table, explain and view in small memory cgroups (v1): they answer or end in one line, no process is killed"""
+    return read_in_cgroup(1)
+
+
+def cgroup_v2_reading(_options):
+    """info, table, explain and view in small memory cgroups (v2): they answer or end in one line, no process is killed"""
+    return read_in_cgroup(2)
 
 
 def touched(word, action):

@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <new>
 
+#include "lanescope/base/memory_watch.h"
 #include "lanescope/base/spill_memory.h"
 
 namespace {
 
+using lanescope::MemoryWatch;
 using lanescope::SpillMemory;
 
 // As with malloc, a block that is given or taken back leaves errno as it was.
@@ -43,6 +45,17 @@ void* from_malloc(std::size_t bytes) {
   return block;
 }
 
+// Bytes that this thread has taken since it looked at the memory of the process.
+thread_local constinit std::uint64_t taken_since_look = 0;
+
+void look(const MemoryWatch& watch, std::size_t bytes) {
+  taken_since_look += bytes;
+  if (taken_since_look < watch.step_bytes()) return;
+  taken_since_look = 0;  // before it throws: what follows an error needs a little
+  const KeptErrno kept;
+  watch.expect_room();
+}
+
 // No block of SpillMemory begins elsewhere. malloc's blocks nearly never begin there.
 bool begins_a_page(const void* block) {
   return reinterpret_cast<std::uintptr_t>(block) % 4096 == 0;
@@ -51,6 +64,7 @@ bool begins_a_page(const void* block) {
 }  // namespace
 
 void* operator new(std::size_t bytes) {
+  if (const MemoryWatch* const watch = MemoryWatch::of_process()) look(*watch, bytes);
   if (bytes >= SpillMemory::kLeastSpilled)
     if (void* const block = from_spill_memory(bytes)) return block;
   for (;;) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/base/memory_watch.h"
 #include "lanescope/base/spill_memory.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/hardware_process.h"
@@ -41,6 +42,7 @@ void load_unwinder() {
 
 int run(int argc, char** argv) {
   load_unwinder();
+  lanescope::MemoryWatch::start();
   // Not a command: recorded programs start it.
   if (argc > 1 && std::string(argv[1]) == lanescope::cli::kHardwareProcess)
     return lanescope::cli::run_hardware_process(std::vector<std::string>(argv + 2, argv + argc));

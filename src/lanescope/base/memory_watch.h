@@ -1,0 +1,53 @@
+// Ends with an error before a control group (a container, a job) would kill the process.
+//
+// Problem: SpillMemory puts large blocks on disk, but a million small ones grow beyond a small limit
+// too, and the system's answer to that is a kill without a word. Idea: each thread counts what it
+// takes, and from time to time looks at how much of the process is in memory. Where what is left is
+// only enough for the pages of files, the block is refused.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lanescope/base/free_memory.h"
+
+namespace lanescope {
+
+// Any thread.
+class MemoryWatch {
+ public:
+  // For pages of the program and of the files that it reads and writes, but never more than half. With
+  // less than that the system kills, or reads the same pages over and over.
+  static constexpr std::uint64_t kForFiles = 10u << 20;
+  // Below, no trace is opened that needs a block of 1 MiB.
+  static constexpr std::uint64_t kLeastFree = 28u << 20;
+
+  // `proc` has `status` of this process.
+  explicit MemoryWatch(const GroupMemory& group, const std::string& proc = "/proc/self");
+  MemoryWatch(const MemoryWatch&) = delete;
+  MemoryWatch& operator=(const MemoryWatch&) = delete;
+  ~MemoryWatch();
+
+  // Throws a SpillFailed when too little is left: at the start, or now.
+  void expect_least() const;
+  void expect_room() const;
+  // How many bytes a thread may take between two looks.
+  std::uint64_t step_bytes() const { return step_bytes_; }
+
+  // Starts watching this process if a group has a limit. Before there are threads.
+  static void start();
+  // nullptr: there is no limit. One load.
+  static const MemoryWatch* of_process() noexcept { return made_.load(std::memory_order_relaxed); }
+
+ private:
+  std::uint64_t own_bytes() const;  // in memory or swapped; 0: the system does not say
+
+  static std::atomic<const MemoryWatch*> made_;
+  const GroupMemory group_;
+  const std::uint64_t most_bytes_, step_bytes_;
+  const int status_;
+  const std::uint64_t own_at_start_;
+};
+
+}  // namespace lanescope
