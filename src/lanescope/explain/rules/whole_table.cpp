@@ -1,0 +1,151 @@
+// A lookup of few rows makes a gradient as large as the table, and the optimizer then updates all of it.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/backward_passes.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Sizes;
+
+namespace {
+
+constexpr double kLeastWholeTableShare = 0.08;
+constexpr std::int64_t kRowsPerLookup = 8;  // a table with fewer is mostly met
+
+// A call that makes the gradient of a table: the table's size, and how many rows were looked up.
+struct TableGradient {
+  Sizes table;
+  std::int64_t looked_up = 0;
+};
+std::optional<TableGradient> table_gradient(const Trace& trace, SliceId op) {
+  if (trace.name(op) != "aten::embedding_dense_backward") return std::nullopt;
+  const auto inputs = operator_inputs(trace, op);
+  const auto gradient = inputs.tensor(0), indices = inputs.tensor(1);
+  const auto rows = inputs.value(2);
+  if (!gradient || !indices || gradient->rank() == 0 || !rows || !rows->integer)
+    return std::nullopt;
+  return TableGradient{{*rows->integer, gradient->dims.back()},
+                       static_cast<std::int64_t>(indices->elements())};
+}
+
+// How much of the first argument's elements, a tensor or a list, belongs to the table.
+double part_of_table(const Trace& trace, SliceId op, const Sizes& table) {
+  double own = 0, all = 0;
+  for (const Sizes& each : first_input_shapes(trace, op)) {
+    all += analysis::element_count(each);
+    if (each == table) own += analysis::element_count(each);
+  }
+  return all > 0 ? own / all : 0;
+}
+
+struct WholeTable {
+  TableGradient of;
+  std::vector<SliceId> gradients;
+  std::int64_t gradient_ns = 0, update_ns = 0;
+  std::int64_t cost_ns() const { return gradient_ns + update_ns; }
+};
+
+std::optional<WholeTable> measure_whole_table(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  WholeTable found;
+  std::vector<std::pair<SliceId, double>> updates;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
+    const auto gradient = table_gradient(trace, id);
+    if (!gradient || gradient->looked_up * kRowsPerLookup > gradient->table[0] ||
+        (!found.gradients.empty() && gradient->table != found.of.table))
+      continue;
+    found.of = *gradient;
+    found.gradients.push_back(id);
+  }
+  if (found.gradients.empty() || found.gradients.size() < facts.selection.steady.size())
+    return std::nullopt;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id)) ||
+        !is_in_optimizer_step(facts, id))
+      continue;
+    const SliceId parent = facts.nesting.parent[i];
+    if (parent != kNone<SliceId> && trace.name(parent).starts_with("aten::")) continue;
+    if (const double part = part_of_table(trace, id, found.of.table); part > 0)
+      updates.emplace_back(id, part);
+  }
+  if (updates.empty()) return std::nullopt;
+  std::unordered_set<std::uint32_t> calls;
+  for (const SliceId id : found.gradients) calls.insert(raw(id));
+  found.gradient_ns = cost_of_calls(facts, calls);
+  // Updates by their part of the table: most lists have one, so they are asked together.
+  std::unordered_set<std::uint32_t> updating;
+  double parts = 0;
+  for (const auto& [id, part] : updates) {
+    updating.insert(raw(id));
+    parts += part;
+  }
+  found.update_ns = static_cast<std::int64_t>(static_cast<double>(cost_of_calls(facts, updating)) *
+                                              parts / static_cast<double>(updates.size()));
+  if (share_of(found.cost_ns(), facts.steady_wall_ns()) < kLeastWholeTableShare)
+    return std::nullopt;
+  return found;
+}
+
+Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
+  const Value table = text(analysis::shape_text(found.of.table)),
+              looked_up = count(static_cast<std::uint64_t>(found.of.looked_up));
+  Finding finding;
+  finding.verdict = say(
+      facts,
+      "A lookup reads at most {} rows of a table of {}, but its gradient is as large as the table, "
+      "and the optimizer updates all of it: {} and {} [per step] ({}).",
+      {looked_up, table, ns(facts.per_step(found.gradient_ns)), ns(facts.per_step(found.update_ns)),
+       ratio(found.cost_ns(), facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns(), found.gradients.size(), finding);
+  finding.arithmetic.push_back(
+      say("counted: aten::embedding_dense_backward, and the calls in Optimizer.step on tensors of "
+          "the table's size, by its part of the elements that they update; sparse gradients take "
+          "some of this time themselves"));
+  finding.evidence.push_back(
+      called_at(facts, found.gradients.front(), say("one of these gradients")));
+  finding.try_next = {
+      "nn.Embedding(sparse=True) with SGD without momentum, SparseAdam or Adagrad: only the rows "
+      "of "
+      "the batch are touched",
+      "Adam and momentum change rows also in steps in which they are not met: with sparse "
+      "gradients "
+      "results differ a little"};
+  finding.explains.push_back({"costly-operator", finding.at_stake_ns});
+  for (const char* covered : {"hotspot-kernel", "memory-roof", "optimizer-share", "no-roof"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief = say("A table of {} is updated as a whole for the {} rows that were looked up",
+                      {table, looked_up});
+  finding.action = say("Use nn.Embedding(sparse=True) with an optimizer for sparse gradients");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule whole_table_rule = {
+    .id = "whole-table",
+    .question = "is a whole table updated for a few rows of it?",
+    .meant_by = "embedding sparse table rows dense gradient optimizer update recommender",
+    .order = 457,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_whole_table, tell_whole_table>,
+    .fix = Fix::kGpu,
+};
+
+}  // namespace lanescope::explain::rules

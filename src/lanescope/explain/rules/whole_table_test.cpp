@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+struct DrawnTable {
+  std::string_view rows = "100000";
+  std::string_view updated = "[[[100000, 8], [16, 8]], [[100000, 8], [16, 8]], []]";
+  std::string_view range = "Optimizer.step#SGD.step";
+};
+
+// Four steps: the gradient of a table takes 100 us of the GPU, the update of two tensors 200 us.
+Trace draw_table(const DrawnTable& drawn) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.op("aten::embedding_dense_backward",
+         {.input_dims = "[[64, 8], [64], [], [], []]",
+          .input_types = R"(["float", "long int", "Scalar", "Scalar", "Scalar"])",
+          .concrete_inputs = R"(["", "", ")" + std::string(drawn.rows) + R"(", "-1", "False"])"},
+         "embedding_backward", 100);
+    p.begin(drawn.range).pass(1);
+    p.op("aten::_foreach_add_", {.input_dims = std::string(drawn.updated)}, "multi_tensor", 200);
+    p.end();
+  });
+  return program.trace();
+}
+
+// Of 100,016 rows that are updated, 100,000 are the table's.
+TEST(WholeTableTest, CountsTheGradientAndTheUpdateOfTheTable) {
+  const auto finding = find_by_rule(draw_table({}), "whole-table");
+  ASSERT_TRUE(finding);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns),
+              static_cast<double>(us(100)) + static_cast<double>(us(200)) * 100'000 / 100'016, 2.0);
+  EXPECT_EQ(finding->brief.values.at(0).text, "[100000, 8]");
+  EXPECT_EQ(finding->brief.values.at(1).integer, 64);
+}
+
+TEST(WholeTableTest, IsQuietIfMuchOfTheTableIsMetOrItIsNotUpdated) {
+  const auto speaks = [](const DrawnTable& drawn) {
+    return find_by_rule(draw_table(drawn), "whole-table").has_value();
+  };
+  EXPECT_FALSE(speaks({.rows = "500", .updated = "[[[500, 8]], [[500, 8]], []]"}));
+  EXPECT_FALSE(speaks({.updated = "[[[16, 8]], [[16, 8]], []]"}));  // another optimizer has it
+  EXPECT_FALSE(speaks({.range = "average"}));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
