@@ -124,10 +124,23 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
     if (calls.calls.size() < static_cast<std::size_t>(row->least_calls) * steps) continue;
     if (!row->kernel.empty() && !runs_kernel(*facts.trace, calls, row->kernel)) continue;
     measure_cost(facts, *row, calls);
-    if (share_of(calls.cost_ns(), facts.steady_wall_ns()) >=
-        (row->is_kernel_only ? kLeastOfKernelsOnly : kLeastCostlyOperatorShare))
-      found.ranked.emplace_back(row, std::move(calls));
+    found.ranked.emplace_back(row, std::move(calls));
   }
+  // Rows that say the same of a part and of another count together.
+  const auto cost_of_all = [&](const OperatorAdvice& row) {
+    std::int64_t cost_ns = 0;
+    for (const auto& [each, calls] : found.ranked)
+      if (each->meaning == row.meaning) cost_ns += calls.cost_ns();
+    return cost_ns;
+  };
+  std::vector<const OperatorAdvice*> small;
+  for (const auto& [row, calls] : found.ranked)
+    if (share_of(cost_of_all(*row), facts.steady_wall_ns()) <
+        (row->is_kernel_only ? kLeastOfKernelsOnly : kLeastCostlyOperatorShare))
+      small.push_back(row);
+  std::erase_if(found.ranked, [&](const auto& each) {
+    return std::find(small.begin(), small.end(), each.first) != small.end();
+  });
   if (found.ranked.empty()) return std::nullopt;
   sort_rows(found.ranked.begin(), found.ranked.end(),
             [](const auto& a, const auto& b) { return a.second.cost_ns() > b.second.cost_ns(); });

@@ -199,6 +199,21 @@ bool has_other_target(const Facts& facts, SliceId op) {
   return !is_scattered;
 }
 
+bool has_other_grid(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto grid = operator_inputs(trace, op).tensor(1);
+  bool is_affine = false;
+  if (!grid || grid->rank() != 4) return true;
+  each_before(facts, op, [&](SliceId before) {
+    if (trace.name(before) != "aten::affine_grid_generator") return true;
+    const auto size = operator_inputs(trace, before).list(1, grid->rank());
+    is_affine = size && (*size)[0] == grid->dims[0] && (*size)[2] == grid->dims[1] &&
+                (*size)[3] == grid->dims[2];
+    return !is_affine;
+  });
+  return !is_affine;
+}
+
 bool is_not_added_up(const Facts& facts, SliceId op) {
   const Trace& trace = *facts.trace;
   const SliceId next = next_call(facts, op);

@@ -25,6 +25,8 @@ bool follows_no_expand(const Facts& facts, SliceId op);
 bool runs_without_onednn(const Facts& facts, SliceId op);
 // An operator on sparse tensors runs in it.
 bool multiplies_sparse(const Facts& facts, SliceId op);
+// No affine_grid before it on the thread made a grid of its grid's size.
+bool has_other_grid(const Facts& facts, SliceId op);
 // The call before it on the thread is no kron.
 bool follows_no_kron(const Facts& facts, SliceId op);
 // No one_hot before it made a tensor of its input's shape.

@@ -50,6 +50,8 @@ inline constexpr char kMatmul[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.linalg.multi_dot.html";
 inline constexpr char kRepeats[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.repeat_interleave.html";
+inline constexpr char kAffineGrid[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.affine_grid.html";
 inline constexpr char kEmbeddingBag[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.EmbeddingBag.html";
 inline constexpr char kFft[] = "https://docs.pytorch.org/docs/stable/generated/torch.fft.rfft.html";

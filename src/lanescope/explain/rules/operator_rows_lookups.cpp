@@ -23,7 +23,20 @@ constexpr char kNotDeterministicMore[] =
     "without torch.use_deterministic_algorithms(True) index_add adds in parallel; sums may then "
     "differ in their last digits from run to run";
 
+constexpr char kResamples[] =
+    "computes a place for each pixel, where grid_sample then interpolates";
+constexpr char kByWholePixels[] =
+    "For flips, crops and shifts: flip, slices, roll; else keep the grid";
+constexpr char kByWholePixelsMore[] =
+    "x.flip(3), x[..., top:bottom, left:right] and torch.roll move pixels without a grid, and "
+    "torch.where chooses pictures. A grid that does not change can be made once. For rotations and "
+    "other angles it is right as it is; in 16 bits it moves half of the bytes";
+
 constexpr std::array kLookupOperatorRows = {
+    OperatorAdvice{"aten::affine_grid_generator", "", "", 1, kResamples, kByWholePixels,
+                   kByWholePixelsMore, kAffineGrid},
+    OperatorAdvice{"aten::grid_sampler", "", "", 1, kResamples, kByWholePixels, kByWholePixelsMore,
+                   kAffineGrid, has_any_inputs, has_other_grid},
     OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
                    "sorts indices to add up rows, in the backward part of x[index]",
                    "If one index takes rows: x.index_select(0, index), which needs no sort",

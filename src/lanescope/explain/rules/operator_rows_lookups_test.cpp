@@ -106,6 +106,28 @@ TEST(LookupRowsTest, SeesCountsByOneHotTensors) {
   EXPECT_EQ(action("aten::one_hot", R"(["float", "Scalar"])"), "");
 }
 
+// The grid of grid_sample counts, and grid_sample with it if the grid is affine_grid's.
+TEST(LookupRowsTest, SeesPicturesThatAreMovedByAGrid) {
+  const auto action = [](const char* first, const char* size) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(first, inputs("[[8, 2, 3], [], []]", R"(["float", "ScalarList", "Scalar"])", "",
+                               std::string(R"(["", ")") + size + R"(", "False"])"));
+      p.kernel("bmm", 10).end();
+      p.begin_op("aten::grid_sampler",
+                 inputs("[[8, 3, 64, 32], [8, 64, 32, 2], [], [], []]",
+                        R"(["float", "float", "Scalar", "Scalar", "Scalar"])", "", ""));
+      p.kernel("grid_sampler_2d", 100).end();
+      p.begin_op("aten::mm").kernel("gemm", 200).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("aten::affine_grid_generator", "[8, 3, 64, 32]"),
+              ::testing::HasSubstr("flip"));
+  EXPECT_EQ(action("aten::affine_grid_generator", "[8, 3, 16, 16]"), "");  // 10 of 310 us
+  EXPECT_EQ(action("aten::mul", "[8, 3, 64, 32]"), "");  // the places are the program's own
+}
+
 TEST(LookupRowsTest, KnowsWritesIntoPartsOfATensor) {
   const auto with = [](int writes) {
     ProgramSketch program;
