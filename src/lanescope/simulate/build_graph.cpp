@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,26 @@ void connect_boundaries(GraphDraft& draft) {
       each.end.cpu_point = kNoIndex;
     }
     draft.graph.steps.push_back(each);
+  }
+}
+
+// After the edges have their places.
+void find_graph_launches(StepGraph& graph) {
+  std::unordered_map<std::uint32_t, std::size_t> of_call;
+  for (std::uint32_t i = 0; i < graph.works.size(); ++i) {
+    const SliceId call = graph.works[i].launch;
+    if (call == kNone<SliceId> || !graph.trace->api_call(call).does(api_effect::kLaunchesGraph))
+      continue;
+    const auto [found, is_new] = of_call.try_emplace(raw(call), graph.graph_launches.size());
+    if (is_new) graph.graph_launches.push_back({.call = call, .own_edges = {}, .nodes = {}});
+    graph.graph_launches[found->second].nodes.push_back(i);
+  }
+  if (of_call.empty()) return;
+  for (std::uint32_t i = 0; i < graph.edges.size(); ++i) {
+    const Edge& edge = graph.edges[i];
+    if (edge.kind != EdgeKind::kHost || edge.owner == kNone<SliceId>) continue;
+    if (const auto found = of_call.find(raw(edge.owner)); found != of_call.end())
+      graph.graph_launches[found->second].own_edges.push_back(i);
   }
 }
 
@@ -121,6 +142,7 @@ StepGraph build_graph(const GraphInput& input) {
   connect_threads(draft);
   connect_boundaries(draft);
   finish_edges(draft);
+  find_graph_launches(draft.graph);
   return std::move(draft.graph);
 }
 

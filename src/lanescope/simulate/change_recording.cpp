@@ -8,6 +8,37 @@
 #include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::simulate {
+namespace {
+
+// At most `cost_ns`, and at most that share of the edge. Returns what it took.
+std::int64_t shorten(Edge& edge, double cost_ns, double most_share) {
+  const auto taken_ns = static_cast<std::int64_t>(
+      std::min(cost_ns, static_cast<double>(edge.weight_ns) * most_share));
+  edge.weight_ns -= taken_ns;
+  edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
+  return taken_ns;
+}
+
+// A graph's first node starts when the call has prepared all of them.
+void take_out_of_graph_launches(const StepGraph& graph, std::span<Edge> edges, double share) {
+  const double launch_share = kCostOfGraphLaunch.share * std::min(1.0, share);
+  for (const GraphLaunch& launch : graph.graph_launches) {
+    const double cost_ns =
+        kCostOfGraphLaunch.most_ns * share * static_cast<double>(launch.nodes.size());
+    std::int64_t taken_ns = 0;
+    for (const std::uint32_t edge : launch.own_edges)
+      taken_ns += shorten(edges[edge], cost_ns - static_cast<double>(taken_ns), launch_share);
+    for (const std::uint32_t node : launch.nodes) {
+      const GpuWork& work = graph.works[node];
+      if (work.launch_edge != kNoIndex)
+        shorten(edges[work.launch_edge], static_cast<double>(taken_ns), launch_share);
+      if (work.work_edge != kNoIndex)
+        shorten(edges[work.work_edge], kCostOfNodeOnGpu.most_ns * share, kCostOfNodeOnGpu.share);
+    }
+  }
+}
+
+}  // namespace
 
 void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double share) {
   for (Edge& edge : edges) {
@@ -16,6 +47,7 @@ void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double sh
     edge.weight_ns -= std::min(edge.weight_ns, static_cast<std::int64_t>(cost));
     edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
   }
+  take_out_of_graph_launches(graph, edges, share);
 }
 
 void remove_profiler(ChangedGraph& changed) {

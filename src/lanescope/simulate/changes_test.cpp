@@ -4,6 +4,7 @@
 
 #include "lanescope/simulate/drawn_steps_test.h"
 #include "lanescope/testing/program_sketch.h"
+#include "lanescope/testing/sketch.h"
 
 namespace lanescope::simulate {
 namespace {
@@ -134,6 +135,38 @@ TEST(Change, OperatorsOfALoaderInThisProcessAreItsTime) {
   EXPECT_GE(drawn.step_ns({"cpu 100x"}), 300'000);
   const auto& path = drawn.simulation.recorded.path;
   EXPECT_EQ(path.of(PathKind::kData), static_cast<std::int64_t>(path.steps) * 300'000);
+}
+
+// Steps of 200 us: a launch call [10, 110], 40 kernels of 2 us from 100 on, a wait [120, 185].
+Trace replays(std::string_view call) {
+  lanescope::testing::Sketch sketch;
+  for (std::int64_t step = 0; step < 5; ++step) {
+    const auto at = [&](std::int64_t us) { return (step * 200 + us) * 1000; };
+    const auto correlation = step * 2 + 1;
+    sketch.annotation("ProfilerStep#" + std::to_string(step + 1), at(0), 200'000);
+    sketch.runtime(call, at(10), 100'000, {.correlation = correlation});
+    for (std::int64_t node = 0; node < 40; ++node)
+      sketch.kernel("gemm", at(100 + 2 * node), 2'000, {.correlation = correlation});
+    sketch.runtime("cudaStreamSynchronize", at(120), 65'000, {.correlation = correlation + 1});
+  }
+  return sketch.trace();
+}
+
+TEST(RecordingCost, OfAGraphIsForEachNodeInTheLaunchAndOnTheGpu) {
+  const DrawnSteps graph(replays("cudaGraphLaunch"));
+  ASSERT_EQ(graph.simulation.graph->graph_launches.size(), 5u);
+  EXPECT_EQ(graph.simulation.graph->graph_launches[0].nodes.size(), 40u);
+  EXPECT_EQ(graph.simulation.recorded.busy_ns, 80'000);
+  // Of each node 300 ns are the recorder's.
+  const Outcome& unprofiled = graph.simulation.unprofiled.outcome;
+  EXPECT_EQ(unprofiled.busy_ns, 40 * 1'700);
+  // 10 us of Python are 5, from launch to start 90 us are 10 (40 nodes of 2 us), the nodes 68, the wait returns after 5, and of
+  // the last 15 us 30 % go.
+  EXPECT_NEAR(static_cast<double>(unprofiled.step_ns), 5'000 + 10'000 + 68'000 + 5'000 + 10'500,
+              100);
+  const DrawnSteps other(replays("cudaLaunchKernel"));
+  EXPECT_TRUE(other.simulation.graph->graph_launches.empty());
+  EXPECT_EQ(other.simulation.unprofiled.outcome.busy_ns, 80'000);
 }
 
 }  // namespace

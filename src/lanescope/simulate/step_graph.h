@@ -65,6 +65,13 @@ struct HostWait {
   bool inferred = false;  // the trace does not say what the call waited for
 };
 
+// The call that launches a CUDA graph. Recording costs it time for each of the nodes.
+struct GraphLaunch {
+  SliceId call = kNone<SliceId>;
+  std::vector<std::uint32_t> own_edges;  // a thread's own time in the call
+  std::vector<std::uint32_t> nodes;      // GpuWork
+};
+
 // Where a step begins or ends: at a moment of the CPU, but not before all work that was launched by
 // then has ended. docs/definitions/steps.md.
 struct Boundary {
@@ -93,6 +100,7 @@ struct StepGraph {
   std::vector<GpuWork> works;
   std::vector<std::uint32_t> by_launch;  // main device's works in order of launch
   std::vector<HostWait> waits;
+  std::vector<GraphLaunch> graph_launches;
   std::vector<StepBoundaries> steps;
   std::vector<ThreadMoments> threads;
   TrackId main_thread = kNone<TrackId>;
