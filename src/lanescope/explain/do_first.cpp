@@ -279,8 +279,15 @@ std::int64_t error_of_gain(const GainModel& gains, const Finding& finding) {
   const std::int64_t waiting_ns = std::max<std::int64_t>(1, base.step_ns - gains.busy_ns());
   const double share =
       std::min(1.0, static_cast<double>(finding.gain.gain_ns) / static_cast<double>(waiting_ns));
-  const auto error_ns = static_cast<std::int64_t>(share * static_cast<double>(base.error_ns));
+  const auto error_ns = static_cast<std::int64_t>(share * static_cast<double>(base.cpu_error_ns));
   return error_ns * kLeastPart >= finding.gain.gain_ns ? error_ns : 0;
+}
+
+// Less time of the CPU, whatever part of it: of two of these nobody knows whether it is the same time, such as code without
+// events and a function in it.
+bool is_part_of_cpu_time(const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  return rule && rule->fix == Fix::kCpu && finding.spared_calls.empty();
 }
 
 // Every gain is of the step without the profiler, and at most as long.
@@ -308,15 +315,21 @@ std::optional<Together> gain_together(const Explanation& explanation,
                                       const std::vector<Suggestion>& first) {
   Together together;
   std::vector<const Finding*> findings;
+  bool has_cpu_time = false;
+  std::int64_t largest_ns = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {
-    if (!first[i].is_predicted) continue;
+    const Finding& finding = explanation.findings[first[i].finding];
+    const bool is_cpu_time = is_part_of_cpu_time(finding);
+    if (!first[i].is_predicted || (is_cpu_time && has_cpu_time)) continue;
+    has_cpu_time = has_cpu_time || is_cpu_time;
+    largest_ns = std::max(largest_ns, first[i].gain_ns);
     together.numbers.push_back(i + 1);
-    findings.push_back(&explanation.findings[first[i].finding]);
+    findings.push_back(&finding);
   }
   if (findings.size() < 2) return std::nullopt;
   const Gain gain = explanation.gains->gain_of(findings);
   if (gain.state != Gain::State::kPredicted) return std::nullopt;
-  together.gain_ns = gain.gain_ns;
+  together.gain_ns = std::max(gain.gain_ns, largest_ns);
   return together;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -54,11 +55,28 @@ bool are_uneven(const simulate::Simulation& simulation) {
          wide(simulation.recorded.step_ns) * 11;
 }
 
+// Of the main device's stream that works longest, in all steady steps.
+std::int64_t longest_stream_ns(const Facts& facts, const simulate::Simulation& simulation) {
+  std::vector<simulate::Edge> edges = simulation.graph->edges;
+  simulate::take_out_recording(*simulation.graph, edges);
+  std::map<TrackId, std::int64_t> times;
+  for (const simulate::GpuWork& work : simulation.graph->works)
+    if (work.on_main_device && work.work_edge != simulate::kNoIndex &&
+        inside(facts.steady_windows, facts.trace->start_ns(work.slice)))
+      times[facts.trace->slices().track[raw(work.slice)]] += edges[work.work_edge].weight_ns;
+  std::int64_t longest_ns = 0;
+  for (const auto& [stream, time_ns] : times) longest_ns = std::max(longest_ns, time_ns);
+  return longest_ns;
+}
+
 void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns, StepBase& base) {
   const double longer = static_cast<double>(unprofiled_ns) /
                         static_cast<double>(std::max<std::int64_t>(1, base.step_ns));
-  base = {mean_of_path_ns(simulation.recorded.path), unprofiled_ns,
-          static_cast<std::int64_t>(static_cast<double>(base.error_ns) * longer)};
+  const auto as_much_longer = [&](std::int64_t error_ns) {
+    return static_cast<std::int64_t>(static_cast<double>(error_ns) * longer);
+  };
+  base = {mean_of_path_ns(simulation.recorded.path), unprofiled_ns, as_much_longer(base.error_ns),
+          as_much_longer(base.cpu_error_ns)};
 }
 
 // Recording slows the CPU and not the GPU. A step that is CPU-bound only because of this is called what it is
@@ -68,7 +86,7 @@ void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
   const StepBase& base = gains.base();
   const std::int64_t busy_ns = gains.busy_ns(), mean_ns = gains.mean_step_ns();
   if (!is_gpu_bound(busy_ns, mean_ns)) {
-    if (is_gpu_bound(busy_ns, mean_ns - base.error_ns) &&
+    if (is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) &&
         explanation.headline.pattern.starts_with(kBegin))
       append(
           explanation.headline,
@@ -97,7 +115,7 @@ bool is_of_cpu(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);
   if (!rule) return false;
   return rule->fix == Fix::kCpu || rule->fix == Fix::kCudaGraph || rule->fix == Fix::kRemoveSync ||
-         rule->stake_is_waiting;
+         rule->fix == Fix::kLoader || rule->stake_is_waiting;
 }
 
 std::optional<std::string> why_not_replayed(const Facts& facts) {
@@ -130,9 +148,9 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   const simulate::Simulation& simulation = model->simulation_;
   if (!simulation.explains_step()) return nullptr;
   model->base_ = {simulation.recorded.step_ns, simulation.unprofiled.outcome.step_ns,
-                  simulation.unprofiled.error_ns()};
+                  simulation.unprofiled.error_ns(), simulation.unprofiled.cpu_error_ns()};
   if (are_uneven(simulation)) use_mean(simulation, model->mean_step_ns(), model->base_);
-  model->recorded_busy_ns_ = facts.per_step(facts.wall.partition.busy_ns());
+  model->longest_stream_ns_ = facts.per_step(longest_stream_ns(facts, simulation));
   model->between_queued_ns_ =
       facts.per_step(facts.wall.idle_by(analysis::IdleCause::kBetweenQueued));
   const simulate::CriticalPath& path = simulation.recorded.path;
@@ -159,25 +177,38 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   return model;
 }
 
-std::int64_t GainModel::at_most_ns(const Finding& finding) const {
-  std::int64_t most_ns = base_.step_ns;
+// The GPU's work stays when the CPU is faster. Where launches stay, so do the pauses between queued work. Without a wait, work
+// of several streams may run at once. Other fixes may take the whole step.
+std::int64_t GainModel::rest_without(const Finding& finding) const {
+  if (!is_of_cpu(finding)) return 0;
   const Rule* rule = find_rule(finding.rule);
-  // The GPU's work stays when the CPU is faster, and where no launches go, so do the pauses between queued work; and the
-  // usual step when others are as long.
-  if (is_of_cpu(finding)) {
-    most_ns -= std::max(simulation_.unprofiled.outcome.busy_ns, recorded_busy_ns_);
-    if (rule->fix == Fix::kCpu || rule->stake_is_waiting) most_ns -= between_queued_ns_;
-  }
-  // Of calls that no longer run, too: what the GPU waits for them is at most all of its waiting.
+  if (rule->fix == Fix::kRemoveSync) return std::min(busy_ns(), longest_stream_ns_);
+  const bool keeps_launches = rule->fix == Fix::kCpu || rule->stake_is_waiting;
+  return busy_ns() + (keeps_launches ? between_queued_ns_ : 0);
+}
+
+std::int64_t GainModel::at_most_ns(const Finding& finding) const {
+  std::int64_t most_ns = base_.step_ns - rest_without(finding);
+  const Rule* rule = find_rule(finding.rule);
+  // Of calls that no longer run: what the GPU waits for them is at most all of its waiting.
   if (rule && rule->fix == Fix::kCalls)
-    most_ns = std::min(
-        most_ns, finding.at_stake_ns - finding.waiting_ns +
-                     std::max<std::int64_t>(0, most_ns - simulation_.unprofiled.outcome.busy_ns));
+    most_ns = std::min(most_ns, finding.at_stake_ns - finding.waiting_ns +
+                                    std::max<std::int64_t>(0, most_ns - busy_ns()));
   if (rule && rule->is_about_single_steps)
     most_ns = std::min(most_ns, mean_step_ns() - simulation_.unprofiled.outcome.step_ns);
   if (finding.gain.state != Gain::State::kPredicted && finding.gain.most_ns >= 0)
     most_ns = std::min(most_ns, finding.gain.most_ns);
   return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, most_ns));
+}
+
+std::int64_t GainModel::most_of(std::span<const Finding* const> findings) const {
+  std::int64_t of_cpu_ns = 0, of_others_ns = 0, rest_ns = base_.step_ns;
+  for (const Finding* finding : findings) {
+    (is_of_cpu(*finding) ? of_cpu_ns : of_others_ns) += at_most_ns(*finding);
+    if (is_of_cpu(*finding)) rest_ns = std::min(rest_ns, rest_without(*finding));
+  }
+  of_cpu_ns = std::min(of_cpu_ns, std::max<std::int64_t>(0, base_.step_ns - rest_ns));
+  return std::min(base_.step_ns, of_cpu_ns + of_others_ns);
 }
 
 std::int64_t GainModel::shown_ns(const Finding& finding) const {
@@ -238,11 +269,9 @@ std::vector<std::string> GainModel::change_texts(const Finding& finding) const {
 
 Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   std::vector<simulate::Change> changes;
-  std::int64_t at_stake_ns = 0;
   for (const Finding* finding : findings) {
     std::vector<simulate::Change> its = changes_for(*finding);
     if (its.empty()) return {};
-    at_stake_ns += at_most_ns(*finding);
     for (simulate::Change& change : its) {
       const bool known = std::any_of(changes.begin(), changes.end(),
                                      [&](const auto& each) { return each.text == change.text; });
@@ -257,7 +286,7 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   const bool may_gain =
       static_cast<double>(prediction->gain_ns()) < least_ns && prediction->high_ratio >= kLeastGain;
   gain.state = prediction->is_unsure() || may_gain ? Gain::State::kUnsure : Gain::State::kPredicted;
-  const std::int64_t most_ns = std::min(at_stake_ns, base_.step_ns);
+  const std::int64_t most_ns = most_of(findings);
   gain.gain_ns = std::clamp<std::int64_t>(prediction->gain_ns(), 0, most_ns);
   if (std::all_of(findings.begin(), findings.end(),
                   [](const Finding* each) { return is_of_gpu(*each); }))

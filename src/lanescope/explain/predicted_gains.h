@@ -27,6 +27,7 @@ bool is_of_cpu(const Finding& finding);
 // Nanoseconds of a step: as recorded, and without what recording cost.
 struct StepBase {
   std::int64_t recorded_ns = 0, step_ns = 0, error_ns = 0;
+  std::int64_t cpu_error_ns = 0;  // without the GPU's part: the error of a gain of the CPU's time
 };
 
 // Predicts gains of one or several findings. Borrows the facts that it was made from. Any thread.
@@ -41,6 +42,9 @@ class GainModel {
     return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
   }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
+  // No set of fixes gains more: the GPU's part of it by fixes of the GPU's work, and by those of the CPU's work together
+  // what the step is longer than the GPU's work.
+  std::int64_t most_of(std::span<const Finding* const> findings) const;
   // The time at stake in the step without the profiler: at most that step, for a fix of the CPU's work at most what it is
   // longer than the GPU's work, and unless it replaces launches, its pauses between queued work (so, too, for the waiting in calls that no longer run), and for steps that are longer
   // than others at most what they add. Of a fix of the GPU's work whose gain is not predicted, at most what its replays
@@ -57,7 +61,10 @@ class GainModel {
   simulate::Simulation simulation_;
   // Per step, as recorded.
   std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0,
-               between_queued_ns_ = 0, recorded_busy_ns_ = 0;
+               between_queued_ns_ = 0;
+  std::int64_t longest_stream_ns_ = 0;  // GPU work of one stream, without the cost of recording
+  // Of a step that the fix cannot remove.
+  std::int64_t rest_without(const Finding& finding) const;
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 
   // Empty: no replay can follow its fix.

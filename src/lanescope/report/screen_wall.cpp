@@ -143,7 +143,10 @@ std::string base_text(const Facts& facts, const explain::Explanation& explanatio
   const char* what = facts.steps.marked ? "a step" : "this";
   // Recording did not delay what limits the step.
   if (base.recorded_ns - base.step_ns < base.recorded_ns / 50)
-    return fmt::format("Without the profiler {} takes about as long.", what);
+    return fmt::format("Without the profiler {} takes about as long{}.", what,
+                       base.error_ns * 10 < base.step_ns
+                           ? ""
+                           : fmt::format(" (+- {})", rounded_time(base.error_ns)));
   // The two ends of a single step may meet: that is no measure of how exact it is.
   std::string text =
       fmt::format("Without the profiler {} takes about {}", what, rounded_time(base.step_ns));

@@ -169,5 +169,14 @@ TEST(RecordingCost, OfAGraphIsForEachNodeInTheLaunchAndOnTheGpu) {
   EXPECT_EQ(other.simulation.unprofiled.outcome.busy_ns, 80'000);
 }
 
+TEST(RecordingCost, TheRangeHoldsTheEstimateAndTheSpeedOfCpuAndGpu) {
+  const DrawnSteps drawn(replays("cudaGraphLaunch"));
+  const Unprofiled& unprofiled = drawn.simulation.unprofiled;
+  EXPECT_GE(unprofiled.longest_ns, unprofiled.outcome.step_ns);
+  EXPECT_LE(unprofiled.shortest_ns, unprofiled.outcome.step_ns);
+  EXPECT_GE(unprofiled.cpu_error_ns(), unprofiled.recording_error_ns());
+  EXPECT_GT(unprofiled.error_ns(), unprofiled.cpu_error_ns());
+}
+
 }  // namespace
 }  // namespace lanescope::simulate

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -113,6 +114,15 @@ std::vector<std::string> longest_kernels(const StepGraph& graph) {
   return names;
 }
 
+double ns_per_step(const CriticalPath& path, std::int64_t time_ns) {
+  return static_cast<double>(time_ns) / static_cast<double>(std::max<std::size_t>(path.steps, 1));
+}
+
+double cpu_ns_per_step(const CriticalPath& path) {
+  return ns_per_step(
+      path, path.of(PathKind::kHost) + path.of(PathKind::kCall) + path.of(PathKind::kData));
+}
+
 }  // namespace
 
 std::int64_t steps_without_profiler_ns(const StepGraph& graph) {
@@ -133,13 +143,16 @@ std::int64_t Unprofiled::recording_error_ns() const {
   return std::abs(longest_ns - shortest_ns) / 2;
 }
 
+std::int64_t Unprofiled::cpu_error_ns() const {
+  return static_cast<std::int64_t>(std::hypot(static_cast<double>(recording_error_ns()),
+                                              kCpuSpeedError * cpu_ns_per_step(outcome.path)));
+}
+
 std::int64_t Unprofiled::error_ns() const {
-  const CriticalPath& path = outcome.path;
-  const std::int64_t cpu_ns =
-      path.of(PathKind::kHost) + path.of(PathKind::kCall) + path.of(PathKind::kData);
-  return recording_error_ns() +
-         static_cast<std::int64_t>(kCpuSpeedError * static_cast<double>(cpu_ns) /
-                                   static_cast<double>(std::max<std::size_t>(path.steps, 1)));
+  const double rest_ns =
+      ns_per_step(outcome.path, outcome.path.total_ns) - cpu_ns_per_step(outcome.path);
+  return static_cast<std::int64_t>(
+      std::hypot(static_cast<double>(cpu_error_ns()), kGpuSpeedError * rest_ns));
 }
 
 bool Simulation::explains_step() const { return std::abs(identity.slack_ratio()) < 0.1; }

@@ -40,17 +40,19 @@ struct Prediction {
   bool is_unsure() const;
 };
 
-// How much a CPU's speed changes from one minute to the next: half of the programs that were timed five times in one
-// process varied by up to 8 % around the middle (docs/measurements/whatif.md).
-inline constexpr double kCpuSpeedError = 0.1;
+// How much the CPU's and the GPU's time in a step changes from one minute to the next, beside what recording costs: clocks,
+// caches, other programs. With both, four in five of the programs that were also timed without a profiler lay in the
+// printed range (docs/measurements/whatif.md).
+inline constexpr double kCpuSpeedError = 0.2, kGpuSpeedError = 0.08;
 
-// A step without the cost of recording. Of the programs that were also timed without a profiler,
-// three in four lay between the two ends (docs/measurements/whatif.md).
+// A step without the cost of recording.
 struct Unprofiled {
   Outcome outcome;
   std::int64_t shortest_ns = 0, longest_ns = 0;
   std::int64_t recording_error_ns() const;  // half of that range
-  // The same and kCpuSpeedError of the CPU's part of the path.
+  // The same and kCpuSpeedError of the CPU's part of the path, as independent errors.
+  std::int64_t cpu_error_ns() const;
+  // All three: with kGpuSpeedError of the rest of the path.
   std::int64_t error_ns() const;
 };
 
