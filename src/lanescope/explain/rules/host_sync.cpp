@@ -425,16 +425,8 @@ void tell_samples(const Facts& facts, const HostSyncs& found, Finding& finding) 
   finding.arithmetic.push_back(std::move(line));
 }
 
-Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  Finding finding;
-  finding.verdict = say(facts,
-                        "The CPU waits for the GPU in the middle of the work: {} [wait|waits] [in "
-                        "{} steps], after which the GPU was idle for {} [per step] ({}).",
-                        {count(found.waits), count(facts.selection.steady.size()),
-                         ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
-  finding.at_stake_ns = facts.per_step(found.at_stake_ns);
-  finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
+// What the fix saves, what it does not, and why.
+void tell_savings(const Facts& facts, const HostSyncs& found, Finding& finding) {
   finding.arithmetic.push_back(
       say(facts,
           std::string("without the waits the CPU works while the GPU does: this saves the idle "
@@ -466,6 +458,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
             "the driver, or waited for a batch",
             {ns(facts.per_step(found.elsewhere_ns))}));
   tell_samples(facts, found, finding);
+}
+
+// The operators whose waits cost most.
+void tell_costliest_operators(const Facts& facts, const HostSyncs& found, Finding& finding) {
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     if (i > 0 && found.ranked[i].second.cost_ns() == 0) break;  // it cost nothing
     Sentence text = say(facts, "{} x{}: waited {} [per step], GPU idle afterwards {}",
@@ -475,6 +471,9 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
     add_line(facts, found.ranked[i].second.longest, text);
     finding.evidence.push_back({found.ranked[i].second.longest, std::move(text)});
   }
+}
+
+void tell_what_to_try(const HostSyncs& found, Finding& finding) {
   if (found.after_uploads_ns * 4 > found.idle_ns)
     finding.try_next.push_back(
         "for copies to the GPU: use pinned memory (DataLoader(pin_memory=True), "
@@ -486,6 +485,43 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
         "move .item(), .cpu(), nonzero(), masks and prints of tensors after the last launch of the "
         "step");
   }
+}
+
+// What to do about the waits of one operator.
+Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGroup>& ranked) {
+  const auto& [op, waits] = ranked;
+  if (op == "aten::coalesce")
+    return say("Coalesce a matrix that does not change once; of a small table: sparse=False");
+  if (waits.is_of_uploads())
+    return say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait");
+  const ApiCall call = find_api_call(op);  // where no operator is around it
+  if (call.does(api_effect::kBlocks) && !call.does(api_effect::kCopies))
+    return say("Remove torch.cuda.synchronize() from the loop");
+  if (reads_one_by_one(facts, ranked))
+    return say(
+        "Do it for all values at once on the GPU (where, gather, scatter), or read all in one "
+        "copy");
+  if (waits.at_end == waits.calls)
+    return say(
+        "Read it a step later (copy it to pinned memory, non_blocking=True), or every n steps");
+  if (reads_many_at_once(facts, waits))
+    return say("If the CPU needs these values now, one copy is right; else read them a step later");
+  return say("Keep the value on the GPU; read it after the last launch or every n steps");
+}
+
+Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  Finding finding;
+  finding.verdict = say(facts,
+                        "The CPU waits for the GPU in the middle of the work: {} [wait|waits] [in "
+                        "{} steps], after which the GPU was idle for {} [per step] ({}).",
+                        {count(found.waits), count(facts.selection.steady.size()),
+                         ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(found.at_stake_ns);
+  finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
+  tell_savings(facts, found, finding);
+  tell_costliest_operators(facts, found, finding);
+  tell_what_to_try(found, finding);
   finding.confidence = facts.confidence();
   finding.sample_count = found.waits;
   finding.sample_noun = "wait";
@@ -495,8 +531,6 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   if (found.is_about_sizes) tell_of_sizes(facts, found, finding);
   if (const SyncGroup& worst = found.ranked.front().second; worst.lead_ns > worst.idle_ns)
     append(finding.brief, say(", and later the GPU waits for what the CPU does next"));
-  const ApiCall asker =
-      find_api_call(found.ranked.front().first);  // where no operator is around it
   if (found.is_about_sizes) return finding;
   if (is_check_of_matrix(facts, found.ranked.front().second)) {
     tell_checks(found.ranked.front().first, finding);
@@ -506,23 +540,7 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
     tell_own_wait(facts, found.ranked.front().second, finding);
     return finding;
   }
-  finding.action =
-      found.ranked.front().first == "aten::coalesce"
-          ? say("Coalesce a matrix that does not change once; of a small table: sparse=False")
-      : found.ranked.front().second.is_of_uploads()
-          ? say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait")
-      : asker.does(api_effect::kBlocks) && !asker.does(api_effect::kCopies)
-          ? say("Remove torch.cuda.synchronize() from the loop")
-      : reads_one_by_one(facts, found.ranked.front())
-          ? say("Do it for all values at once on the GPU (where, gather, scatter), or read all in "
-                "one "
-                "copy")
-      : found.ranked.front().second.at_end == found.ranked.front().second.calls
-          ? say("Read it a step later (copy it to pinned memory, non_blocking=True), or every n "
-                "steps")
-      : reads_many_at_once(facts, found.ranked.front().second)
-          ? say("If the CPU needs these values now, one copy is right; else read them a step later")
-          : say("Keep the value on the GPU; read it after the last launch or every n steps");
+  finding.action = remedy_for(facts, found.ranked.front());
   return finding;
 }
 
