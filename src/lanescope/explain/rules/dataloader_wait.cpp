@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/loader_waits.h"
@@ -23,23 +24,22 @@ constexpr Need kLaunchCallsOfAnyGpu = {
 
 struct LoaderWait {
   WaitTime wait;
-  std::int64_t batch_ns = 0;  // the mean of the loader's calls
+  std::int64_t batch_ns = 0;  // the median of the loader's calls
   std::uint64_t selects = 0;  // of rows, in the longest call
 };
 
-// The mean length of the calls of one name in the steady steps.
-std::int64_t mean_call_ns(const Facts& facts, SliceId example) {
+// The median length of the calls of one name in the steady steps: few long ones, while other work takes the core, do not count.
+std::int64_t median_call_ns(const Facts& facts, SliceId example) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
-  std::int64_t sum_ns = 0, calls = 0;
+  std::vector<std::int64_t> lengths_ns;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     if (trace.slices().name[i] != trace.slices().name[raw(example)] ||
         is_device_work(trace.kind(SliceId{i})) || !inside(windows, trace.start_ns(SliceId{i})))
       continue;
-    sum_ns += trace.dur_ns(SliceId{i});
-    ++calls;
+    lengths_ns.push_back(trace.dur_ns(SliceId{i}));
   }
-  return calls == 0 ? trace.dur_ns(example) : sum_ns / calls;
+  return lengths_ns.empty() ? trace.dur_ns(example) : analysis::lower_median(lengths_ns);
 }
 
 // A dataset of tensors gives its rows one by one: aten::select for each, then aten::stack. One that reads
@@ -79,7 +79,7 @@ std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
   if ((facts.main_device && is_thin(facts)) ||
       share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)
     return std::nullopt;
-  return LoaderWait{wait, mean_call_ns(facts, wait.longest),
+  return LoaderWait{wait, median_call_ns(facts, wait.longest),
                     selects_in(*facts.trace, wait.longest)};
 }
 
