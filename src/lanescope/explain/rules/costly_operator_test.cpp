@@ -68,6 +68,20 @@ TEST(CostlyOperatorTest, KnowsTheSortOfAQuantile) {
   EXPECT_THAT(action_of(program.trace()), ::testing::HasSubstr("sample"));
 }
 
+// On a GPU the wait for the number of places is what costs, which host-sync reports.
+TEST(CostlyOperatorTest, KnowsTheSearchOfAMaskOnACpu) {
+  const auto step = [](bool on_gpu) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      if (on_gpu) p.kernel("gemm", 100);
+      p.cpu_op("aten::nonzero", 300);
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(step(false), ::testing::HasSubstr("keep the mask"));
+  EXPECT_EQ(step(true), "");
+}
+
 // A product with eight columns is the fast way to add up rows; with many it is not.
 TEST(CostlyOperatorTest, LeavesAOneHotMatrixOfFewClassesAlone) {
   const auto with = [](const char* classes) {

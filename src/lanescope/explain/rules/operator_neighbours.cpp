@@ -66,6 +66,8 @@ bool is_in_optimizer(const Facts& facts, SliceId op) {
 
 bool is_outside_optimizer(const Facts& facts, SliceId op) { return !is_in_optimizer(facts, op); }
 
+bool has_gpu_work(const Facts& facts, SliceId) { return facts.main_device.has_value(); }
+
 bool is_outside_quantile(const Facts& facts, SliceId op) {
   return !is_inside(facts, op, "aten::quantile") && !is_inside(facts, op, "aten::nanquantile");
 }

@@ -48,6 +48,8 @@ bool is_not_only_ranked(const Facts& facts, SliceId op);
 bool is_not_only_gathered(const Facts& facts, SliceId op);
 // No clone and no copy_ in it.
 bool copies_nothing_inside(const Facts& facts, SliceId op);
+// The steps have GPU work.
+bool has_gpu_work(const Facts& facts, SliceId op);
 // Not called by torch.quantile or nanquantile.
 bool is_outside_quantile(const Facts& facts, SliceId op);
 // Not called by the backward part of x[index].

@@ -112,6 +112,13 @@ constexpr std::array kLookupOperatorRows = {
                    false, true},
     OperatorAdvice{"aten::mode", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,
                    false, true},
+    OperatorAdvice{"aten::nonzero", "", "", 1,
+                   "searches the whole mask for the places that are set",
+                   "If sums or means follow: keep the mask, torch.where(mask, x, 0).sum()",
+                   "x[mask] and torch.where(mask) list the places first; with a mask that is kept, "
+                   "nothing is listed and the backward pass adds up no rows. Right as it is if few "
+                   "of many places are set and much work follows",
+                   kIndexing, nullptr, has_gpu_work},
     OperatorAdvice{
         "aten::one_hot", "", "", 1, "makes a matrix with a column for each class",
         "For a lookup use F.embedding(index, table), to add up rows index_add_",
