@@ -12,6 +12,8 @@ TEST(LibraryFramesTest, InstalledPackagesAndPythonItself) {
         "torch\\cuda\\__init__.py(1): synchronize", "accelerate/accelerator.py(2300): backward",
         "transformers/trainer.py(31): training_step", "numpy/_core/fromnumeric.py(3): mean",
         "aiter/tuned_gemm.py(395): torch_gemm",
+        "keras/src/utils/traceback_utils.py(110): error_handler",
+        "requests/sessions.py(500): request",
         "/srv/venv/lib/python3.12/site-packages/mine/a.py(1): f", "copy.py(128): deepcopy",
         "/usr/lib/python3.11/json/encoder.py(5): encode", "contextlib.py(130): __enter__",
         "/usr/lib/python3/dist-packages/yaml/loader.py(2): load", "<built-in method add>",
