@@ -60,11 +60,14 @@ bool changes_size(const Owner& owner) {
          (owner.kind == OwnerKind::kOperator && owner.sizes.op == owner.name);
 }
 
-// One small operator for each parameter.
-bool is_optimizer_loop(const Owner& owner) {
-  constexpr std::uint64_t kFewestRounds = 8, kMostCalls = 24;
+// One small operator for each parameter. Where that is a quarter of a step on a CPU, few parameters are enough.
+bool is_optimizer_loop(const Facts& facts, const Owner& owner) {
+  constexpr std::uint64_t kFewestRounds = 8, kFewestOnCpu = 4, kMostCalls = 24;
+  const Owners* owners = facts.main_device ? nullptr : step_owners(facts);
+  const std::uint64_t fewest =
+      owners && owner.total_ns * 4 >= owners->total_ns ? kFewestOnCpu : kFewestRounds;
   return owner.kind == OwnerKind::kLoop && owner.cell_size <= kMostCalls &&
-         owner.rounds >= kFewestRounds * std::max<std::uint64_t>(1, owner.loops) &&
+         owner.rounds >= fewest * std::max<std::uint64_t>(1, owner.loops) &&
          std::any_of(owner.around.begin(), owner.around.end(),
                      [](const std::string& each) { return each.starts_with("Optimizer.step#"); });
 }
@@ -135,7 +138,7 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
                      "allows; for gradients of each sample, torch.func.vmap of grad");
   if (!facts.main_device && copies_layouts(owner))
     return say("Stay in one layout: permute once before the layers, not around each of them");
-  if (is_optimizer_loop(owner))
+  if (is_optimizer_loop(facts, owner))
     return facts.main_device  // on a CPU foreach=True runs the same calls one by one
                ? say("Give the optimizer fused=True or foreach=True: few calls for all parameters")
                : say("Give the optimizer fused=True, if it has it: few calls for all parameters");

@@ -141,5 +141,31 @@ TEST(OwnerRoundsTest, KnowsMicroBatchesAndDifferentiatedBackwardPasses) {
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("fused=True"), std::string::npos);
 }
 
+// Four parameters are enough for a quarter of a step on a CPU, three are not; else it takes eight.
+TEST(OwnerRoundsTest, AnOptimizerOfFewParametersIsToBeFusedOnACpu) {
+  const auto is_told = [](bool on_gpu, std::uint64_t rounds, std::int64_t of_1000_us = 300) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      if (on_gpu) p.kernel("gemm", 10).wait();
+      for (int round = 0; round < 10; ++round) p.cpu_op("aten::lerp_", 100);
+    });
+    const ExplainedRounds explained(program.trace());
+    Owner owner;
+    owner.kind = OwnerKind::kLoop;
+    owner.rounds = rounds;
+    owner.loops = 1;
+    owner.total_ns = us(of_1000_us) * 3;  // of three steady steps
+    owner.cell = {"aten::lerp_"};
+    owner.cell_size = 1;
+    owner.around = {"Optimizer.step#Adam.step"};
+    return remedy_of_rounds(explained.facts, owner).pattern.find("fused=True") != std::string::npos;
+  };
+  EXPECT_TRUE(is_told(false, 4));
+  EXPECT_FALSE(is_told(false, 3));
+  EXPECT_FALSE(is_told(false, 4, 200));
+  EXPECT_TRUE(is_told(true, 8));
+  EXPECT_FALSE(is_told(true, 7));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
