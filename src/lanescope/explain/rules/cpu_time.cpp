@@ -1,7 +1,11 @@
 // A recording without GPU work: what the thread that runs the steps does in them.
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
@@ -101,6 +105,37 @@ std::optional<CpuParts> measure_cpu_time(const Facts& facts) {
   return CpuParts{.most = most, .shares = host_shares(facts, stretches)};
 }
 
+struct CallsOfSteps {
+  std::uint64_t calls[2] = {0, 0};
+  std::int64_t time_ns[2] = {0, 0};
+};
+
+// "; most of the difference is in aten::conv3d, 5 and 70 calls": the outermost operator that makes the longer of two steps long.
+Sentence what_differs(const Facts& facts, std::int64_t difference_ns) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(facts.cpu->thread);
+  std::map<std::uint32_t, CallsOfSteps> by_name;  // by raw StringId
+  std::int64_t end_ns = INT64_MIN;
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || trace.start_ns(id) < end_ns) continue;
+    end_ns = trace.end_ns(id);
+    for (std::size_t step = 0; step < 2; ++step) {
+      const analysis::Window window = facts.step_window(facts.selection.steady[step]);
+      if (trace.start_ns(id) < window.start_ns || trace.start_ns(id) >= window.end_ns) continue;
+      CallsOfSteps& entry = by_name[raw(trace.slices().name[i])];
+      ++entry.calls[step];
+      entry.time_ns[step] += trace.dur_ns(id);
+    }
+  }
+  for (const auto& [id, entry] : by_name)
+    if (entry.calls[0] != entry.calls[1] &&
+        std::abs(entry.time_ns[1] - entry.time_ns[0]) * 2 > difference_ns)
+      return say("; most of the difference is in {}, {} and {} calls",
+                 {name(trace.text(StringId{id})), count(entry.calls[0]), count(entry.calls[1])});
+  return {};
+}
+
 // A mean that few steps make says little about a usual step.
 Sentence unlike_steps(const Facts& facts) {
   constexpr std::size_t kFewest = 5;
@@ -108,8 +143,12 @@ Sentence unlike_steps(const Facts& facts) {
   for (const std::size_t step : facts.selection.steady)
     lengths.push_back(facts.step_window(step).length_ns());
   if (lengths.size() == 2 &&
-      std::max(lengths[0], lengths[1]) > 2 * std::min(lengths[0], lengths[1]))
-    return say(" The two steps took {} and {}.", {ns(lengths[0]), ns(lengths[1])});
+      std::max(lengths[0], lengths[1]) > 2 * std::min(lengths[0], lengths[1])) {
+    Sentence both = say(" The two steps took {} and {}", {ns(lengths[0]), ns(lengths[1])});
+    append(both, what_differs(facts, std::abs(lengths[1] - lengths[0])));
+    append(both, say("."));
+    return both;
+  }
   if (lengths.size() < kFewest) return {};
   const std::int64_t median_ns = analysis::median_of_steps(lengths);
   if (facts.per_step(facts.cpu_wall.wall_ns) < 2 * median_ns) return {};

@@ -47,6 +47,25 @@ TEST(CpuTimeTest, SaysWhatAUsualStepTakesWhereTheMeanDoesNot) {
   EXPECT_THAT(said({500, 500, 900}), Not(HasSubstr("The two steps")));
 }
 
+// Steps of 200 us, and one of 900 in which an operator runs 8 instead of 1 time.
+TEST(CpuTimeTest, SaysWhichOperatorMakesOneOfTwoStepsLong) {
+  testing::ProgramSketch program;
+  int step = 0;
+  program.steps(3, [&](testing::ProgramSketch& p) {
+    p.cpu_op("aten::mm", 100);
+    for (int i = 0; i < (step == 2 ? 8 : 1); ++i) p.cpu_op("aten::conv3d", 100);
+    ++step;
+  });
+  const Trace trace = program.trace();
+  const auto finding = find_by_rule(trace, "cpu-time");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("most of the difference is in {}, {} and {}"));
+  const auto& values = finding->verdict.values;
+  EXPECT_EQ(values.at(values.size() - 3).text, "aten::conv3d");
+  EXPECT_EQ(values.at(values.size() - 2).integer, 1);
+  EXPECT_EQ(values.at(values.size() - 1).integer, 8);
+}
+
 // A sample every 10 us in four steps of 1 ms, of which the last three are steady: 300 samples.
 TEST(CpuTimeTest, NamesThePythonFunctionOfTheSamples) {
   testing::Sketch sketch;
