@@ -10,9 +10,9 @@ namespace lanescope::analysis {
 
 // docs/definitions/steps.md#where-the-gpus-recording-stops.
 struct KernelLaunches {
-  // By start, without launches during a capture: they become a graph and do not run.
+  // By start. Launches during a capture are left out: they become a graph and do not run.
   std::vector<SliceId> calls;
-  // How many there are up to the last one whose work is in the trace.
+  // The number of calls up to the last one whose work is in the trace.
   std::size_t recorded = 0;
   bool kernels_follow = false;  // a kernel, linked or not, begins after the first call
 

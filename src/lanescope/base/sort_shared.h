@@ -1,8 +1,8 @@
 // Sorting rows on several threads.
 //
-// Idea: parts are sorted each for itself. If they do not follow each other then, limits are drawn from samples, and what each
-// part has between two limits is put together and sorted: one such range does not know of the others. Cost: O(n) if the rows are
-// in order, else O(n log n) and a second copy of the rows for a while.
+// Idea: each part is sorted alone. If the parts then overlap, samples of the rows give limits. The rows of all parts between two
+// limits are put together and sorted, and each thread takes such ranges. Cost: O(n) if the rows are in order, else O(n log n) and
+// memory for a second copy of the rows while it runs.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace lanescope {
 
-// The first `count` rows. None are equal, so that the result does not depend on `threads` (0: usual_threads()) and `part_rows`, how
-// many rows a thread takes at once.
+// Sorts the first `count` rows. No two rows may be equal: then the result does not depend on `threads` (0: usual_threads()) and
+// `part_rows`, the rows that a thread takes at once.
 template <typename Row>
 void sort_shared(UnsetArray<Row>& all, std::size_t count, unsigned threads,
                  std::size_t part_rows = 1u << 16) {

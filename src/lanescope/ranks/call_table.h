@@ -34,8 +34,8 @@ struct JobGroup {
   std::string description;                 // of the first rank's first call
   std::int64_t size = 0;                   // 0: unknown
   std::vector<std::uint32_t> ranks;        // that call it: places among the job's ranks, rising
-  std::uint32_t collective_ranks = 0;  // of these, how many make calls that are no send or receive
-  std::uint64_t calls = 0;             // of all ranks
+  std::uint32_t collective_ranks = 0;      // of these, how many call more than send and receive
+  std::uint64_t calls = 0;                 // of all ranks
   // About calls that are no send or receive. has_sequences: all have sequence numbers, each once a
   // rank. has_steps: some are in numbered steps.
   bool has_sequences = true, has_steps = false;

@@ -28,7 +28,7 @@ enum class TimeKind : std::uint8_t {
 };
 inline constexpr std::size_t kTimeKindCount = 9;
 
-// What has this name, which decides its short form. If GPU work and others share it: kWork.
+// What kind of event has a name. It decides how the name is shortened. kWork also if others share the name.
 enum class NameUse : std::uint8_t { kOther, kWork, kFrame };
 
 enum class LaneKind : std::uint8_t {

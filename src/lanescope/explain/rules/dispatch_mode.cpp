@@ -77,8 +77,8 @@ std::vector<Window> own_time(const Trace& trace, const std::vector<Window>& deto
   return own;
 }
 
-// Is the mode on in one stretch only? torch.export, make_fx and fake tensors trace once. Operators count that lie in no other
-// and run outside of it.
+// Is the mode on in one stretch only? torch.export, make_fx and fake tensors trace once. Counts the top-level operators that run
+// outside of the stretch.
 bool is_on_once(const Facts& facts, const DispatchMode& found,
                 const std::map<std::uint32_t, std::vector<Window>>& detours,
                 const std::vector<Window>& cpu_windows) {

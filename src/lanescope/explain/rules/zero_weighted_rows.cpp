@@ -1,4 +1,4 @@
-// Results are weighted by a table that is mostly zeros: topk chose a part of the rows, scatter filled a table with their
+// Results are weighted by a table that is mostly zeros: topk chose some of the rows, scatter filled a table with their
 // weights, and then all rows are computed and multiplied by it.
 //
 // Example: topk chooses 4,096 of 32,768 tokens for each of 8 experts, and each expert works on all 32,768.
