@@ -56,6 +56,7 @@ class PairFinder {
       : facts_(facts), trace_(*facts.trace), node_of_(trace_.slices().size(), kNone<SliceId>) {}
 
   std::vector<AutogradPair> run() {
+    if (!has_node()) return {};  // no backward pass: nothing to sort
     read_operators();
     if (nodes_.empty() || made_by_.empty()) return {};
     find_threads();
@@ -76,6 +77,14 @@ class PairFinder {
     SliceId op{};
     SliceId outermost{};  // of the operators with a number around it
   };
+
+  bool has_node() const {
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i)
+      if (trace_.kind(SliceId{i}) == CategoryKind::kCpuOp &&
+          trace_.name(SliceId{i}).starts_with(kEvaluateNode))
+        return true;
+    return false;
+  }
 
   // Parents are before their children, in order of start.
   void read_operators() {

@@ -155,9 +155,9 @@ bool follows_no_diagonal(const Facts& facts, SliceId op) {
   bool has_diagonal = false;
   each_before(facts, op, [&](SliceId before) {
     const std::string_view name = trace.name(before);
+    if (name != "aten::diag" && name != "aten::diag_embed") return false;
     const auto diagonal = operator_inputs(trace, before).tensor(0);
-    if ((name != "aten::diag" && name != "aten::diag_embed") || !diagonal || diagonal->rank() != 1)
-      return false;
+    if (!diagonal || diagonal->rank() != 1) return false;
     const analysis::Sizes matrix{diagonal->dims[0], diagonal->dims[0]};
     const TensorArguments inputs = operator_inputs(trace, op);
     for (const std::size_t side : {0, 1})
