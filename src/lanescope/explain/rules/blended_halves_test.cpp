@@ -8,7 +8,6 @@
 namespace lanescope::explain {
 namespace {
 
-using testing::Fields;
 using testing::ProgramSketch;
 
 struct DrawnGuidance {

@@ -27,7 +27,6 @@ namespace {
 
 constexpr double kLeastConstantFactorShare = 0.1;
 constexpr std::int64_t kLeastSquare = 512;
-constexpr std::size_t kMostFactorInputs = 6;  // of a call that are looked at
 
 bool is_square(const Tensor& tensor) {
   return tensor.rank() == 2 && tensor.dims[0] == tensor.dims[1] && tensor.dims[0] >= kLeastSquare;

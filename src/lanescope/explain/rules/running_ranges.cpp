@@ -20,7 +20,6 @@
 namespace lanescope::explain::rules {
 
 using analysis::Sizes;
-using analysis::Tensor;
 using analysis::TensorArguments;
 
 namespace {
