@@ -28,4 +28,16 @@ SliceId outermost_around(const Facts& facts, SliceId op) {
   return found;
 }
 
+std::string_view module_around(const Trace& trace, SliceId call) {
+  constexpr std::uint32_t kMostLooked = 256;
+  const std::uint32_t begin = trace.track(call).first_slice;
+  for (std::uint32_t i = raw(call), looked = 0; i-- > begin && looked < kMostLooked; ++looked) {
+    const SliceId frame{i};
+    if (trace.kind(frame) == CategoryKind::kPythonFunction && is_module_frame(trace.name(frame)) &&
+        trace.end_ns(frame) >= trace.end_ns(call))
+      return trace.name(frame);
+  }
+  return {};
+}
+
 }  // namespace lanescope::explain::rules

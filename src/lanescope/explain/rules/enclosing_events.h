@@ -38,6 +38,9 @@ bool any_inside(const Facts& facts, SliceId slice, Wanted wanted) {
   return false;
 }
 
+// The name of the innermost nn.Module around a call, with its number: "nn.Module: Linear_3". Empty: not recorded.
+std::string_view module_around(const Trace& trace, SliceId call);
+
 // Inside of an operator on sparse tensors, or such an operator: what it does there is torch's, not the program's.
 bool is_in_sparse(const Facts& facts, SliceId op);
 

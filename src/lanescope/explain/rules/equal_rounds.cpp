@@ -84,26 +84,13 @@ std::vector<std::uint32_t> round_symbols(const Trace& trace, const CallSequence&
   return symbols;
 }
 
-// The name of the innermost nn.Module around a call, with its number: "nn.Module: Linear_3". Empty: not recorded.
-std::string_view module_of(const Trace& trace, SliceId call) {
-  constexpr std::uint32_t kMostLooked = 256;
-  const std::uint32_t begin = trace.track(call).first_slice;
-  for (std::uint32_t i = raw(call), looked = 0; i-- > begin && looked < kMostLooked; ++looked) {
-    const SliceId frame{i};
-    if (trace.kind(frame) == CategoryKind::kPythonFunction && is_module_frame(trace.name(frame)) &&
-        trace.end_ns(frame) >= trace.end_ns(call))
-      return trace.name(frame);
-  }
-  return {};
-}
-
 Weights weights_of(const Trace& trace, const EqualRounds& found) {
   std::size_t same = 0, other = 0;
   for (std::size_t place = 0; place < found.size; ++place) {
     if (!is_matrix_product(trace.name(found.call(0, place)))) continue;
     std::set<std::string_view> modules;
     for (std::size_t round = 0; round < found.rounds; ++round)
-      modules.insert(module_of(trace, found.call(round, place)));
+      modules.insert(module_around(trace, found.call(round, place)));
     if (modules.contains({})) return Weights::kUnknown;
     same += modules.size() == 1 ? 1 : 0;
     other += modules.size() == found.rounds ? 1 : 0;

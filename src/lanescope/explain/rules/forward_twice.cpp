@@ -20,6 +20,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -187,8 +188,15 @@ class TwiceFinder {
         !takes_data(*with.front().pair))
       return std::nullopt;
     for (std::size_t i = 0; i < with.size(); ++i)
-      if (!with[i].is_like(without[i])) return std::nullopt;
+      if (!with[i].is_like(without[i]) || is_other_module(with[i].op, without[i].op))
+        return std::nullopt;
     return Passes{with.front().op, without.front().op, without.back().op, with.size()};
+  }
+
+  // Python frames name modules with numbers: a teacher, a target network or an average of the model has its own.
+  bool is_other_module(SliceId a, SliceId b) const {
+    const std::string_view of_a = module_around(trace_, a), of_b = module_around(trace_, b);
+    return !of_a.empty() && !of_b.empty() && of_a != of_b;
   }
 
   // True: the layer's backward part computes the gradient of its weight, but none of its input. A
@@ -265,11 +273,15 @@ void tell_without_gradients(const Facts& facts, const ForwardTwice& found, Findi
   finding.arithmetic.push_back(
       say("counted: the layers without gradients alone, not the operators between them; the trace "
           "does not tell whether weights and input are the same"));
-  finding.try_next = {"if model and input are the same, use the first result again (detach() it)"};
+  finding.try_next = {
+      "if model and input are the same, use the first result again (detach() it); a teacher, a "
+      "target network or another input needs its own pass"};
   finding.brief =
       say(facts, "{} layers like those of the loss run once more [per step], without gradients",
           {count(found.layers)});
-  finding.action = say("If model and input are the same: use the first result (detach() it)");
+  finding.action =
+      say("Right for another model (teacher, target) or input; if both are the same: use the first "
+          "result (detach() it)");
 }
 
 void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding& finding) {

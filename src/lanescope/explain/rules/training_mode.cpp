@@ -113,7 +113,9 @@ Finding tell_training_mode(const Facts& facts, const TrainingMode& found) {
                                         "backward pass is in the trace"
                                       : "Dropout is in training mode, and no backward pass is in "
                                         "the trace");
-  finding.action = say("Call model.eval() before inference");
+  finding.action = say(
+      "Right if the randomness is wanted (how sure is the model?); else call model.eval() before "
+      "inference");
   return finding;
 }
 

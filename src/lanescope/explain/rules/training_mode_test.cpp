@@ -57,5 +57,12 @@ TEST(TrainingModeTest, IsQuietInEvalModeAndInTraining) {
   EXPECT_FALSE(find_by_rule(draw_training_mode({.has_backward = true}), "training-mode"));
 }
 
+// Dropout may be wanted: the first screen says so.
+TEST(TrainingModeTest, SaysThatRandomnessMayBeWanted) {
+  const auto finding = find_by_rule(draw_training_mode({}), "training-mode");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->action.pattern.starts_with("Right if the randomness is wanted"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
