@@ -45,22 +45,24 @@ Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
   Finding finding;
   finding.verdict =
       say(facts,
-          "Convolutions convert their tensors between memory layouts: {} [kernel|kernels], {} of "
-          "[a step's] {}.",
-          {count(found.conversions.calls()), ns(facts.per_step(found.conversions.time_ns())),
+          "Convolutions convert their tensors between memory layouts: {} [kernel|kernels] [in {} "
+          "steps], {} of [a step's] {}.",
+          {count(found.conversions.calls()), count(facts.selection.steady.size()),
+           ns(facts.per_step(found.conversions.time_ns())),
            ns(facts.per_step(facts.wall.partition.wall_ns))});
-  finding.arithmetic.push_back(
-      say(facts, "{} to channels-last, {} back, around {} convolution [kernel|kernels]",
-          {count(found.to_last_count), count(found.conversions.calls() - found.to_last_count),
-           count(found.convolutions)}));
+  finding.arithmetic.push_back(say(
+      facts, "in all steps: {} to channels-last, {} back, around {} convolution [kernel|kernels]",
+      {count(found.to_last_count), count(found.conversions.calls() - found.to_last_count),
+       count(found.convolutions)}));
   rate_finding(facts, found.conversions, finding);
   finding.evidence.push_back(longest_of(facts, found.conversions.longest()));
   finding.try_next = {
       "use channels_last for the model and its input: .to(memory_format=torch.channels_last)"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief =
-      say(facts, "Convolutions convert their tensors between layouts: {} [kernel|kernels]",
-          {count(found.conversions.calls())});
+      say(facts,
+          "Convolutions convert their tensors between layouts: {} [kernel|kernels] [in {} steps]",
+          {count(found.conversions.calls()), count(facts.selection.steady.size())});
   return finding;
 }
 

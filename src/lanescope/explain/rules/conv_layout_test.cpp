@@ -17,6 +17,7 @@ TEST(ConvLayoutTest, CountsTheShuffles) {
   });
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 25'000);
+  EXPECT_EQ(finding->brief.values.at(0).integer, 2);  // of a step
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 3);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(1).integer, 3);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, 3);

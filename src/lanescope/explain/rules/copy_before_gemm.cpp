@@ -113,10 +113,12 @@ std::optional<CopiesBeforeGemms> measure_copy_before_gemm(const Facts& facts) {
 Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found) {
   Finding finding;
   finding.kind = found.matters ? FindingKind::kCost : FindingKind::kNormal;
-  finding.verdict = say(facts,
-                        "addmm makes the copy before a matmul: {} [time|times] it first copied the "
-                        "matrix that it adds into its output, {} [per step].",
-                        {count(found.copies.calls()), ns(facts.per_step(found.copies.time_ns()))});
+  finding.verdict =
+      say(facts,
+          "addmm makes the copy before a matmul: {} [time|times] [in {} steps] it first "
+          "copied the matrix that it adds into its output, {} [per step].",
+          {count(found.copies.calls()), count(facts.selection.steady.size()),
+           ns(facts.per_step(found.copies.time_ns()))});
   if (found.size_bytes > 0)
     finding.arithmetic.push_back(
         say("{} copied, in {}", {bytes(found.size_bytes), ns(found.copies.time_ns())}));
@@ -140,8 +142,8 @@ Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found
       "it without a copy",
       "or add the matrix in an element-wise operator that follows anyway"};
   finding.explains.push_back({"exposed-copy", facts.per_step(found.copies.time_ns())});
-  finding.brief = say(facts, "addmm copies the matrix that it adds, {} [time|times]",
-                      {count(found.copies.calls())});
+  finding.brief = say(facts, "addmm copies the matrix that it adds, {} [time|times] [in {} steps]",
+                      {count(found.copies.calls()), count(facts.selection.steady.size())});
   finding.action = say("Use a bias vector (as in nn.Linear), or add the matrix after the matmul");
   return finding;
 }

@@ -17,6 +17,7 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -350,19 +351,23 @@ bool is_compiled_to_operators(const Facts& facts, SliceId op) {
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto& [groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const bool is_even = chains % facts.selection.steady.size() == 0;
-  const std::uint64_t shown = is_even ? chains / facts.selection.steady.size() : chains;
+  // Of a step, rounded; fewer than one a step are those of all.
+  const std::uint64_t steps = step_count(facts);
+  const bool is_even = chains % steps == 0, is_of_step = chains >= steps;
+  const std::uint64_t shown = is_of_step ? a_step(facts, chains) : chains;
+  const bool is_rounded = is_of_step && !is_even;
   Finding finding;
   const std::int64_t kernels_ns = facts.per_step(gpu_ns), between_ns = facts.per_step(waits_ns);
   const std::int64_t at_most_ns = facts.per_step(saved_ns);
   finding.verdict =
       say(facts,
-          "Elementwise kernels run one after the other on tensors of the same size: {} "
-          "[chain|chains] of two or more{} [takes|take] {} [per step]",
+          std::string("Elementwise kernels run one after the other on tensors of the same size: ") +
+              (is_rounded ? "about " : "") +
+              "{} [chain|chains] of two or more{} [takes|take] {} [per step]",
           {count(shown),
            text(!facts.steps.marked ? ""
-                : is_even           ? " in each step"
-                                    : fmt::format(" in {} steps", facts.selection.steady.size())),
+                : is_of_step        ? " in each step"
+                                    : fmt::format(" in {} steps", steps)),
            ns(kernels_ns)});
   if (between_ns > 0) {
     finding.verdict.pattern += shown == 1
@@ -399,8 +404,11 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   finding.sample_count = chains;
   finding.sample_noun = "chain";
   finding.brief =
-      say(facts, "{} [chain|chains] of elementwise kernels could be [one kernel|one kernel each]",
-          {count(shown)});
+      say(facts,
+          std::string(is_rounded ? "About " : "") +
+              "{} [chain|chains] of elementwise kernels{} could be [one kernel|one kernel each]",
+          {count(shown),
+           text(facts.steps.marked && !is_of_step ? fmt::format(" in {} steps", steps) : "")});
   finding.action = say("torch.compile the function that holds them");
   const auto largest = std::max_element(
       groups.begin(), groups.end(),

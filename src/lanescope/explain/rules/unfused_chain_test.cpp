@@ -204,5 +204,22 @@ TEST(UnfusedChainTest, LeavesOutComplexNumbers) {
   EXPECT_FALSE(with_type("c10::complex<float>"));
 }
 
+// Chains are counted by the step: 7 in three steady steps are about 2.
+TEST(UnfusedChainTest, CountsChainsOfAStep) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 300});
+    for (int chain = 0; chain < (i == 3 ? 3 : 2); ++chain)
+      program.launch(elementwise("aten::mul_", 30))
+          .launch(elementwise("aten::add_", 30))
+          .launch({.us = 5});
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->brief.pattern.starts_with("About {} chains"));
+  EXPECT_EQ(finding->brief.values.at(0).integer, 2);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
