@@ -12,6 +12,7 @@
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_state.h"
@@ -62,6 +63,11 @@ std::optional<Sizes> pairs_of(const TensorArguments& inputs) {
   return shape;
 }
 
+// Attention that takes the pairs as a mask, and products: their time is that of their own work.
+bool has_work_of_its_own(std::string_view op) {
+  return op.find("attention") != op.npos || is_product(op);
+}
+
 bool takes_shape(const TensorArguments& inputs, const Sizes& shape) {
   for (std::size_t i = 0; i < 4; ++i)
     if (const auto tensor = inputs.tensor(i); tensor && tensor->dims == shape) return true;
@@ -98,9 +104,10 @@ struct AllPairs {
   SliceId largest = kNone<SliceId>;  // that makes most pairs
   PairKind kind = PairKind::kOther;
   double elements = 0;
-  std::string left, right;   // shapes
-  Sizes shape;               // of the pairs
-  std::vector<Sizes> masks;  // equality decides which pairs are kept
+  std::string left, right;        // shapes
+  Sizes shape;                    // of the pairs
+  std::vector<Sizes> masks;       // equality decides which pairs are kept
+  bool is_for_attention = false;  // attention takes pairs as its mask
   // The pairs, or what becomes of their coordinates, are kept where two numbers are equal: those of one group.
   bool is_masked_by_group() const {
     return std::any_of(masks.begin(), masks.end(), [&](const Sizes& mask) {
@@ -142,8 +149,10 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
           pairs = std::move(shape);
           continue;
         }
-      if (pairs && !is_view(trace.name(op)) && takes_shape(inputs, *pairs))
-        found.calls.insert(raw(op));
+      if (!pairs || is_view(trace.name(op)) || !takes_shape(inputs, *pairs)) continue;
+      found.is_for_attention =
+          found.is_for_attention || trace.name(op).find("attention") != std::string_view::npos;
+      if (!has_work_of_its_own(trace.name(op))) found.calls.insert(raw(op));
     }
   }
   if (found.calls.empty()) return std::nullopt;
@@ -154,6 +163,10 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
 
 constexpr char kByGroup[] =
     "Make only the pairs of one group: a dimension for the groups, or sort and go group by group";
+
+constexpr char kForAttention[] =
+    "Attention without a mask in memory: flex_attention, or packed lengths (varlen); make it once "
+    "for all layers";
 
 const char* pair_action(PairKind kind) {
   switch (kind) {
@@ -197,7 +210,10 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
     finding.arithmetic.push_back(
         say("aten::eq compares all pairs of two lists of numbers, and its result masks the pairs: "
             "only those with equal numbers, such as that of their picture, are kept"));
-  finding.try_next = {by_group ? kByGroup : pair_action(found.kind),
+  const char* const advice = found.is_for_attention ? kForAttention
+                             : by_group             ? kByGroup
+                                                    : pair_action(found.kind);
+  finding.try_next = {advice,
                       "torch.compile on the function that makes and reduces the pairs never writes "
                       "them to memory"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "inflated-tensor"})
@@ -205,8 +221,11 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
   finding.brief = say("{} makes all {} pairs of {} and {}",
                       {name(op), count(static_cast<std::uint64_t>(found.elements)),
                        text(found.left), text(found.right)});
-  if (by_group) finding.brief.pattern += ", and keeps those of one group";
-  finding.action = say(by_group ? kByGroup : pair_action(found.kind));
+  if (found.is_for_attention)
+    finding.brief.pattern += ", as a mask of attention";
+  else if (by_group)
+    finding.brief.pattern += ", and keeps those of one group";
+  finding.action = say(advice);
   return finding;
 }
 

@@ -116,5 +116,20 @@ TEST(AllPairsTest, IsNoCostWhereTheCpuIsTheLimit) {
   EXPECT_EQ(kind(600), FindingKind::kWhere);
 }
 
+// Attention that reads a mask has work of its own, and nothing is counted or found.
+TEST(AllPairsTest, KnowsMasksOfAttention) {
+  const auto finding = find_in_steps("all-pairs", [](ProgramSketch& p) {
+    draw_pairs(p, "aten::eq", "[2048, 1]", "[1, 2048]", "[2048, 2048]");
+    p.op("aten::scaled_dot_product_attention",
+         shapes("[[1, 8, 2048, 64], [1, 8, 2048, 64], [1, 8, 2048, 64], [2048, 2048]]",
+                R"(["float", "float", "float", "float"])"),
+         "attention_kernel", 200);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 90'000);  // without the attention
+  EXPECT_NE(finding->brief.pattern.find("mask of attention"), std::string::npos);
+  EXPECT_EQ(finding->action.pattern.find("searchsorted"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
