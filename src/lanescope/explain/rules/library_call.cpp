@@ -15,6 +15,7 @@
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
@@ -27,16 +28,31 @@ namespace {
 
 constexpr double kLeastLibraryCallShare = 0.1;
 
-// What to do instead. `is_wait`: another thread does the work.
+// Who does the work that a function waits for.
+enum class WaitsFor : std::uint8_t { kNobody, kThreads, kProcess };
+
+// What to do instead.
 struct LibraryAdvice {
   std::string_view file, function;  // of a frame "file(line): function"
   const char* action;
-  bool is_wait = false;
+  WaitsFor waits_for = WaitsFor::kNobody;
 };
 
 constexpr char kListOnce[] = "Make the list once, before the loop, and go over the list";
 constexpr char kAskLater[] =
     "If that work begins only now: start it before this step's own, and ask for it afterwards";
+constexpr char kFurtherAhead[] =
+    "Let that process work further ahead (ask for several at once), or use more of them";
+constexpr char kSharesMemory[] =
+    "Large messages are copied and unpickled: put the data into shared memory "
+    "(torch.multiprocessing), and send only a word";
+constexpr char kManyGets[] =
+    "Hand over whole batches, many items at once: each call takes a lock and may switch threads";
+constexpr char kJoinAhead[] =
+    "Join the next arrays while the GPU works: ahead, in a thread or process";
+constexpr char kJoinIntoPinned[] =
+    "Join into pinned memory that is kept (out=): no new memory, no second copy; or ahead, in a "
+    "thread";
 constexpr char kNoText[] =
     "Send numbers as bytes (numpy, base64) instead of text, or do it in another thread or process";
 constexpr char kReadsSource[] =
@@ -51,10 +67,10 @@ constexpr char kAskAhead[] =
 constexpr char kModuleFile[] = "torch/nn/modules/module.py";
 
 constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
-    {"concurrent/futures/_base.py", "as_completed", kAskLater, true},
-    {"concurrent/futures/_base.py", "result", kAskLater, true},
-    {"concurrent/futures/_base.py", "result_iterator", kAskLater, true},
-    {"concurrent/futures/_base.py", "wait", kAskLater, true},
+    {"concurrent/futures/_base.py", "as_completed", kAskLater, WaitsFor::kThreads},
+    {"concurrent/futures/_base.py", "result", kAskLater, WaitsFor::kThreads},
+    {"concurrent/futures/_base.py", "result_iterator", kAskLater, WaitsFor::kThreads},
+    {"concurrent/futures/_base.py", "wait", kAskLater, WaitsFor::kThreads},
     {"copy.py", "deepcopy",
      "Copy only what changes (copy.copy, dataclasses.replace); tensors into tensors that exist "
      "(torch._foreach_copy_)"},
@@ -66,23 +82,35 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"logging/__init__.py", "debug", kLogLess},
     {"logging/__init__.py", "info", kLogLess},
     {"logging/__init__.py", "warning", kLogLess},
-    {"multiprocessing/pool.py", "get", kAskLater, true},
-    {"multiprocessing/pool.py", "map", kAskLater, true},
-    {"multiprocessing/pool.py", "next", kAskLater, true},
-    {"multiprocessing/pool.py", "starmap", kAskLater, true},
-    {"multiprocessing/pool.py", "wait", kAskLater, true},
+    {"multiprocessing/connection.py", "poll", kFurtherAhead, WaitsFor::kProcess},
+    {"multiprocessing/connection.py", "recv", kFurtherAhead, WaitsFor::kProcess},
+    {"multiprocessing/connection.py", "recv_bytes", kFurtherAhead, WaitsFor::kProcess},
+    {"multiprocessing/connection.py", "wait", kFurtherAhead, WaitsFor::kProcess},
+    {"multiprocessing/pool.py", "get", kAskLater, WaitsFor::kProcess},
+    {"multiprocessing/pool.py", "map", kAskLater, WaitsFor::kProcess},
+    {"multiprocessing/pool.py", "next", kAskLater, WaitsFor::kProcess},
+    {"multiprocessing/pool.py", "starmap", kAskLater, WaitsFor::kProcess},
+    {"multiprocessing/pool.py", "wait", kAskLater, WaitsFor::kProcess},
+    {"multiprocessing/process.py", "join", kFurtherAhead, WaitsFor::kProcess},
+    {"multiprocessing/queues.py", "get", kFurtherAhead, WaitsFor::kProcess},
+    {"numpy/_core/shape_base.py", "hstack", kJoinAhead},
+    {"numpy/_core/shape_base.py", "stack", kJoinAhead},
+    {"numpy/_core/shape_base.py", "vstack", kJoinAhead},
+    {"numpy/core/shape_base.py", "hstack", kJoinAhead},
+    {"numpy/core/shape_base.py", "stack", kJoinAhead},
+    {"numpy/core/shape_base.py", "vstack", kJoinAhead},
     {"queue.py", "get",
      "If one request at a time is under way: do its work in this thread; else keep several under "
      "way",
-     true},
+     WaitsFor::kThreads},
     {"random.py", "choices", kDrawAtOnce},
     {"random.py", "sample", kDrawAtOnce},
     {"subprocess.py", "check_output", kNoProcess},
     {"subprocess.py", "run", kNoProcess},
-    {"threading.py", "join", kAskLater, true},
+    {"threading.py", "join", kAskLater, WaitsFor::kThreads},
     {"threading.py", "start",
      "Start threads once, before the loop, and give them work: ThreadPoolExecutor, a queue"},
-    {"threading.py", "wait", kAskLater, true},
+    {"threading.py", "wait", kAskLater, WaitsFor::kThreads},
     {"requests/api.py", "get", kAskAhead},
     {"requests/api.py", "post", kAskAhead},
     {"requests/sessions.py", "get", kAskAhead},
@@ -125,12 +153,16 @@ bool may_be_called(std::string_view frame) {
   return advice_for_frame(frame) || !is_frame_of_torch(frame);
 }
 
+// What the trace shows of a call beyond its name.
+enum class CallFacts : std::uint8_t { kNone, kManyCalls, kLargeMessages, kNewHostMemory };
+
 // Without a GPU a call may be long because other work took its core: few calls count as three of the shortest each at most.
 constexpr std::size_t kFewCalls = 5;
 constexpr std::int64_t kUneven = 3;
 
 struct LibraryCall {
   std::string frame;
+  CallFacts facts = CallFacts::kNone;
   std::uint64_t calls = 0;
   std::int64_t time_ns = 0, waiting_ns = 0;  // waiting: of the GPU meanwhile
   std::vector<Window> windows;
@@ -217,6 +249,73 @@ std::int64_t usual_total_ns(const LibraryCall& call) {
   return std::min(total_ns, kUneven * shortest_ns * static_cast<std::int64_t>(call.windows.size()));
 }
 
+// Messages whose bytes take a tenth of the time to be put together and unpickled.
+bool has_large_messages(const Facts& facts, TrackId thread, const LibraryCall& call) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(thread);
+  std::int64_t total_ns = 0;
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const std::string_view frame = trace.name(SliceId{i});
+    if ((frame.starts_with("<built-in function loads>") ||
+         frame.starts_with("<built-in method write of _io.BytesIO")) &&
+        inside(call.windows, trace.start_ns(SliceId{i})))
+      total_ns += trace.dur_ns(SliceId{i});
+  }
+  return total_ns * 10 > call.time_ns;
+}
+
+// The arrays that the longest call joined are copied once more on the CPU, or leave from pageable memory: what comes next
+// on the thread, up to the first copy to the GPU.
+bool joins_into_new_memory(const Facts& facts, TrackId thread, const LibraryCall& call) {
+  constexpr std::int64_t kShortestCopyNs = 100'000;  // on the CPU
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(thread);
+  for (std::uint32_t i = raw(call.longest); i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.start_ns(id) < trace.end_ns(call.longest)) continue;
+    for (const SliceId work : facts.links.launched_by(id))
+      if (trace.name(work).starts_with("Memcpy HtoD"))
+        return trace.name(work).starts_with("Memcpy HtoD (Pageable");
+    if (trace.name(id) == "aten::copy_" && trace.dur_ns(id) >= kShortestCopyNs &&
+        !any_inside(facts, id,
+                    [](std::string_view name) { return find_api_call(name).is_known(); }))
+      return true;
+  }
+  return false;
+}
+
+CallFacts facts_of_call(const Facts& facts, TrackId thread, const LibraryCall& call) {
+  constexpr std::uint64_t kManyCalls = 16;  // of a step
+  const LibraryAdvice* const advice = advice_for_frame(call.frame);
+  if (!advice) return CallFacts::kNone;
+  if (advice->action == kJoinAhead)
+    return joins_into_new_memory(facts, thread, call) ? CallFacts::kNewHostMemory
+                                                      : CallFacts::kNone;
+  if (advice->waits_for == WaitsFor::kProcess && has_large_messages(facts, thread, call))
+    return CallFacts::kLargeMessages;
+  return advice->waits_for != WaitsFor::kNobody && advice->function == "get" &&
+                 a_step(facts, call.calls) >= kManyCalls
+             ? CallFacts::kManyCalls
+             : CallFacts::kNone;
+}
+
+Sentence action_of_call(const LibraryCall& found) {
+  switch (found.facts) {
+    case CallFacts::kManyCalls:
+      return say(kManyGets);
+    case CallFacts::kLargeMessages:
+      return say(kSharesMemory);
+    case CallFacts::kNewHostMemory:
+      return say(kJoinIntoPinned);
+    case CallFacts::kNone:
+      break;
+  }
+  const LibraryAdvice* const advice = advice_for_frame(found.frame);
+  return advice ? say(advice->action)
+                : say("If its result stays the same: once, before the loop; else something "
+                      "cheaper, or ahead in another process");
+}
+
 std::optional<LibraryCall> measure_library_call(const Facts& facts) {
   const TrackId thread = thread_of_steps(facts);
   if (thread == kNone<TrackId> || !facts.host) return std::nullopt;
@@ -238,6 +337,7 @@ std::optional<LibraryCall> measure_library_call(const Facts& facts) {
   }
   if (!best || share_of(best->waiting_ns, facts.steady_wall_ns()) < kLeastLibraryCallShare)
     return std::nullopt;
+  best->facts = facts_of_call(facts, thread, *best);
   return best;
 }
 
@@ -262,19 +362,19 @@ Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
       say("counted: functions of libraries that the program's own code calls on the thread of the "
           "steps; less than a fifth of their time is in operators and calls to the runtime"));
   finding.evidence.push_back({found.longest, say("the longest of these calls")});
-  finding.action = advice
-                       ? say(advice->action)
-                       : say("If its result stays the same: once, before the loop; else something "
-                             "cheaper, or ahead in another process");
+  finding.action = action_of_call(found);
   finding.try_next = {finding.action.pattern};
   for (const char* covered : {"python-hole", "graph-opportunity", "looped-calls", "slow-launches"})
     finding.explains.push_back({covered, finding.at_stake_ns});
+  const WaitsFor waits_for = advice ? advice->waits_for : WaitsFor::kNobody;
   finding.brief =
-      advice && advice->is_wait
-          ? say(facts, "The thread of the steps waits for other threads in {}, {} [per step]",
-                {function, time})
-          : say(facts, "{} takes {} [per step], in {} [call|calls]",
-                {function, time, count(calls)});
+      waits_for == WaitsFor::kNobody
+          ? say(facts, "{} takes {} [per step], in {} [call|calls]", {function, time, count(calls)})
+          : say(facts, "The thread of the steps waits for {} in {}, {} [per step]",
+                {text(waits_for == WaitsFor::kThreads ? "other threads" : "another process"),
+                 function, time});
+  if (found.facts == CallFacts::kManyCalls)
+    append(finding.brief, say(facts, ", in {} calls", {count(calls)}));
   return finding;
 }
 

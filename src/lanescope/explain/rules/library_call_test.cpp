@@ -13,7 +13,11 @@ struct DrawnLibrary {
   const char* frame = "json/__init__.py(183): dumps";
   const char* caller = "train.py(7): step";
   bool has_operators = false;
-  bool is_loading = false;  // in the DataLoader's range
+  bool is_loading = false;       // in the DataLoader's range
+  int calls = 1;                 // of a step
+  const char* inside = nullptr;  // a frame for half of the call
+  const char* sent = nullptr;    // afterwards: the copy to the GPU
+  bool copies_again = false;     // on the CPU, before that
 };
 
 // Steps of a kernel of 50 us that is waited for, and of 500 us in a function which `caller` calls.
@@ -27,7 +31,14 @@ Trace draw_library(const DrawnLibrary& drawn) {
       p.cpu_op("aten::add", 400).pass(100);
     else
       p.pass(500);
-    p.sketch().slice("python_function", drawn.frame, ProgramSketch::at(start_us), us(500));
+    for (int i = 0; i < drawn.calls; ++i)
+      p.sketch().slice("python_function", drawn.frame,
+                       ProgramSketch::at(start_us) + i * us(500) / drawn.calls,
+                       us(500) / drawn.calls);
+    if (drawn.inside)
+      p.sketch().slice("python_function", drawn.inside, ProgramSketch::at(start_us + 10), us(250));
+    if (drawn.copies_again) p.cpu_op("aten::copy_", 300);
+    if (drawn.sent) p.launch(ProgramSketch::memcpy(drawn.sent, 20, "aten::to"));
     if (drawn.is_loading)
       p.sketch().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
                             ProgramSketch::at(start_us), us(500));
@@ -127,6 +138,45 @@ TEST(LibraryCallTest, KnowsPoolsAndThreadsThatAreStarted) {
   const auto started = found("threading.py(973): start");
   ASSERT_TRUE(started);
   EXPECT_NE(started->action.pattern.find("ThreadPoolExecutor"), std::string::npos);
+}
+
+// recv() waits for a process that already is another one: it is not advised to use another.
+TEST(LibraryCallTest, KnowsThatAPipeWaitsForAnotherProcess) {
+  const auto waits = find_by_rule(
+      draw_library({.frame = "multiprocessing/connection.py(246): recv"}), "library-call");
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(waits->brief.values.at(0).text, "another process");
+  EXPECT_NE(waits->action.pattern.find("further ahead"), std::string::npos);
+  const auto large = find_by_rule(draw_library({.frame = "multiprocessing/connection.py(246): recv",
+                                                .inside = "<built-in function loads>"}),
+                                  "library-call");
+  ASSERT_TRUE(large);
+  EXPECT_NE(large->action.pattern.find("shared memory"), std::string::npos);
+}
+
+TEST(LibraryCallTest, AdvisesWholeBatchesWhereAQueueIsAskedForEachItem) {
+  const auto action = [](int calls) {
+    const auto finding =
+        find_by_rule(draw_library({.frame = "queue.py(154): get", .calls = calls}), "library-call");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_EQ(action(2).find("whole batches"), std::string::npos);
+  EXPECT_NE(action(50).find("whole batches"), std::string::npos);
+}
+
+// Arrays that are joined into pinned memory can only be joined ahead; new memory is copied once more.
+TEST(LibraryCallTest, KnowsWhetherArraysAreJoinedIntoPinnedMemory) {
+  const auto action = [](const char* sent, bool copies_again) {
+    const auto finding =
+        find_by_rule(draw_library({.frame = "numpy/_core/shape_base.py(378): stack",
+                                   .sent = sent,
+                                   .copies_again = copies_again}),
+                     "library-call");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action("Memcpy HtoD (Pinned -> Device)", false).starts_with("Join the next arrays"));
+  EXPECT_NE(action("Memcpy HtoD (Pinned -> Device)", true).find("out="), std::string::npos);
+  EXPECT_NE(action("Memcpy HtoD (Pageable -> Device)", false).find("out="), std::string::npos);
 }
 
 }  // namespace
