@@ -131,6 +131,13 @@ constexpr CheckingCall kCheckingCalls[] = {
     {"aten::linalg_solve", "torch.linalg.solve_ex"},
 };
 
+// What asked for a wait, and whether it copied to the GPU: such a wait ends with pinned memory, a read of a value does not.
+struct Asker {
+  std::string_view name;
+  bool is_upload = false;
+  auto operator<=>(const Asker&) const = default;
+};
+
 struct SyncGroup {
   std::uint64_t calls = 0, asks_for_size = 0;
   std::uint64_t at_end = 0;  // of `calls`: after the last launch of its step
@@ -178,14 +185,15 @@ bool is_at_end_of_step(const Facts& facts, const BlockingCalls& blocking, SliceI
 // A wait of the thread that launches, and what asked for it.
 struct LaunchingWait {
   analysis::Window window;
-  std::string_view asker;
+  Asker asker;
 };
 
 struct HostSyncs {
   std::vector<LaunchingWait> launching_waits;
-  std::map<std::string_view, SyncGroup> groups;                // by what asked for the wait
+  std::map<Asker, SyncGroup> groups;                           // by what asked for the wait
   std::vector<std::pair<std::string_view, SyncGroup>> ranked;  // the same, the worst first
   std::vector<SliceId> askers;                                 // sorted, each once
+  bool is_for_streams_in_turn = false;  // the worst group: each wait is for another stream's work
   std::uint64_t waits = 0;
   std::int64_t waited_ns = 0, askers_ns = 0;  // of the CPU
   // Of the GPU: idle after a wait, the part of it after copies to the GPU, the part that other
@@ -211,21 +219,28 @@ std::int64_t waits_in_sizers(const Facts& facts, const std::vector<SliceId>& siz
   return std::max<std::int64_t>(0, lost.waiting_for_cpu_ns - lost.after_waits_ns);
 }
 
+Asker asker_of(const Trace& trace, const std::vector<SliceId>& uploads, SliceId slice) {
+  return {trace.name(slice), std::binary_search(uploads.begin(), uploads.end(), slice)};
+}
+
 void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& found) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   const TrackId launching = analysis::main_launch_thread(trace, facts.links);
   SliceId copy_op = kNone<SliceId>;  // of the call before, if it copies
+  std::vector<Asker> ends_recording;
   for (const SliceId call : blocking.calls) {
+    if (!inside(cpu_windows, trace.start_ns(call))) continue;
+    const Asker asker = asker_of(trace, blocking.uploads, outermost_operator(facts, call));
     // A wait after the last launch ends the recording, or is the only thing in the last step.
-    if (!inside(cpu_windows, trace.start_ns(call)) ||
-        trace.start_ns(call) > blocking.last_launch_ns())
+    if (trace.start_ns(call) > blocking.last_launch_ns()) {
+      ends_recording.push_back(asker);
       continue;
+    }
     found.askers.push_back(outermost_operator(facts, call));
     if (trace.slices().track[raw(call)] == launching)
-      found.launching_waits.push_back(
-          {{trace.start_ns(call), trace.end_ns(call)}, trace.name(found.askers.back())});
-    SyncGroup& group = found.groups[trace.name(found.askers.back())];
+      found.launching_waits.push_back({{trace.start_ns(call), trace.end_ns(call)}, asker});
+    SyncGroup& group = found.groups[asker];
     // A copy and the synchronisation after it, in one operator, are one wait.
     const SliceId op = facts.links.op_of[raw(call)];
     const bool copies = trace.api_call(call).does(api_effect::kCopies);
@@ -246,6 +261,15 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
       group.longest = call;
     }
   }
+  // The last step waits, too, and loses nothing by it: its waits are counted, not their time.
+  if (facts.steps.marked)
+    for (auto& [asker, group] : found.groups)
+      if (group.calls % facts.selection.steady.size() != 0 &&
+          std::find(ends_recording.begin(), ends_recording.end(), asker) != ends_recording.end()) {
+        ++group.calls;
+        ++group.at_end;
+        ++found.waits;
+      }
   // An operator may wait several times.
   std::sort(found.askers.begin(), found.askers.end());
   found.askers.erase(std::unique(found.askers.begin(), found.askers.end()), found.askers.end());
@@ -259,7 +283,7 @@ void add_idle_after_waits(const Facts& facts, const std::vector<SliceId>& upload
     if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
       continue;
     const SliceId asker = outermost_operator(facts, part.blame);
-    const auto group = found.groups.find(facts.trace->name(asker));
+    const auto group = found.groups.find(asker_of(*facts.trace, uploads, asker));
     if (group == found.groups.end()) continue;
     const std::int64_t elsewhere_ns = explained_elsewhere(facts, part);
     const std::int64_t lost_ns = part.end_ns - part.start_ns - elsewhere_ns;
@@ -293,6 +317,35 @@ void add_lost_lead(const Facts& facts, HostSyncs& found) {
   }
 }
 
+// Between two waits all launches go to one stream, and after the wait to another: the waits keep the streams from running
+// beside each other.
+bool waits_for_streams_in_turn(const Facts& facts, const HostSyncs& found) {
+  const Trace& trace = *facts.trace;
+  std::vector<std::pair<std::int64_t, TrackId>> launches;  // when, to which stream
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId call = facts.links.launch_of[raw(work.slice)];
+    if (call != kNone<SliceId> && work.work == analysis::WorkClass::kCompute)
+      launches.emplace_back(trace.start_ns(call), trace.slices().track[raw(work.slice)]);
+  }
+  std::sort(launches.begin(), launches.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  TrackId before = kNone<TrackId>;
+  std::uint64_t changes = 0, waits = 0;
+  auto launch = launches.begin();
+  for (const LaunchingWait& wait : found.launching_waits) {
+    const auto first = launch;
+    while (launch != launches.end() && launch->first < wait.window.start_ns) ++launch;
+    if (wait.asker.name != found.ranked.front().first || first == launch) continue;
+    ++waits;
+    const TrackId stream = (launch - 1)->second;
+    const bool is_one =
+        std::all_of(first, launch, [&](const auto& each) { return each.second == stream; });
+    if (is_one && before != kNone<TrackId> && stream != before) ++changes;
+    before = stream;
+  }
+  return waits >= 2 && changes * 2 > waits;
+}
+
 Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   const BlockingCalls blocking = find_blocking_calls(facts);
   if (blocking.calls.empty() && !launches_by_known_calls(facts))
@@ -311,11 +364,12 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   found.at_stake_ns = std::min(found.idle_ns + found.lead_ns, found.busy_ns + found.askers_ns) +
                       found.copies_ns + found.sizing_ns;
   if (found.waits == 0 || share_of(found.at_stake_ns, wall.wall_ns) < 0.01) return Quiet{};
-  found.ranked.assign(found.groups.begin(), found.groups.end());
+  for (const auto& [asker, group] : found.groups) found.ranked.emplace_back(asker.name, group);
   sort_rows(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
     const std::int64_t of_a = a.second.cost_ns(), of_b = b.second.cost_ns();
     return of_a != of_b ? of_a > of_b : a.second.waited_ns > b.second.waited_ns;
   });
+  found.is_for_streams_in_turn = waits_for_streams_in_turn(facts, found);
   return found;
 }
 
@@ -405,6 +459,22 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
   finding.action =
       say("Use torch.where or a multiplication with the mask: sizes known ahead need no "
           "wait");
+  if (most->first == "aten::bincount") {
+    finding.action = say(
+        "Count with scatter_add_ into zeros of a known size; of values that stay the same, once");
+    finding.try_next = {
+        "torch.bincount asks for the largest value, also with minlength: "
+        "torch.zeros(n).scatter_add_(0, x, ones) knows its size and does not wait",
+        "where the values are the same in each round, count once; where the CPU needs the counts, "
+        "read all of them in one copy"};
+  }
+  if (most->first.starts_with("aten::_unique") || most->first.starts_with("aten::unique")) {
+    finding.action =
+        say("Sort and mark where values change (padded to a known size); or find them once, ahead");
+    finding.try_next = {
+        "the number of different values is only known on the GPU: sort, compare neighbours, and "
+        "use a mask or torch.scatter with a known size; or find them where the batch is made"};
+  }
   if (most->first != "aten::repeat_interleave") return;
   finding.action = say("Pass output_size=n, the sum of the counts, if it is known: no wait");
   finding.try_next = {
@@ -503,7 +573,8 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
         "copy");
   if (waits.at_end == waits.calls)
     return say(
-        "Read it a step later (copy it to pinned memory, non_blocking=True), or every n steps");
+        "If the next step does not need it: read it a step later (pinned memory, "
+        "non_blocking=True), or every n steps");
   if (reads_many_at_once(facts, waits))
     return say("If the CPU needs these values now, one copy is right; else read them a step later");
   return say("Keep the value on the GPU; read it after the last launch or every n steps");
@@ -531,6 +602,17 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   if (found.is_about_sizes) tell_of_sizes(facts, found, finding);
   if (const SyncGroup& worst = found.ranked.front().second; worst.lead_ns > worst.idle_ns)
     append(finding.brief, say(", and later the GPU waits for what the CPU does next"));
+  if (found.is_for_streams_in_turn) {
+    finding.brief = say(
+        facts, "{} waits for one stream before the next gets work, {} [time|times] [in {} steps]",
+        {name(found.ranked.front().first), count(found.ranked.front().second.calls),
+         count(facts.selection.steady.size())});
+    finding.try_next.insert(
+        finding.try_next.begin(),
+        "launch on all streams first, then wait for all of them, or let the current stream wait "
+        "(wait_stream, wait_event): their work can run at the same time");
+    finding.explains.push_back({"graph-gaps", finding.at_stake_ns});
+  }
   if (found.is_about_sizes) return finding;
   if (is_check_of_matrix(facts, found.ranked.front().second)) {
     tell_checks(found.ranked.front().first, finding);
@@ -540,7 +622,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
     tell_own_wait(facts, found.ranked.front().second, finding);
     return finding;
   }
-  finding.action = remedy_for(facts, found.ranked.front());
+  finding.action = found.is_for_streams_in_turn
+                       ? say("Launch on all streams first, then wait for all: they can run beside "
+                             "each other")
+                       : remedy_for(facts, found.ranked.front());
   return finding;
 }
 

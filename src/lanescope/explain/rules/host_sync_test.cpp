@@ -353,5 +353,63 @@ TEST(HostSyncTest, CountsTheLeadThatAWaitTakesAway) {
   EXPECT_EQ(at_stake(false, 5000), 0);
 }
 
+// The wait of the last step ends the recording: it costs nothing, and still is one a step.
+TEST(HostSyncTest, CountsTheWaitOfTheLastStepToo) {
+  ProgramSketch program;
+  for (int i = 0; i < 6; ++i)
+    program.step().launch({.us = 100}).pass(50).launch({.us = 100}).wait("aten::item").end();
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.pattern, "{} makes the CPU wait for the GPU, once a step");
+}
+
+// An upload and a read by one operator are two things: the read does not end with pinned memory.
+TEST(HostSyncTest, TellsUploadsFromReadsOfTheSameOperator) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 100});
+    std::int64_t start = program.cpu_us();
+    program.launch(ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 5))
+        .call("cudaStreamSynchronize", 300);
+    program.sketch().op("aten::to", us(start), us(program.cpu_us() - start));
+    program.pass(20).launch({.us = 100});
+    start = program.cpu_us();
+    program.call("cudaStreamSynchronize", 500);
+    program.sketch().op("aten::to", us(start), us(program.cpu_us() - start));
+    program.pass(50).launch({.us = 100}).end();
+  }
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.pattern, "{} makes the CPU wait for the GPU, once a step");
+}
+
+// Each stream is waited for before the next one gets work.
+TEST(HostSyncTest, KnowsStreamsThatAreWaitedForInTurn) {
+  const auto action = [](bool in_turn) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int stream = 7; stream < 11; ++stream) {
+        p.launch({.us = 200, .stream = in_turn ? stream : 7});
+        p.call("cudaStreamSynchronize", 200).pass(20);
+      }
+      p.launch({.us = 5, .stream = in_turn ? 12 : 7});
+    });
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action(true).starts_with("Launch on all streams first"));
+  EXPECT_TRUE(action(false).starts_with("Remove torch.cuda.synchronize()"));
+}
+
+// torch.bincount has no mask to multiply with.
+TEST(HostSyncTest, AdvisesAboutCounts) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step().launch({.us = 50}).wait("aten::bincount").pass(20).launch({.us = 50}).end();
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, HasSubstr("scatter_add_"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
