@@ -39,10 +39,13 @@ const char* dense_name(analysis::OperatorKind kind) {
 }
 
 struct NoRoof {
-  Savings found;
+  Savings found;  // all operators with known work
+  Savings
+      reachable;  // of `found`, what is at stake: of `dense` alone, or without reads and additions at indices
   double floor_ns = 0;
   bool is_of_long_calls = false;  // more than half of what is above the floors
   const char* dense = nullptr;    // more than half of it is of these: "convolutions"
+  bool is_at_indices = false;     // more than half of it is lost in reads and additions at indices
   SliceId worst = kNone<SliceId>;
 };
 
@@ -53,7 +56,10 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   double floor_ns = 0;
   const analysis::RooflineCall* worst = nullptr;
   double worst_lost = 0, lost_ns = 0, lost_in_long_ns = 0;
+  double lost_at_indices_ns = 0;
   std::map<const char*, double> lost_in_dense_ns;
+  std::map<const char*, Savings> dense_savings;
+  Savings in_order;
   for (const auto& call : roofline.calls) {
     if (call.kind == RooflineClass::kUnrated) continue;
     const double floor = call.achieved_ratio() * static_cast<double>(call.time_ns);
@@ -63,8 +69,18 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
     const double lost = static_cast<double>(call.time_ns) - floor;
     lost_ns += lost;
     if (call.time_ns >= kLongCallNs) lost_in_long_ns += lost;
-    if (const char* dense = dense_name(roofline.works[call.work].kind))
+    const analysis::OperatorKind kind = roofline.works[call.work].kind;
+    const auto add = [&](Savings& savings) {
+      savings.add(call.kernel, call.start_ns, call.start_ns + call.time_ns, std::llround(lost));
+    };
+    if (kind == analysis::OperatorKind::kIndexing)
+      lost_at_indices_ns += lost;
+    else
+      add(in_order);
+    if (const char* dense = dense_name(kind)) {
       lost_in_dense_ns[dense] += lost;
+      add(dense_savings[dense]);
+    }
     if (!worst || lost > worst_lost) {
       worst = &call;
       worst_lost = lost;
@@ -79,11 +95,20 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   const char* dense = nullptr;
   for (const auto& [label, lost] : lost_in_dense_ns)
     if (lost * 2 > lost_ns) dense = label;
-  return NoRoof{std::move(found), floor_ns, lost_in_long_ns * 2 > lost_ns, dense, worst->kernel};
+  NoRoof measured{.found = std::move(found),
+                  .reachable = dense ? std::move(dense_savings[dense]) : std::move(in_order),
+                  .floor_ns = floor_ns,
+                  .is_of_long_calls = lost_in_long_ns * 2 > lost_ns,
+                  .dense = dense,
+                  .is_at_indices = lost_at_indices_ns * 2 > lost_ns,
+                  .worst = worst->kernel};
+  measured.reachable.finish();
+  return measured;
 }
 
 Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
-  const auto& [found, floor_ns, is_of_long_calls, dense, worst] = measured;
+  const auto& [found, reachable, floor_ns, is_of_long_calls, dense, is_at_indices, worst] =
+      measured;
   const auto& part = facts.wall.partition;
   const auto& roofline = kernel_facts(facts).roofline;
   Finding finding;
@@ -94,7 +119,14 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
                                    {ns(found.time_ns()), ns(std::llround(floor_ns))}));
   const auto& small = roofline.of(RooflineClass::kShort);
   finding.arithmetic.push_back(say("{} of it in calls shorter than 5 us", {ns(small.time_ns)}));
-  rate_finding(facts, found, finding);
+  rate_finding(facts, reachable, finding);
+  if (dense)
+    finding.arithmetic.push_back(say("at stake: what {} take beyond that", {text(dense)}));
+  else if (reachable.calls() < found.calls())
+    finding.arithmetic.push_back(
+        say("not at stake: reads and additions at indices, which no kernel does at the full "
+            "bandwidth"));
+  if (is_at_indices) finding.kind = FindingKind::kWhere;
   finding.evidence.push_back(longest_of(facts, worst));
   const bool is_eager = launch_mode_of(facts) == LaunchMode::kEager;
   const char* singles = "see the rules few-blocks, slow-gemm and conv-layout for single kernels";
@@ -103,6 +135,11 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
         fmt::format("most of it is lost in {}: lanescope roofline shows each shape; of a slow one "
                     "look at its kernels, layout and types",
                     dense),
+        singles};
+  else if (is_at_indices)
+    finding.try_next = {
+        "most of it is lost in reads and additions at indices: sort the indices, add segments of "
+        "sorted rows (segment_reduce), use 16 bits, or take fewer rows",
         singles};
   else if (is_of_long_calls)
     finding.try_next = {
@@ -116,11 +153,14 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
                         singles};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
-  finding.action = dense ? say("See which {} are slow: lanescope roofline TRACE", {text(dense)})
-                   : is_of_long_calls
-                       ? say("Look for strided or scattered reads, and results that are too large")
-                   : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
-                              : say("Give each kernel more work: a larger batch");
+  finding.action =
+      dense           ? say("See which {} are slow: lanescope roofline TRACE", {text(dense)})
+      : is_at_indices ? say("Reads and additions at indices: sort them, use 16 bits, or take fewer "
+                            "rows")
+      : is_of_long_calls
+          ? say("Look for strided or scattered reads, and results that are too large")
+      : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
+                 : say("Give each kernel more work: a larger batch");
   return finding;
 }
 

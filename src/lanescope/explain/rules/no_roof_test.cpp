@@ -51,5 +51,31 @@ TEST(NoRoofTest, IsQuietNearARoofAndAboutUnknownWork) {
   }));
 }
 
+// What is lost in products alone is at stake where the advice is about products.
+TEST(NoRoofTest, HasAtStakeWhatItNames) {
+  const auto finding = find_in_steps("no-roof", [](ProgramSketch& p) {
+    for (int i = 0; i < 4; ++i) p.op("aten::mm", shapes(kSquare, kBf16), kNvjet, 900);
+    p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 400);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->action.values.at(0).text, "matrix products");
+  EXPECT_LT(finding->at_stake_ns, us(3600));
+}
+
+// Additions at indices never run at the full bandwidth: nothing is promised.
+TEST(NoRoofTest, PromisesNothingForAdditionsAtIndices) {
+  const auto finding = find_in_steps("no-roof", [](ProgramSketch& p) {
+    for (int i = 0; i < 4; ++i)
+      p.op("aten::index_add_",
+           shapes("[[4096, 4096], [], [4096], [4096, 4096]]",
+                  R"(["float", "Scalar", "long int", "float"])"),
+           "indexFuncLargeIndex", 900);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);
+  EXPECT_EQ(finding->at_stake_ns, 0);
+  EXPECT_TRUE(finding->action.pattern.starts_with("Reads and additions at indices"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
