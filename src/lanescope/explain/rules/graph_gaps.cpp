@@ -21,6 +21,8 @@ struct GraphGaps {
   std::vector<Window> between;  // replays
   std::int64_t idle_ns = 0;
   std::int64_t most_ns = 0;
+  std::int64_t in_launches_ns =
+      0;  // of idle_ns: while the CPU is in the call that launches the next replay
   SliceId launch_after_most = kNone<SliceId>;
   std::uint64_t captures = 0;  // of new graphs, in the steady steps
   SliceId capture = kNone<SliceId>;
@@ -62,7 +64,7 @@ void tell_captures(const Facts& facts, const GraphGaps& found, Finding& finding)
 std::optional<GraphGaps> measure_graph_gaps(const Facts& facts) {
   const auto replays = analysis::find_graph_replays(*facts.trace, facts.links);
   std::vector<Window> between;
-  std::int64_t idle_ns = 0, most_ns = 0;
+  std::int64_t idle_ns = 0, most_ns = 0, in_launches_ns = 0;
   const GraphReplay* after_most = nullptr;
   std::int64_t end_ns = 0;
   for (std::size_t i = 0; i < replays.size(); ++i) {
@@ -74,6 +76,11 @@ std::optional<GraphGaps> measure_graph_gaps(const Facts& facts) {
                                    times[static_cast<std::size_t>(IdleCause::kLaunchLatency)];
       between.push_back(gap);
       idle_ns += waiting;
+      if (const SliceId launch = replays[i].launch; launch != kNone<SliceId>)
+        in_launches_ns +=
+            std::clamp<std::int64_t>(std::min(gap.end_ns, facts.trace->end_ns(launch)) -
+                                         std::max(gap.start_ns, facts.trace->start_ns(launch)),
+                                     0, waiting);
       if (waiting > most_ns) {
         most_ns = waiting;
         after_most = &replays[i];
@@ -86,6 +93,7 @@ std::optional<GraphGaps> measure_graph_gaps(const Facts& facts) {
   GraphGaps found{.between = std::move(between),
                   .idle_ns = idle_ns,
                   .most_ns = most_ns,
+                  .in_launches_ns = in_launches_ns,
                   .launch_after_most = after_most->launch};
   find_captures(facts, found);
   return found;
@@ -116,6 +124,15 @@ Finding tell_graph_gaps(const Facts& facts, const GraphGaps& found) {
   finding.sample_noun = "gap";
   finding.brief = say("The GPU waits for the CPU between CUDA graph replays");
   finding.action = say("Prepare the next replay while this one runs, or capture more in one graph");
+  if (found.in_launches_ns * 3 > found.idle_ns) {
+    finding.try_next = {
+        "the CPU is still launching the next graph: capture several graphs, or several steps, as "
+        "one, and fewer kernels"};
+    finding.action = say("Launching a graph takes longer than its work: capture more in one graph");
+    finding.arithmetic.push_back(
+        say(facts, "{} [per step] of it the CPU is in the call that launches the next replay",
+            {ns(facts.per_step(found.in_launches_ns))}));
+  }
   if (captures_again(facts, found)) tell_captures(facts, found, finding);
   return finding;
 }
