@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cpu_waits.h"
@@ -299,6 +300,59 @@ bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
   return false;
 }
 
+// The end of backward(), and the optimizer's Python before its range: with stacks, the code that is neither torch's nor built
+// into Python is less than half of the hole.
+bool is_between_backward_and_optimizer(const Facts& facts, const Hole& hole) {
+  const Trace& trace = *facts.trace;
+  if (!trace.name(hole.place.before).starts_with(kEvaluateNode) ||
+      !trace.name(hole.place.after).starts_with("Optimizer.step") || !has_python_frames(trace))
+    return false;
+  std::int64_t others_ns = 0;
+  for (const Window& window : hole.windows)
+    facts.host->visit(trace.slices().track[raw(hole.place.after)], window.start_ns, window.end_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        if (slice == kNone<SliceId>) return;
+                        const std::string_view label = trace.name(slice);
+                        if (trace.kind(slice) == CategoryKind::kPythonFunction &&
+                            !is_frame_of_torch(label) && !label.starts_with("<built-in"))
+                          others_ns += to - from;
+                      });
+  return others_ns * 2 < hole.hole_ns;
+}
+
+// What comes before the hole brought several values to the CPU, which the code there may work on.
+bool follows_a_read(const Facts& facts, const Place& place) {
+  constexpr std::int64_t kOneValue = 16;  // bytes
+  const Trace& trace = *facts.trace;
+  if (place.inside_before || place.before == kNone<SliceId>) return false;
+  const Track& track = trace.track(place.before);
+  for (std::uint32_t i = raw(place.before); i < track.first_slice + track.slice_count &&
+                                            trace.start_ns(SliceId{i}) < trace.end_ns(place.before);
+       ++i)
+    for (const SliceId work : facts.links.launched_by(SliceId{i}))
+      if (trace.name(work).starts_with("Memcpy DtoH") &&
+          trace.slice_args(work).integer(ArgKey::kBytes).value_or(0) > kOneValue)
+        return true;
+  return false;
+}
+
+// The longest Python function that begins in the longest hole, if it takes half of the hole or more; kNone: none does.
+SliceId function_in_hole(const Facts& facts, const Hole& hole) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(hole.place.after);
+  SliceId longest = kNone<SliceId>;
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.start_ns(id) >= hole.longest.end_ns) break;
+    if (trace.kind(id) == CategoryKind::kPythonFunction &&
+        trace.start_ns(id) >= hole.longest.start_ns && trace.end_ns(id) <= hole.longest.end_ns &&
+        trace.dur_ns(id) * 2 >= hole.longest.length_ns() &&
+        (longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(longest)))
+      longest = id;
+  }
+  return longest;
+}
+
 // What the optimizer calls, in its first steady range.
 struct OptimizerKind {
   bool is_fused = false;
@@ -395,16 +449,27 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.brief = of_optimizer     ? say("The GPU waits for the optimizer's own Python code")
                   : is_of_backward ? say("The GPU waits while backward() wakes autograd's thread")
                                    : say("Code without events ");
-  if (!of_optimizer && !is_of_backward) {
+  const SliceId function =
+      of_optimizer || is_of_backward ? kNone<SliceId> : function_in_hole(facts, main);
+  if (function != kNone<SliceId>) {
+    finding.brief = say("Code without events, mostly in {}: the GPU waits for it",
+                        {name(short_frame(facts.trace->name(function)))});
+    finding.evidence.insert(finding.evidence.begin(),
+                            {function, say("the longest function in the longest hole")});
+  } else if (!of_optimizer && !is_of_backward) {
     append(finding.brief, words_of(facts, main.place));
     finding.brief.pattern += ": the GPU waits for it";
   }
   finding.action =
       is_read_from_list(*facts.trace, main.place)
           ? say("If it is torch.tensor(a list): torch.from_numpy(np.stack(list)) copies at once")
-      : of_optimizer   ? action_for_optimizer(optimizer_kind(facts, main))
-      : is_of_backward ? say("Look for other work on these cores: this takes less than 0.1 ms on a "
-                             "quiet machine")
+      : of_optimizer ? action_for_optimizer(optimizer_kind(facts, main))
+      : is_of_backward
+          ? say("Look for other work on these cores, other threads of the program too: "
+                "this takes less than 0.1 ms on a quiet machine")
+      : follows_a_read(facts, main.place)
+          ? say("If it works on what was just read from the GPU: work there, or on all values at "
+                "once; else take it out of the step")
       : has_python_frames(*facts.trace)
           ? say("Look at what runs there; take it out of the step")
           : say("Look at what runs there; take it out of the step, or record with stacks to see "
@@ -413,6 +478,14 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
       reading.longest != kNone<SliceId> && !of_optimizer && !is_of_backward)
     tell_list(facts, reading, finding);
   tell_samples(facts, main, &finding);
+  // Nothing there is the program's.
+  if (is_between_backward_and_optimizer(facts, main)) {
+    finding.kind = FindingKind::kWhere;
+    finding.brief =
+        say("The GPU waits between the end of backward() and the optimizer's first call");
+    finding.action =
+        say("No code of the program is there: a CUDA graph of the step would spare it");
+  }
   // One fused call already: what is left is the optimizer's own loop over its parameters.
   if (const OptimizerKind kind = optimizer_kind(facts, main); of_optimizer && kind.groups == 1)
     finding.kind = FindingKind::kWhere;

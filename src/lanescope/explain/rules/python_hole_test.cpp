@@ -218,5 +218,56 @@ TEST(PythonHoleTest, DoesNotAdviseAFusedOptimizerTwice) {
   EXPECT_EQ(one->kind, FindingKind::kWhere);
 }
 
+// Only torch's own Python is between the last node and the optimizer's range: nothing can be taken out.
+TEST(PythonHoleTest, TakesNothingOutBetweenBackwardAndTheOptimizer) {
+  const auto kind = [](const char* frame) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().kernel("loss", 50).wait().pass(60);
+      program.begin_op("autograd::engine::evaluate_function: MmBackward0");
+      program.kernel("mm_backward", 50).end();
+      const std::int64_t start_us = program.cpu_us();
+      program.pass(500);
+      program.sketch().slice("python_function", frame, ProgramSketch::at(start_us),
+                             us(program.cpu_us() - start_us));
+      program.begin("Optimizer.step#SGD.step").kernel("sgd", 50).pass(60).end().wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    return finding ? finding->kind : FindingKind::kNormal;
+  };
+  EXPECT_EQ(kind("train.py(30): tokens"), FindingKind::kCost);
+  EXPECT_EQ(kind("torch/optim/optimizer.py(500): wrapper"), FindingKind::kWhere);
+}
+
+// Code after a read of several values may work on them: it cannot simply leave the step.
+TEST(PythonHoleTest, KnowsThatCodeAfterAReadMayWorkOnIt) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().kernel("policy", 50);
+    program.begin_op("aten::to").copy(5, 4096, "Memcpy DtoH (Device -> Pageable)");
+    program.end().pass(600).cpu_op("aten::relu", 10);
+    program.kernel("gemm", 50).wait().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "python-hole");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->action.pattern.starts_with("If it works on what was just read"));
+}
+
+// With stacks, the function that fills the hole is named, not the layer after it.
+TEST(PythonHoleTest, NamesTheFunctionThatFillsTheHole) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().kernel("loss", 50).wait().pass(60).cpu_op("aten::mean", 10);
+    const std::int64_t start_us = program.cpu_us();
+    program.pass(500);
+    program.sketch().slice("python_function", "torch/nn/modules/module.py(2960): __repr__",
+                           ProgramSketch::at(start_us), us(480));
+    program.cpu_op("aten::layer_norm", 10).kernel("norm", 50).wait().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "python-hole");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.values.at(0).text, "nn/modules/module.py:2960 __repr__");
+}
+
 }  // namespace
 }  // namespace lanescope::explain
