@@ -99,6 +99,12 @@ std::string_view whole_call(const Owner& owner) {
 
 Sentence batch_text(const Facts& facts, const Owner& owner) {
   const std::uint64_t calls = a_step(facts, owner.work.calls);
+  // Each layer of an nn.Sequential takes what the one before it made.
+  if (owner.around_kind == OwnerKind::kModule && !owner.around.empty() &&
+      owner.around.back() == "Sequential")
+    return rules::find_uncompiled_code(facts)
+               ? say("Each layer needs the one before it: use a CUDA graph")
+               : say("Each layer needs the one before it: torch.compile them, or use a CUDA graph");
   Sentence text = say("If no round needs the one before it: batch all rounds");
   if (const std::string_view call = whole_call(owner); !call.empty())
     append(text, say(" ({})", {explain::text(std::string(call))}));

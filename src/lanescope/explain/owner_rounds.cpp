@@ -87,8 +87,8 @@ Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
   // Of 30 % of its time or more.
   if (!facts.main_device && owner.work.uneven_ns * 10 >= owner.total_ns * 3)
     append(text,
-           say("; {} of it beyond twice the median of equal calls, as where other work takes the "
-               "core",
+           say("; some calls are much slower than equal ones, which takes {} of it: other work may "
+               "hold the core",
                {ratio(std::min(owner.work.uneven_ns, owner.total_ns), owner.total_ns)}));
   if (changes_size(owner))
     append(text, say(owner.sizes.grows ? "; a size of {} grows round by round, from {} to {}"
