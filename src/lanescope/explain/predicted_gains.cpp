@@ -81,12 +81,16 @@ void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns
 
 // Recording slows the CPU and not the GPU. A step that is CPU-bound only because of this is called what it is
 // without it, both in the headline and in the finding that it comes from.
-void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
+void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& explanation) {
   constexpr std::string_view kBegin = "CPU-bound: of the ";
+  // Headlines of no single limit are corrected too: the table below says what the GPU works without the profiler.
+  constexpr std::string_view kBegins[] = {kBegin, "No single limit: of the ",
+                                          "Mostly GPU-bound: of the ", "Idle: of the "};
   const StepBase& base = gains.base();
   const std::int64_t busy_ns = gains.busy_ns(), mean_ns = gains.mean_step_ns();
   if (!is_gpu_bound(busy_ns, mean_ns)) {
-    if (is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) &&
+    // Two thirds of the step or less are no limit, however large the error of the prediction is.
+    if (is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) && busy_ns * 3 > mean_ns * 2 &&
         explanation.headline.pattern.starts_with(kBegin))
       append(
           explanation.headline,
@@ -99,10 +103,17 @@ void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
       "{}. With it, of the ",
       {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep),
        linked(ns(std::min(busy_ns, base.step_ns)), shows::kBusy)});
+  // Copies and collectives alone on the GPU are no work that keeps it busy: a stream of their own would hide them.
+  const auto& part = facts.wall.partition;
+  const bool computes =
+      (part.exposed_copy_ns + part.exposed_communication_ns) * 10 < part.busy_ns();
   const auto correct = [&](Sentence& sentence) {
-    if (!sentence.pattern.starts_with(kBegin)) return;
-    sentence.pattern.replace(0, kBegin.size(), start.pattern);
-    sentence.values.insert(sentence.values.begin(), start.values.begin(), start.values.end());
+    for (const std::string_view begin : kBegins) {
+      if (!sentence.pattern.starts_with(begin) || (begin != kBegin && !computes)) continue;
+      sentence.pattern.replace(0, begin.size(), start.pattern);
+      sentence.values.insert(sentence.values.begin(), start.values.begin(), start.values.end());
+      return;
+    }
   };
   correct(explanation.headline);
   for (Finding& finding : explanation.findings)
@@ -317,10 +328,11 @@ void order_costs_by_gain(Explanation& explanation) {
 }
 
 // `threads`: as RuleOptions.
-void use_gains(std::shared_ptr<const GainModel> gains, unsigned threads, Explanation& explanation) {
+void use_gains(const Facts& facts, std::shared_ptr<const GainModel> gains, unsigned threads,
+               Explanation& explanation) {
   explanation.gains = std::move(gains);
   if (!explanation.gains) return;
-  correct_cpu_bound(*explanation.gains, explanation);
+  correct_cpu_bound(facts, *explanation.gains, explanation);
   std::vector<Finding*> costs;
   for (Finding& finding : explanation.findings)
     if (finding.kind == FindingKind::kCost && finding.at_stake_ratio >= kLeastGain &&
@@ -336,7 +348,7 @@ void use_gains(std::shared_ptr<const GainModel> gains, unsigned threads, Explana
 }  // namespace
 
 void predict_gains(const Facts& facts, Explanation& explanation) {
-  use_gains(GainModel::of(facts), 1, explanation);
+  use_gains(facts, GainModel::of(facts), 1, explanation);
 }
 
 Result<Explanation> run_rules_and_gains(const Facts& facts, const RuleOptions& options) {
@@ -360,7 +372,7 @@ Result<Explanation> run_rules_and_gains(const Facts& facts, const RuleOptions& o
     explanation = run_rules(facts, options);
     if (*explanation) gains = GainModel::of(facts);
   }
-  if (*explanation) use_gains(std::move(gains), is_shared ? threads : 1, **explanation);
+  if (*explanation) use_gains(facts, std::move(gains), is_shared ? threads : 1, **explanation);
   return *std::move(explanation);
 }
 

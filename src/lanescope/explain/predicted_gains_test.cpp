@@ -396,6 +396,32 @@ TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
   }
 }
 
+// A step of no single limit as recorded, of which the CPU's part goes without the profiler; copies alone are no such work.
+TEST(PredictedGains, NoSingleLimitIsCorrectedLikeTheTableBelowIt) {
+  const auto headline = [](bool copies) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i) {
+        for (int k = 0; k < 12; ++k) p.cpu_op("aten::view", 4);
+        p.launch({.us = copies ? 36 : 46});
+        if (copies) p.launch(ProgramSketch::memcpy("Memcpy DtoD (Device -> Device)", 20));
+      }
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    EXPECT_TRUE(facts);
+    auto explanation = run_rules(*facts);
+    EXPECT_TRUE(explanation);
+    const std::string before = explanation->headline.pattern;
+    predict_gains(*facts, *explanation);
+    return before.substr(0, before.find(':')) + " / " +
+           explanation->headline.pattern.substr(0, explanation->headline.pattern.find(':'));
+  };
+  EXPECT_EQ(headline(false).find("CPU-bound"), std::string::npos);
+  EXPECT_NE(headline(false).find("/ GPU-bound without the profiler"), std::string::npos);
+  EXPECT_EQ(headline(true).find("/ GPU-bound without the profiler"), std::string::npos);
+}
+
 // Whatever looks first, the findings and their gains are the same. Returns how many there are.
 std::size_t expect_the_same_for_any_number_of_threads(const Trace& trace) {
   const auto facts = gather_facts(trace, {}, 1);
