@@ -266,7 +266,7 @@ TEST(PythonHoleTest, NamesTheFunctionThatFillsTheHole) {
   }
   const auto finding = find_by_rule(program.trace(), "python-hole");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->brief.values.at(0).text, "nn/modules/module.py:2960 __repr__");
+  EXPECT_EQ(finding->brief.values.at(0).text, "modules/module.py:2960 __repr__");
 }
 
 }  // namespace
