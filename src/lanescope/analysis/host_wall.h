@@ -33,8 +33,8 @@ struct HostWall {
   HostWall& operator+=(const HostWall& other);
 };
 
-// The constructor reads every slice: O(n log n), on `threads` threads in part (0: usual_threads()). Keeps a byte per
-// slice; borrows both. Any thread.
+// The constructor reads every slice: O(n log n), partly on `threads` threads (0: usual_threads()). Keeps a byte per slice;
+// borrows both. Any thread.
 class HostWalls {
  public:
   HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline,

@@ -44,9 +44,9 @@ struct LaunchLinks : LaunchCounts {
   std::vector<SliceId> launched;
 };
 
-// O(n log n) time, about 20 bytes per slice. Slices on one track may overlap. The same for any number of threads
-// (0: usual_threads()) and of slices that one takes at once; tests take few. Any thread. launch_owners.h costs less where
-// device work alone matters.
+// O(n log n) time, about 20 bytes per slice. Slices on one track may overlap. The result is the same for any number of threads
+// (0: usual_threads()) and for any number of slices that a thread takes at once; tests let it take few. Any thread.
+// launch_owners.h costs less where device work alone matters.
 LaunchLinks compute_launch_links(const Trace& trace, unsigned threads = 1,
                                  std::uint32_t slices_at_once = 1u << 16);
 

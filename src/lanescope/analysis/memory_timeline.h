@@ -73,8 +73,8 @@ struct MemoryTimeline {
   std::vector<MemoryOwner> owners;    // distinct
 };
 
-// O(n log n) over instants; slices are only read when there are memory records. `frames`: of the trace; without, they are
-// found. Any thread.
+// O(n log n) over instants; slices are only read when there are memory records. `frames`: those of the trace; if they are not
+// given, they are found. Any thread.
 MemoryTimeline compute_memory_timeline(const Trace& trace, const FrameTable* frames = nullptr);
 
 // What was allocated right after samples[index], by owner; most bytes first, ties: by owner.

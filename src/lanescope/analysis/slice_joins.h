@@ -1,6 +1,6 @@
-// The joins of one slice, straight from the trace: what encloses it, and who launched what. They are
-// what compute_slice_nesting() and compute_launch_links() say of it. Those make tables of the whole
-// trace, which takes seconds for ten million slices; a person who clicks on one does not wait.
+// The joins of one slice, straight from the trace: what encloses it, and who launched what. The results equal those of
+// compute_slice_nesting() and compute_launch_links(). Those make tables of the whole trace, which takes seconds for ten million
+// slices: too long for a click on one slice.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,8 +16,8 @@ struct EnclosingSlices {
   std::vector<SliceId> outward;  // the slice itself, its parent, ...; empty: it is not nested
   std::int64_t self_ns = 0;      // as SliceNesting::self_ns; 0 where `outward` is empty
 };
-// `from`: a slice of the same track, not after `slice`, before whose start all slices of the track
-// before it that nest have ended; the track's first slice always is. O(slices from there to the end of `slice`).
+// `from`: a slice of the same track, not after `slice`. When it starts, all earlier slices of the track that nest must have
+// ended; the track's first slice always fits. O(slices from there to the end of `slice`).
 EnclosingSlices enclosing_slices(const Trace& trace, SliceId slice, SliceId from);
 
 // As LaunchLinks::op_of of an API call. `from` as above.

@@ -28,7 +28,7 @@ constexpr bool is_annotation(CategoryKind kind) {
   return kind == CategoryKind::kUserAnnotation || kind == CategoryKind::kGpuUserAnnotation;
 }
 
-// Borrows the trace. All of it takes constant time, once made. Any thread.
+// Borrows the trace. Once it is made, each call takes constant time. Any thread.
 class TorchEventRows {
  public:
   TorchEventRows(const Trace& trace, TableStyle style, bool own_frames);

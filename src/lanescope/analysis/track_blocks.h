@@ -25,8 +25,8 @@ class TrackBlocks {
   // After read(): what one block alone does not know. Sets the device's busy time and window and the corrections of `out`.
   void join(KeyAverages& out);
 
-  // How many pieces of device work these slices own, as operator or, without one, as launch call. They are in order and may
-  // repeat; each piece counts as often as its owner is there.
+  // How many pieces of device work these slices own, as operator or, without one, as launch call. The slices are in order and
+  // may repeat; each piece counts as often as its owner appears.
   std::uint64_t count_work_of(std::span<const SliceId> owners) const;
 
   const RowInputs& inputs() const { return inputs_; }
@@ -37,7 +37,7 @@ class TrackBlocks {
                                       first_block_[track + 1] - first_block_[track]);
   }
 
-  // How many rows of the track come before the event. Adds to `steps` how long it took, in comparisons.
+  // How many rows of the track come before the event. Adds the number of comparisons that it took to `steps`.
   std::uint32_t rows_before(std::uint32_t track, const EventKey& event, std::uint64_t& steps) const;
 
  private:

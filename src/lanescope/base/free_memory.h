@@ -6,9 +6,8 @@
 
 namespace lanescope {
 
-// Bytes: what the machine has available, less where a control group (a container, a job) or
-// `ulimit -d` leaves less. Nothing: the system does not say. Any thread; reads a few files of /proc
-// and /sys.
+// Bytes: what the machine has available, or what a control group (a container, a job) or `ulimit -d` leaves, if that is less.
+// Nothing: the system does not say. Any thread; reads a few files of /proc and /sys.
 std::optional<std::uint64_t> free_memory_bytes();
 
 // The control group that leaves this process the least memory: its own, or one around it. Both versions.

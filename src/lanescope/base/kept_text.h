@@ -1,5 +1,5 @@
-// A text that was made of a file and is kept for the next question about it, such as a rank's summary. Who
-// makes the text does not know where it lies, and who keeps it does not know what it means.
+// A text that was made of a file and is kept for the next question about it, such as a rank's summary. The code that makes the
+// text does not know where it is stored, and the code that stores it does not know what it means.
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,9 +1,8 @@
 // Ends with an error before a control group (a container, a job) would kill the process.
 //
-// Problem: SpillMemory puts large blocks on disk, but a million small ones grow beyond a small limit
-// too, and the system's answer to that is a kill without a word. Idea: each thread counts what it
-// takes, and from time to time looks at how much of the process is in memory. Where what is left is
-// only enough for the pages of files, the block is refused.
+// Problem: SpillMemory puts large blocks on disk, but a million small ones exceed a small limit, too, and then the system kills
+// the process without a message. Idea: each thread counts what it takes, and from time to time checks how much memory the
+// process uses. If what is left suffices only for the pages of files, the block is refused.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,10 +16,10 @@ namespace lanescope {
 // Any thread.
 class MemoryWatch {
  public:
-  // For pages of the program and of the files that it reads and writes, but never more than half. With
-  // less than that the system kills, or reads the same pages over and over.
+  // Left free for pages of the program and of the files that it reads and writes, but never more than half of what is free at
+  // the start. With less, the system kills the process, or reads the same pages over and over.
   static constexpr std::uint64_t kForFiles = 10u << 20;
-  // Below, no trace is opened that needs a block of 1 MiB.
+  // With less free at the start, no trace that needs a block of 1 MiB is opened.
   static constexpr std::uint64_t kLeastFree = 28u << 20;
 
   // `proc` has `status` of this process.
@@ -29,10 +28,10 @@ class MemoryWatch {
   MemoryWatch& operator=(const MemoryWatch&) = delete;
   ~MemoryWatch();
 
-  // Throws a SpillFailed when too little is left: at the start, or now.
+  // Both throw SpillFailed if too little is free: the first at the start, the second now.
   void expect_least() const;
   void expect_room() const;
-  // How many bytes a thread may take between two looks.
+  // How many bytes a thread may take between two checks.
   std::uint64_t step_bytes() const { return step_bytes_; }
 
   // Starts watching this process if a group has a limit. Before there are threads.

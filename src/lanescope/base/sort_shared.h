@@ -48,7 +48,7 @@ void sort_shared(UnsetArray<Row>& all, std::size_t count, unsigned threads,
   std::vector<Row> limits;  // a range begins at each, and one before the first
   for (std::size_t i = kSamples; i < samples.size(); i += kSamples) limits.push_back(samples[i]);
   const std::size_t ranges = limits.size() + 1;
-  // of_range[part * (ranges + 1) + range]: where the range begins in the part
+  // begins[part * (ranges + 1) + range]: where the range begins in the part
   std::vector<std::size_t> begins(parts * (ranges + 1), 0);
   share_work(parts, threads, [&](std::size_t i) {
     const std::span<Row> of = part(i);

@@ -18,7 +18,7 @@
 
 namespace lanescope {
 
-// No disk has room for a block. what(): which were tried, what is free there, and what to do.
+// No disk has room for a block. what(): which disks were tried, what is free there, and what to do.
 class SpillFailed : public std::bad_alloc {
  public:
   explicit SpillFailed(std::string_view message);
@@ -53,7 +53,7 @@ class SpillMemory {
   // has kLeastSpilled or more. Throws SpillFailed, and throw_no_memory() if the system gives no
   // addresses.
   void* allocate(std::size_t bytes);
-  // False: the block is not from here.
+  // False: the block is not from allocate().
   bool release(void* block) noexcept;
   // A block of malloc was made, or is gone. It counts towards the budget, too.
   void count_malloc(std::uint64_t bytes) noexcept { in_memory_bytes_ += bytes; }
@@ -62,9 +62,9 @@ class SpillMemory {
   std::uint64_t in_memory_bytes() const { return in_memory_bytes_; }
   std::uint64_t on_disk_bytes() const { return on_disk_bytes_; }
 
-  // That of this process. Budget: half of the memory free at the first call, or LANESCOPE_MEMORY
-  // (such as 4GiB). Files: in $TMPDIR, the user's cache folder or /var/tmp. Never destroyed. Do not
-  // call it from inside itself: it reads files, so it takes and frees small blocks.
+  // The one of this process. Budget: half of the memory free at the first call, or LANESCOPE_MEMORY (such as 4GiB). Files: in
+  // $TMPDIR, the user's cache folder or /var/tmp. Never destroyed. Do not call it from inside itself: it reads files, so it
+  // takes and frees small blocks.
   static SpillMemory& of_process();
   // nullptr before of_process() has returned once. Safe at any moment, also while a block is freed.
   static SpillMemory* of_process_if_made() noexcept;

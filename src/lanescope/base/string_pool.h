@@ -34,8 +34,8 @@ class StringPool {
   struct Parts {
     std::vector<char> bytes;            // all texts, one after the other, in order of their ids
     std::vector<std::uint64_t> starts;  // of each text in `bytes`, and the end of the last one
-    // Open addressing; 0: free, else id + 1. A power of two, at most half of them in use. A text
-    // is at first_slot(), or after it without a free slot between.
+    // Open addressing; 0: free, else id + 1. Their number is a power of two, and at most half are
+    // in use. A text is at first_slot(), or in a later slot with no free one between.
     std::vector<std::uint32_t> slots;
   };
   // Copies the texts once. The pool is empty afterwards, and its views end.

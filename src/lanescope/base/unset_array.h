@@ -1,4 +1,5 @@
-// Rows of which nobody has set any yet: std::vector would set them all, on one thread, and so touch all of their pages.
+// An array whose rows are not set when it is made: std::vector would set them all on one thread, and so touch all of their
+// pages.
 #pragma once
 #include <cstddef>
 #include <memory>

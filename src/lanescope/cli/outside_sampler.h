@@ -19,7 +19,7 @@
 
 namespace lanescope::cli {
 
-// Equal samples of a thread, one after another.
+// A run of equal samples of a thread.
 struct SampledRun {
   std::int64_t first_ns = 0, last_ns = 0, samples = 0;
   std::size_t stack = 0;  // index in Sampled::stacks

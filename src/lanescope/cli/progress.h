@@ -36,8 +36,8 @@ class ProgressLine {
   Clock::time_point next_;
 };
 
-// The same for work that cannot say how far it is: "finding the lanes of 10.1 M events   3 s". From its
-// making to its end, on a thread of its own; silent in the first second, and if standard error is no terminal.
+// The same for work that cannot say how far it is: "finding the lanes of 10.1 M events   3 s". Shown as long as the object
+// lives, by a thread of its own; silent in the first second, and if standard error is no terminal.
 class WaitLine {
  public:
   WaitLine(const Output& output, const std::string& what);

@@ -59,8 +59,8 @@ static_assert(sizeof(FileHead) == 16 && sizeof(BlockHead) == 16 && sizeof(Sample
 // One series: at time i its value is values[i * width + column].
 struct Samples {
   std::uint32_t width = 0;
-  std::vector<std::uint64_t> start_ns;   // device clock; of slow samples ticks
-  std::vector<std::uint32_t> length_ns;  // of slow samples empty
+  std::vector<std::uint64_t> start_ns;   // device clock; in slow samples: ticks
+  std::vector<std::uint32_t> length_ns;  // in slow samples: empty
   std::vector<float> values;
   std::size_t size() const { return start_ns.size(); }
 };

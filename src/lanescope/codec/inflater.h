@@ -1,4 +1,4 @@
-// The decoders that unpack.cpp uses, all with the same step. gzip: ISA-L if the build has it, else
+// The decoders that unpack.cpp uses, with one interface. gzip: ISA-L if the build has it, else
 // zlib; zstd if the build has it.
 #pragma once
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace lanescope::codec {
 
 struct InflateStep {
-  std::size_t used = 0, made = 0;  // bytes of input eaten, bytes of output written
+  std::size_t used = 0, made = 0;  // bytes of input read, bytes of output written
   bool member_ended = false;       // a gzip member or zstd frame is complete, its checksum right
   const char* error = nullptr;     // why the stream cannot go on
 };

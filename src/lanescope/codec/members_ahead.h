@@ -1,10 +1,10 @@
 // Unpacks members of a gzip or zstd stream on other threads, ahead of their turn.
 //
-// Problem: one core unpacks 1 to 4 gigabytes a second, and waits for nothing else. Idea: the caller
-// cuts the packed bytes where members seem to end, and threads unpack the parts. A part counts only
-// if its members end exactly where it ends. The first part begins where the stream begins, so each
-// part after a whole one begins where a member does, and its text is what one thread would have
-// unpacked. The caller unpacks all others again, as a stream.
+// Problem: one core unpacks only 1 to 4 gigabytes a second, and nothing but the core limits this.
+// Idea: the caller cuts the packed bytes where members seem to end, and threads unpack the parts. A
+// part counts only if its members end exactly where it ends. The first part begins where the stream
+// begins, so each part after a whole one begins where a member does, and its text is what one
+// thread would have unpacked. The caller unpacks all others again, as a stream.
 #pragma once
 #include <condition_variable>
 #include <cstddef>

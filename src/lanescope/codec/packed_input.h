@@ -19,9 +19,9 @@ class PackedInput {
   // a megabyte.
   Result<std::string_view> peek(std::size_t want);
   void consume(std::size_t count) { begin_ += count; }
-  // The next `count` bytes, which a view has shown, into `into`.
+  // Copies the next `count` bytes, which a view has shown, to `into`.
   void take(std::size_t count, std::vector<char>& into);
-  // Puts bytes that were taken before the next ones again.
+  // Puts back bytes that were taken: they come again, before the next ones.
   void give_back(std::string_view bytes);
   const ByteSource& source() const { return *source_; }
   ByteSource& source() { return *source_; }

@@ -1,5 +1,5 @@
 // What a recording has besides names and times: bits of an option word. A session asks for them,
-// and the mark of each of its windows has them in the file.
+// and in the file the mark of each of its windows holds them.
 #pragma once
 #include <cstdint>
 
@@ -21,12 +21,12 @@
 #define LANESCOPE_RECORD_PAUSED 1024u
 // With LANESCOPE_RECORD_PAUSED: steps are the only ranges of the program that are recorded.
 #define LANESCOPE_RECORD_PAUSED_RANGES 2048u
-// The budget is used up for good: nothing more is recorded in this window, and a source that costs
-// something though it records nothing leaves.
+// The budget is used up for good: nothing more is recorded in this window, and a source leaves if
+// it costs something even when it records nothing.
 #define LANESCOPE_RECORD_ENDED 4096u
-// Of a window's mark: it is a part of a recording with a budget, with the GPU. Of several such
-// windows of one cycle, the trace is the longest; windows of the cycle without this bit are no part
-// of the trace then.
+// In a window's mark: the window is a part with the GPU, of a recording with a budget. If a cycle
+// has such windows, the trace has only the longest of them, and none of the cycle's windows without
+// this bit.
 #define LANESCOPE_RECORD_GPU_PART 8192u
 // The first free bit.
 #define LANESCOPE_RECORD_NEXT_OPTION 16384u

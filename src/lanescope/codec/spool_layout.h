@@ -107,7 +107,7 @@ struct FileHeader {
   char host_name[64];
   std::atomic<std::uint64_t> dropped_activities;  // activity records that a source lost, or that
                                                   // found no room
-  // In ticks: for lack of room, a ring reused chunks with records up to here too early.
+  // In ticks: for lack of room, a ring reused chunks too early; their records reach up to here.
   std::atomic<std::uint64_t> ring_lost_until;
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);

@@ -22,7 +22,8 @@ struct UnpackOptions {
   // Several gzip members or zstd frames are unpacked by up to `threads`, the calling one among
   // them, ahead of their turn. Text, damage and errors are the same for any number.
   unsigned threads = 1;
-  // Packed bytes of one turn of a thread; members longer than 32 times that are unpacked by one.
+  // How many packed bytes a thread takes at once; a member longer than 32 times that is unpacked by
+  // one thread.
   std::size_t part_bytes = 64 << 10;
 };
 
@@ -44,9 +45,9 @@ class UnpackedSource : public ByteSource {
 };
 
 // Memory: about 0.4 MB for gzip, and the window of a zstd frame, at most 128 MB. With several
-// threads also the packed bytes and the text of the open parts: in traces under 1 MB for each part;
-// at most 64 MB in all, and 32 MB for each of them before the first long one is known.
-// kUnavailable: the stream is zstd and this build has no zstd.
+// threads also the packed bytes and the text of the open parts: in traces under 1 MB for each part,
+// at most 64 MB in all. Before the first long part is known, each may take 32 MB. kUnavailable: the
+// stream is zstd and this build has no zstd.
 Result<std::unique_ptr<UnpackedSource>> open_unpacked(std::unique_ptr<ByteSource> packed,
                                                       const UnpackOptions& options = {});
 

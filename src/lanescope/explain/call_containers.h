@@ -30,7 +30,7 @@ class CallContainers {
   // kLine, kModule or kRange; kStep: the slice is no container.
   OwnerKind kind(SliceId slice);
   std::string label(SliceId slice, OwnerKind kind) const;
-  // Around a slice, from the outside; the slice itself, too, if it is one.
+  // The containers around a slice, outermost first; the slice itself, too, if it is one.
   std::vector<SliceId> around(SliceId slice);
 
  private:

@@ -22,8 +22,8 @@ class GraphSource {
   TrackId main_thread_;  // of the marked steps, else the thread that launches most
 };
 
-// build_graph() of them. Who asks while another one has it gets the same; it goes with the last one.
-// Any thread; waits while another one builds it. O(n log n).
+// The graph of these facts, from build_graph(). All who hold it at the same time share one graph;
+// it is freed with the last of them. Any thread; waits while another one builds it. O(n log n).
 std::shared_ptr<const simulate::StepGraph> step_graph(const Facts& facts);
 
 // While this exists, the graph stays: rules and the replay do not build it once each.

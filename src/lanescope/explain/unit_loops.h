@@ -14,7 +14,7 @@
 
 namespace lanescope::explain {
 
-// Fewer rounds are more likely written out than a loop.
+// Fewer rounds are more likely calls written one after the other than a loop.
 inline constexpr std::uint64_t kFewestLoopRounds = 4;
 
 // Units (operators and calls outside of operators) of one thread in order.
@@ -31,7 +31,8 @@ struct UnitLoop {
   std::vector<SliceId> cell;  // units of the first round
   std::size_t depth = 0;      // containers outside of it
   SizeChange sizes;
-  // A loop of autograd's thread: the loop of which each round starts one of its rounds. And back.
+  // For a loop on autograd's thread: the loop whose rounds each start one of its rounds. For that loop: the one on autograd's
+  // thread.
   std::uint32_t started_by = analysis::Repeat::kNoRepeat;
   std::uint32_t backward = analysis::Repeat::kNoRepeat;
 };
@@ -51,7 +52,7 @@ class UnitLoops {
   const std::vector<UnitLoop>& loops() const { return loops_; }
   const std::vector<SliceId>& units() const { return units_; }  // of all threads, in order of id
 
-  // An operator's name, of a call that of the kernel that it launched.
+  // An operator's name; for a call, the name of the kernel that it launched.
   const std::string& name(SliceId unit);
   std::uint32_t symbol(SliceId unit) const;  // equal for units with equal names
   bool is_backward(SliceId unit) const;      // a node of autograd

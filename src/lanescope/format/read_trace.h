@@ -11,7 +11,7 @@
 
 namespace lanescope::format {
 
-// Who read the pieces of a JSON text that several threads shared. May be looked at meanwhile.
+// Who read the pieces of a JSON text that several threads shared. May be read meanwhile.
 struct ReadShares {
   std::atomic<std::uint64_t> by_caller = 0, by_others = 0;  // pieces; all others are read alone
 };
@@ -30,10 +30,11 @@ struct ReadOptions {
   std::uint64_t max_expansion_ratio = 250;
   // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
   // core, at most 8. The Trace is the same for any number, and short files take one anyway. A
-  // quarter as many more (at least one, none for one thread) unpack files of many gzip members or
-  // zstd frames.
+  // quarter as many threads (at least one; none if `threads` is 1) come in addition, to unpack
+  // files of many gzip members or zstd frames.
   unsigned threads = 0;
-  // Gets its counts while the trace is read, for tests and benches. It must live until then.
+  // Gets its counts while the trace is read, for tests and benches. It must live until the reading
+  // ends.
   ReadShares* shares = nullptr;
 };
 

@@ -14,10 +14,11 @@ namespace lanescope {
 // One thread. Strings are ids of the Trace's texts. The result depends only on the events and
 // their order. Cost: an append, and two hash lookups an event.
 //
-// Which values are shared is learned. At certain numbers of events of one kind (the same keys and
-// types in the same order), a run of them is looked at: fields with few different values, of which
-// few are met late in the run, are shared from then on, if the same holds for their combinations. So
-// an id that is new in each event stays the event's own, and the grid of a kernel does not.
+// The builder learns which values to share. After certain numbers of events of one kind (the same
+// keys and types in the same order), it examines a run of them. A field is shared from then on if
+// the run has few different values of it, and few of these appear first in the run's second half;
+// the same must hold for the combinations of these fields. So an id that is new in each event stays
+// the event's own, and the grid of a kernel is shared.
 class ArgsBuilder {
  public:
   // The fields of one event: begin(), add_*() in file order, then end(). No fields: kNone<ArgsId>.
@@ -44,7 +45,7 @@ class ArgsBuilder {
   // Valid until the next begin() or add_event().
   ArgsView view(ArgsId id) const { return table_.view(id); }
 
-  // With the rough number of words to come, their list need not grow step by step.
+  // Takes roughly how many words will come, so that their list need not grow step by step.
   void expect_words(std::size_t count) { table_.words.reserve(count); }
   std::size_t word_count() const { return table_.words.size(); }
 

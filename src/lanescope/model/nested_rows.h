@@ -1,5 +1,5 @@
-// Rows in which the slices of one track nest. Viewers, Perfetto's and speedscope's files can show a
-// slice only inside another one or after it; kernels and async slices also overlap.
+// Rows in which the slices of one track nest. Viewers, and the files of Perfetto and speedscope,
+// can show a slice only inside another one or after it; kernels and async slices also overlap.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,12 +20,13 @@ struct NestedRows {
 };
 
 // A slice takes the first row where it lies inside the innermost open slice or after all of them.
-// Rows after the 64th take slices that follow each other only, so that the cost is O(n log n)
-// whatever overlaps. Memory: 12 bytes a slice of the track.
+// Rows after the 64th take only slices that follow each other, so that the cost is O(n log n)
+// however slices overlap. Memory: 12 bytes a slice of the track.
 NestedRows find_nested_rows(const Trace& trace, const Track& track);
 
-// Calls begin(slice) and end(slice) for each slice of a row, in order of time. Each end is that of
-// the slice begun last; at equal times ends come first, except that of a slice of no duration.
+// Calls begin(slice) and end(slice) for each slice of a row, in order of time. Each end belongs to
+// the open slice that began last. At equal times ends come before begins, except the end of a slice
+// without duration.
 template <typename Begin, typename End>
 void for_each_edge(const Trace& trace, std::span<const std::uint32_t> row, Begin begin, End end) {
   std::vector<SliceId> open;

@@ -38,10 +38,10 @@ class TraceBuilder {
   TrackId stream_track(const Scalar& pid, const Scalar& tid);
   TrackId async_track(const Scalar& pid, std::string_view category, const Scalar& id);
   TrackId counter_track(const Scalar& pid, std::string_view name, std::string_view series);
-  // For formats whose events do not say which of the two they mean.
+  // For formats whose events do not say whether they are on a thread or on a stream.
   std::optional<TrackId> find_thread(ProcessId process, const Scalar& tid) const;
   std::optional<TrackId> find_stream(ProcessId process, const Scalar& tid) const;
-  // The thread turns out to be a stream. There must be none with its pid and tid.
+  // For a thread that turns out to be a stream. There must be no stream with its pid and tid yet.
   void make_stream(TrackId thread);
   std::span<const Track> tracks() const { return tables_.tracks; }
   const Process& process_of(TrackId track) const {
@@ -76,7 +76,7 @@ class TraceBuilder {
   const SliceTable<GrowingColumn>& slices() const { return tables_.slices; }
   const InstantTable<GrowingColumn>& instants() const { return tables_.instants; }
   const StringPool& strings() const { return strings_; }
-  // With the rough number of slices to come, the columns need not grow step by step.
+  // Takes roughly how many slices will come, so that the columns need not grow step by step.
   void expect_slices(std::size_t count);
   // For an event that adds nothing to the columns, or not yet (metadata, a lost event, half of a
   // slice). It still has a place in the file order: its event_index, which is returned.
@@ -106,7 +106,8 @@ class TraceBuilder {
   ImportStats& stats() { return tables_.values.stats; }
   std::uint32_t event_count() const { return event_index_; }
 
-  // How many of `threads` are worth starting for the slices added up to now: 1 for so few that starting a thread takes longer.
+  // How many of `threads` are worth starting for the slices added up to now: 1 if they are so few that starting a thread takes
+  // longer than their work.
   unsigned threads_of_use(unsigned threads) const;
   // kLimit: over 2^32 - 2 events. The builder is empty afterwards. Sorts with up to `threads`, the
   // calling one among them; the Trace is the same for any number.

@@ -14,14 +14,14 @@ namespace lanescope {
 // Borrows both. Several copiers may fill one builder, one after the other. One thread.
 class TraceCopier {
  public:
-  // `pid_of` says which pid a process gets; without it, its own.
+  // `pid_of` says which pid a process gets; without it, a process keeps its own.
   TraceCopier(const Trace& trace, TraceBuilder& builder,
               std::function<Scalar(ProcessId)> pid_of = {});
 
   // `by` is added to the ids by which slices of one trace refer to each other (correlation, External
-  // id, sequence number, ...), so that those of several traces differ. 0 and less mean none and stay.
+  // id, sequence number, ...), so that those of several traces differ. Ids of 0 and less mean none, and stay as they are.
   void shift_ids(std::int64_t by) { id_shift_ = by; }
-  // Of the ids copied so far, shifted.
+  // Of the ids copied so far, after the shift.
   std::int64_t largest_id() const { return largest_id_; }
 
   StringId copy(StringId id);

@@ -1,5 +1,5 @@
-// How late ranks are in each step, by when they come to collectives or by their own times alone, and when the first
-// may be the doing of collectives in smaller groups.
+// How late ranks are in each step, by when they come to collectives or by their own times alone, and whether collectives in
+// smaller groups may be the reason that they come late.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,8 +25,8 @@ std::vector<std::int64_t> mean_lateness(const Job& job, const Lateness& lateness
 // Whether compared ranks communicate in groups that leave some of them out, beside others.
 bool has_smaller_groups(const Job& job);
 
-// The reason not to give this verdict, whose ranks come late without own times that show it, without a full stop. Empty: they
-// communicate less than they are late, so communication did not make them late.
+// The reason not to give this verdict, if its ranks come late but their own times do not show it; the text has no full stop at
+// its end. Empty: they communicate less than they are late, so communication did not make them late.
 std::string smaller_groups_doubt(const Job& job, const JobVerdict& verdict);
 
 }  // namespace lanescope::ranks

@@ -38,7 +38,7 @@ class MessageWriter {
   std::string bytes_;
 };
 
-// What MessageWriter wrote. A message that ends early is a mistake of ours, and ends the program.
+// What MessageWriter wrote. A message that ends early is a bug, and ends the program.
 class MessageReader {
  public:
   explicit MessageReader(std::string_view bytes) : left_(bytes) {}

@@ -1,9 +1,9 @@
-// Makes a file longer without covering up that somebody else made it shorter.
+// Makes a file longer without hiding that somebody else made it shorter.
 //
-// Problem: a file is cut after its length was checked and before it grows. It then has its length
-// again, with zeroes where something was, and nobody notices. Idea: room is reserved without a
-// change of the length, and the file grows by appending, which the file system does in one step
-// with looking for the end. Where the bytes landed says where the end was.
+// Problem: a file is cut after its length was checked and before it grows. It then has its old
+// length again, with zeroes where data was, and nobody notices. Idea: room is reserved without a
+// change of the length, and the file grows by appending: the file system finds the end and writes
+// there in one step. The place of the new bytes tells where the end was.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Turns CUPTI's activity records into spool records: field by field, without joins, with no text
-// but names. The spool's reader does the rest, so that the program need not wait for it.
+// Turns CUPTI's activity records into spool records: field by field, without joins, and with no
+// texts except names. The spool's reader does the rest, so that the program need not wait for it.
 #pragma once
 #include <cupti.h>
 

@@ -24,7 +24,8 @@ class CounterOutputs {
   // The file is made, or emptied. Null: it cannot be written, errno says why.
   CounterWriter* of(int device);
   void remove_files();
-  // With the files by which the programs met: python/lanescope/_shared_hardware.py.
+  // Also removes the files in it through which the programs share the sampler:
+  // python/lanescope/_shared_hardware.py.
   void remove_folder();
 
  private:

@@ -9,14 +9,14 @@
 
 namespace lanescope::record_cupti {
 
-// "0-3,8,10-11" of /sys/devices/system/cpu; what is no such list ends it.
+// "0-3,8,10-11" of /sys/devices/system/cpu; anything else ends the list.
 std::vector<int> cores_in(std::string_view list);
 
 // The core that the process's main thread ran on last, from the text of /proc/PID/stat; -1: unknown.
 int core_in_stat(std::string_view stat);
 
-// `allowed` without `core` and its `siblings`. Virtual machines often hide siblings; two cores whose
-// numbers differ in the last bit only are then taken for some. `allowed` itself if nothing is left.
+// `allowed` without `core` and its `siblings`. Virtual machines often hide siblings; then two cores
+// whose numbers differ only in the last bit count as siblings. `allowed` itself if nothing is left.
 cpu_set_t other_cores(const cpu_set_t& allowed, int core, const std::vector<int>& siblings);
 
 // One thread.

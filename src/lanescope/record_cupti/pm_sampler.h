@@ -48,7 +48,7 @@ class PmSampler {
   // One moment on two clocks: the recorder's, and that of the samples, which CUPTI keeps close to
   // CLOCK_REALTIME. Zeros: unknown.
   PmClock clock() const;
-  void stop();  // the GPU samples no more; poll() gives the rest
+  void stop();  // the GPU stops sampling; poll() gives the rest
 
   const std::vector<PmSeries>& series() const { return series_; }
   const std::string& chip() const { return chip_; }

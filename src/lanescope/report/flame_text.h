@@ -8,8 +8,9 @@
 
 namespace lanescope::report {
 
-// Of a share of so many samples (1 or more), in percent, rounded up to 0.1: the standard error of
-// one half, 1 / (2 sqrt(n)). docs/definitions/python_samples.md, "Error".
+// The standard error of a share of so many samples (1 or more), in percent, rounded up to 0.1. It
+// is that of one half, which is the largest: 1 / (2 sqrt(n)). docs/definitions/python_samples.md,
+// "Error".
 double largest_share_error(std::uint64_t samples);
 
 // What the flame is made of, in one line: "1,234 samples of Python stacks, 2 threads;

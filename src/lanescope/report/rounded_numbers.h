@@ -13,7 +13,8 @@ std::string rounded_percent(double ratio);
 // The sentence with its numbers rounded in this way. `markdown`: escapes text from the trace.
 std::string rounded_sentence(const explain::Sentence& sentence, bool markdown = false);
 
-// The same sentence in pieces: each number or name that something can be shown for is one.
+// The same sentence in pieces: each number or name for which something can be shown is a piece of
+// its own.
 struct SentencePiece {
   std::string text;
   const char* shows = "";  // Value::shows

@@ -21,7 +21,7 @@ struct Replay {
 
 // `edges` are those of the graph, changed or not. Linear. Any thread.
 Replay replay(const StepGraph& graph, std::span<const Edge> edges);
-// The same, but reuses the memory of `result`: getting memory is most of a replay's cost.
+// The same, but reuses the memory of `result`: allocating it is most of a replay's cost.
 void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& result);
 
 // Median of the steady steps.

@@ -28,7 +28,8 @@ enum class EdgeKind : std::uint8_t {
   kQueue,       // start of GPU work -> end of a launch call that had to wait for room in the queue
 };
 
-// Whose begin or end a thread's own time follows. Each kind of event costs its recorder another time (recording_cost.h).
+// The kind of event whose begin or end comes before a thread's own time. Recording costs a different time for each kind
+// (recording_cost.h).
 enum class Moment : std::uint8_t { kOperator, kCall, kPython, kOther };
 
 inline constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};

@@ -51,7 +51,7 @@ struct Area {
   std::optional<LaunchDelay> launch_delay;
 };
 
-// `known`: the facts of the trace where they are there already; else launches are looked up in the
+// `known`: the facts of the trace if they are gathered already; else launches are looked up in the
 // trace. O(slices in the area * log), and without facts one pass over the trace. Any thread.
 Area sum_area(const Lanes& lanes, const AreaRequest& request,
               const explain::Facts* known = nullptr);

@@ -25,8 +25,9 @@ struct IndexOptions {
   // Where automatic indexes lie, and where it is remembered which were checked. Nothing: an index
   // is written only to replace one, and each is checked each time.
   std::optional<IndexCache> cache;
-  // Bytes of unpacked text, or slices, of which a recording has four times as many a byte. A trace
-  // with less of both is read so fast that an index does not pay.
+  // An index is written from so many bytes of unpacked text on, or from so many slices on (a
+  // recording has four times as many slices a byte). A smaller trace is read so fast that an index
+  // does not pay.
   std::uint64_t write_from_bytes = 256'000'000;
   std::uint64_t write_from_slices = 700'000;
   // Most bytes of all automatic indexes; the oldest ones go. A larger one is not written.
@@ -69,8 +70,8 @@ struct MadeIndex {
   std::filesystem::path path;
   std::uint64_t bytes = 0, trace_bytes = 0, slices = 0;
 };
-// Errors: read_trace()'s; kIo: the index cannot be written; kUnsupported: a trace without index;
-// kUnavailable: the trace changed while it was read.
+// Errors: read_trace()'s; kIo: the index cannot be written; kUnsupported: a trace that can have no
+// index; kUnavailable: the trace changed while it was read.
 Result<MadeIndex> make_index(const std::filesystem::path& path, const ReadOptions& options,
                              const IndexOptions& index,
                              const std::optional<std::filesystem::path>& into = {},

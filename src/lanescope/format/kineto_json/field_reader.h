@@ -1,4 +1,4 @@
-// Reads the fields of one trace event token by token, in any order: the way of events whose pattern is not known.
+// Reads the fields of one trace event token by token, in any order. For events whose pattern is not known.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-// Reads tables of an SQLite file that a stranger may have made. Nothing of the file runs: it is
-// opened read-only, and views, triggers, virtual tables and computed columns are as if not there.
+// Reads tables of an SQLite file that a stranger may have made. Nothing in the file is executed: it
+// is opened read-only, and views, triggers, virtual tables and computed columns count as absent.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -144,8 +144,8 @@ enum RenderStage : std::uint32_t {
 };
 enum Launch : std::uint32_t { kGrid = 1, kWorkgroup = 2 };
 
-// What Perfetto has no place for, in fields that its readers pass over: docs/formats/pftrace.md. Of TracePacket and TrackDescriptor;
-// older files of lanescope have it in a TrackEvent, too, where Perfetto counts an error.
+// What Perfetto has no place for, in fields that its readers pass over: docs/formats/pftrace.md. The fields are of TracePacket
+// and TrackDescriptor; older files of lanescope also have them in a TrackEvent, where Perfetto counts an error.
 inline constexpr std::uint32_t kOwnField = 200'001;
 enum OwnTrace : std::uint32_t {
   kOwnBaseTime = 1,

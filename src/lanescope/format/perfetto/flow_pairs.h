@@ -23,7 +23,7 @@ struct FlowPairs {
   std::uint64_t unpaired = 0;  // marks that no arrow reached
 };
 
-// In order of time, each mark that ends an arrow ends one from the last mark that starts one. An end
+// In order of time, each mark that ends an arrow is joined to the last mark that starts one. An end
 // before every start (clocks differ) belongs to the first start. O(n log n).
 FlowPairs pair_flows(std::vector<FlowMark> marks);
 

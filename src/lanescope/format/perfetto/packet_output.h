@@ -21,7 +21,7 @@ class PacketOutput {
  public:
   PacketOutput(const Trace& trace, codec::ByteSink& sink) : trace_(trace), sink_(sink) {}
 
-  // A packet of the one sequence that all events are of.
+  // A packet of the one sequence that has all events.
   void packet(std::string_view fields) {
     head_.clear();
     codec::WireWriter writer(head_);
@@ -33,15 +33,14 @@ class PacketOutput {
     interned_.clear();
     add(fields);
   }
-  // Perfetto takes a thread that is described in the sequence of the events for the thread of all of them, and notes it as an
-  // argument of each that is on no thread. So tracks are described in another sequence.
+  // If the sequence of the events also described a thread, Perfetto would take it for the thread of them all, and note it as an
+  // argument of each event that is on no thread. So tracks are described in another sequence.
   void track_packet(std::string_view fields) {
     head_.clear();
     codec::WireWriter(head_).integer(pftrace::kSequenceId, 2);
     add(fields);
   }
-  // The number of that text in its list (kEventNames, ...). The next packet carries the text when
-  // it is the first time.
+  // The number of that text in its list (kEventNames, ...). The first time, the next packet carries the text.
   std::uint64_t iid(pftrace::InternedData list, StringId text) {
     const std::size_t at = list == pftrace::kEventNames        ? 0
                            : list == pftrace::kEventCategories ? 1

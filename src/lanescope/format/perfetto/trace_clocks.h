@@ -15,7 +15,7 @@ class TraceClocks {
   // A ClockSnapshot of that sequence.
   void snapshot(std::string_view message, std::uint64_t sequence);
   // In nanoseconds of the boot clock. Nothing: a clock of the sequence that no snapshot defined.
-  // An incremental clock counts on.
+  // An incremental clock moves on.
   std::optional<std::int64_t> to_boot_ns(std::uint64_t clock, std::uint64_t sequence,
                                          std::uint64_t value);
   // Time of the day at 0 of the boot clock. Nothing: no snapshot has both.

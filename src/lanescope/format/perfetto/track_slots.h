@@ -1,5 +1,5 @@
-// Where the events of a Perfetto trace happen. Events name a track by its number, and what the track
-// is may be said later, so events are kept by slot until the file ends.
+// Where the events of a Perfetto trace happen. Events name a track by its number, and the track may
+// be described later in the file, so events are kept by slot until the file ends.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -64,8 +64,8 @@ class CallsById {
     std::uint32_t id;  // correlation id
     std::uint32_t index;
     std::int64_t start_ns;
-    std::uint32_t tid;  // of its thread; calls that start together are taken by thread, as the
-                        // reader of a JSON takes them
+    std::uint32_t tid;  // of its thread; calls that start together are ordered by it, as in
+                        // the reader of JSON
   };
   // Clock errors can make work begin this much before its call; earlier work belongs
   // to another call.
