@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/sampled_code.h"
 
@@ -106,7 +107,13 @@ void OwnerCode::finish(std::vector<Owner>& owners) const {
     owner.frame_ns = time;
     owner.frame = frame;
   }
+  const std::vector<analysis::Window> restarts = rules::repeated_worker_restarts(facts_);
   for (const auto& [index, windows] : windows_) {
+    for (const analysis::Window& restart : restarts)
+      for (const analysis::Window& window : windows)
+        owners[index].restart_ns +=
+            std::max<std::int64_t>(0, std::min(window.end_ns, restart.end_ns) -
+                                          std::max(window.start_ns, restart.start_ns));
     auto code = find_sampled_code(*facts_.trace, path_.thread, rules::joined(windows));
     if (code && code->samples * 2 >= code->of) owners[index].sampled = *std::move(code);
   }

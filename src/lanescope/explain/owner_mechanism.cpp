@@ -249,7 +249,10 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
   const bool is_said =
       owner.around_kind == OwnerKind::kLine ||
       (owner.kind == OwnerKind::kCode && owner.name.empty() && owner.next_name.empty());
-  Sentence text = !owner.frame.empty()
+  Sentence text = is_most(owner.restart_ns, owner.total_ns)
+                      ? say("DataLoader.__iter__ starts its workers again, {} of it",
+                            {ratio(owner.restart_ns, owner.total_ns)})
+                  : !owner.frame.empty()
                       ? say("code, {} of it in {}",
                             {ratio(owner.frame_ns, owner.total_ns), name(short_frame(owner.frame))})
                   : owner.sampled ? sampled_text(*owner.sampled)

@@ -97,6 +97,8 @@ struct Owner {
   // the owner's time, if it began in that time.
   std::string frame;
   std::int64_t frame_ns = 0;
+  std::int64_t restart_ns =
+      0;  // kCode, of total_ns: while the DataLoader started its workers again
   // The same for traces with samples of Python stacks: the function with half of them or more.
   std::optional<SampledCode> sampled;
   bool is_rest = false;  // others, named before it, were taken out of it

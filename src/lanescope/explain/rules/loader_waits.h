@@ -9,8 +9,9 @@ namespace lanescope::explain::rules {
 // The stretches of waiting_for_batches() (cpu_waits.h): disjoint, in order of time.
 std::vector<analysis::Window> batch_wait_windows(const Facts& facts);
 
-// From the end of an epoch's last batch to the first of the next, in steady steps: the DataLoader started its
-// workers again. Empty: once or not at all, which is no part of a usual step. Disjoint, in order of time.
+// From the end of an epoch's last batch to the first of the next, which lies in a steady step: the DataLoader started
+// its workers again. Empty: once or not at all, which is no part of a usual step; once in the only steady step counts
+// where that step takes several batches. Disjoint, in order of time.
 std::vector<analysis::Window> repeated_worker_restarts(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

@@ -33,7 +33,7 @@ struct Restart {
 };
 
 struct Waits {
-  std::vector<std::int64_t> lengths;
+  std::vector<std::int64_t> lengths, starts_ns;
   std::vector<Restart> pairs;
 };
 
@@ -67,6 +67,7 @@ Waits find_waits(const Trace& trace) {
       continue;
     }
     found.lengths.push_back(trace.dur_ns(id));
+    found.starts_ns.push_back(trace.start_ns(id));
     const std::int64_t pause_ns =
         last == kNone<SliceId> ? 0 : trace.start_ns(id) - trace.end_ns(last);
     if (!worked && pause_ns >= kShortestPauseNs && ops_ns * 2 < pause_ns)
@@ -111,11 +112,14 @@ std::optional<WorkerRestart> measure_worker_restart(const Facts& facts) {
     if (!longest || pair.window.length_ns() > longest->window.length_ns()) longest = &pair;
   const std::vector<Window> of_steps = repeated_worker_restarts(facts);
   const std::vector<Window>& paid = of_steps.empty() ? windows : of_steps;
+  const std::int64_t paid_ns =
+      facts.main_device ? device_idle_during(facts, paid) : total_length(paid);
   return WorkerRestart{
       .is_of_steps = !of_steps.empty(),
       .restarts = windows.size(),
       .total_ns = total_length(windows),
-      .at_stake = facts.main_device ? device_idle_during(facts, paid) : total_length(paid),
+      // The first may begin before the steps.
+      .at_stake = of_steps.empty() ? paid_ns : std::min(paid_ns, facts.steady_wall_ns()),
       .longest_ns = longest->window.length_ns(),
       .longest = longest->first_wait,
       .median = analysis::lower_median(waits.lengths),
@@ -154,18 +158,37 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
     finding.kind = FindingKind::kCost;
     finding.at_stake_ns = facts.per_step(at_stake);
     finding.at_stake_ratio = share_of(at_stake, facts.steady_wall_ns());
-    finding.explains.push_back({"uneven-steps", finding.at_stake_ns});
+    for (const char* covered : {"uneven-steps", "python-hole", "dataloader-wait", "own-python"})
+      finding.explains.push_back({covered, finding.at_stake_ns});
+    finding.brief = say(facts, "DataLoader.__iter__ starts its workers again, {} [per step]",
+                        {ns(finding.at_stake_ns)});
+    finding.action =
+        say("Keep the workers: DataLoader(persistent_workers=True); each further worker makes the "
+            "start "
+            "longer");
   }
   return finding;
 }
 
 }  // namespace
 
+// A pass of the loop over all batches begins before the first wait for a batch, so a step that is such a pass holds the end
+// of a restart. Where only one step is counted, the waits in it tell such a pass from a step that takes one batch.
 std::vector<Window> repeated_worker_restarts(const Facts& facts) {
+  constexpr std::ptrdiff_t kFewestBatches = 3;
+  const Trace& trace = *facts.trace;
+  const Waits waits = find_waits(trace);
+  const std::vector<Window> steps = facts.steady_cpu_windows();
   std::vector<Window> windows;
-  for (const Window& restart : restarts_of(find_waits(*facts.trace)))
-    if (inside(facts.steady_cpu_windows(), restart.start_ns)) windows.push_back(restart);
-  return windows.size() < 2 ? std::vector<Window>{} : windows;
+  for (const Window& restart : restarts_of(waits))
+    if (inside(steps, restart.end_ns)) windows.push_back(restart);
+  if (windows.size() >= 2) return windows;
+  if (windows.empty() || steps.size() > 1 || !facts.steps.marked) return {};
+  const std::ptrdiff_t batches =
+      std::count_if(waits.starts_ns.begin(), waits.starts_ns.end(), [&](std::int64_t start_ns) {
+        return start_ns >= windows.front().end_ns && inside(steps, start_ns);
+      });
+  return batches < kFewestBatches ? std::vector<Window>{} : windows;
 }
 
 extern constinit const Rule worker_restart_rule = {

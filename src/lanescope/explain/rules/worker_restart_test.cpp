@@ -61,6 +61,39 @@ TEST(WorkerRestartTest, IsACostOfTheStepsWhereItRepeats) {
   EXPECT_FALSE(find_by_rule(trace, "dataloader-wait"));
 }
 
+// Two steps, each a pass over `batches` batches; the first is left out as start-up. The second starts workers for `start_us`.
+Trace passes(int batches, std::int64_t start_us = 10'000) {
+  const std::string wait = "enumerate(DataLoader)#" + std::string(kWorkers) + ".__next__";
+  ProgramSketch program;
+  for (int pass = 0; pass < 2; ++pass) {
+    program.step().pass(start_us);
+    for (int i = 0; i < batches; ++i) {
+      program.begin(wait).pass(i == 0 ? 2000 : 100).end();
+      program.launch({.us = 50});
+    }
+    program.begin(wait).pass(3000).end().end();
+  }
+  return program.trace();
+}
+
+// 3 + 10 + 2 ms, less the 49 us of the last kernel. Only one step is counted, but it holds a pass over all batches.
+TEST(WorkerRestartTest, IsACostOfAStepThatIsAPassOverAllBatches) {
+  const Trace trace = passes(5);
+  const auto finding = find_by_rule(trace, "worker-restart");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->at_stake_ns, us(15'000 - 49));
+  EXPECT_NE(finding->action.pattern.find("persistent_workers"), std::string::npos);
+  // More workers would make it worse.
+  EXPECT_FALSE(find_by_rule(trace, "dataloader-wait"));
+}
+
+TEST(WorkerRestartTest, HappensOnceInAStepOfFewBatches) {
+  const auto finding = find_by_rule(passes(2, 40'000), "worker-restart");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kOnce);
+}
+
 TEST(WorkerRestartTest, IsQuietWhenWorkersStayOrThereAreNone) {
   EXPECT_FALSE(find_by_rule(epochs(10'000, true, kWorkers).trace(), "worker-restart"));
   EXPECT_FALSE(find_by_rule(epochs(10'000, false, "_SingleProcessDataLoaderIter").trace(),
