@@ -1,5 +1,5 @@
-// A matrix is factored twice: once in the forward pass, and again in the backward() of the program's own function, or by the next
-// call that needs the same factors.
+// A matrix is factored twice: once in the forward pass, and again in the backward() of the program's own function, by the next
+// call that needs the same factors, or in each step, though nothing makes or writes it.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -12,8 +12,10 @@
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/standing_tensors.h"
 
 namespace lanescope::explain::rules {
 
@@ -81,6 +83,7 @@ struct FactoredAgain {
   SliceId first = kNone<SliceId>, again = kNone<SliceId>;
   Sizes shape;
   bool is_in_backward = false;
+  bool stands = false;  // the same matrix in each step
   std::int64_t cost_ns = 0;
 
   void add(const FactoredCall& before, const FactoredCall& after, bool in_backward) {
@@ -131,18 +134,107 @@ void find_in_forward(const Trace& trace, const CallSequence& calls, FactoredAgai
   }
 }
 
+// Takes the factor, and gives a tensor of the size of its right side.
+bool solves_with_factor(std::string_view op) {
+  return op == "aten::cholesky_solve" || op == "aten::linalg_lu_solve" || op == "aten::lu_solve" ||
+         op == "aten::linalg_solve_triangular" || op == "aten::triangular_solve";
+}
+
+// Takes a tensor of this size, or may make one.
+bool meets_matrix(const StandingTensors& tensors, const Trace& trace, SliceId op,
+                  const Sizes& shape, double bytes) {
+  if (solves_with_factor(trace.name(op))) return false;
+  const auto takes = [&](const std::vector<Sizes>& shapes) {
+    return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
+  };
+  if (takes(first_input_shapes(trace, op)) || takes(input_shapes(trace, op))) return true;
+  return tensors.may_make(op, analysis::element_count(shape), bytes);
+}
+
+// The program's calls that factor a matrix which no other operator of the recording takes, makes or writes.
+void find_standing(const Facts& facts, FactoredAgain& found) {
+  constexpr std::int64_t kLeastStanding = 256;  // rows
+  const Trace& trace = *facts.trace;
+  std::vector<FactoredCall> calls;
+  for (const CallSequence& sequence : call_sequences(facts))
+    for (const SliceId op : sequence)
+      if (auto call = factored_call(trace, op); call && call->shape.back() >= kLeastStanding)
+        calls.push_back(*std::move(call));
+  if (calls.empty() || calls.size() < facts.selection.steady.size()) return;
+  const FactoredCall& first = calls.front();
+  const auto matrix = operator_inputs(trace, first.call).tensor(0);
+  if (!matrix || std::any_of(calls.begin(), calls.end(), [&](const FactoredCall& each) {
+        return each.kind != first.kind || each.shape != first.shape;
+      }))
+    return;
+  const StandingTensors tensors(facts);
+  const double bytes = matrix->dense_bytes();
+  if (tensors.may_be_made_outside(bytes)) return;
+  for (const SliceId op : tensors.operators()) {
+    const auto call = factored_call(trace, op);
+    if ((!call || call->shape != first.shape) &&
+        meets_matrix(tensors, trace, op, first.shape, bytes))
+      return;
+  }
+  for (const FactoredCall& call : calls) found.add(first, call, false);
+  found.stands = true;
+}
+
 std::optional<FactoredAgain> measure_factored_again(const Facts& facts) {
   FactoredAgain found;
   find_in_backward(facts, found);
   for (const CallSequence& calls : call_sequences(facts))
     find_in_forward(*facts.trace, calls, found);
+  if (found.times == 0) find_standing(facts, found);
   if (found.times == 0 || found.times < facts.selection.steady.size()) return std::nullopt;
   found.cost_ns = cost_of_calls(facts, found.calls);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastFactoredShare) return std::nullopt;
   return found;
 }
 
+// What solves with a factor that is kept, in the words of the call that makes it anew.
+Sentence kept_factor(std::string_view op) {
+  const Factors kind = factors_of_call(op);
+  return kind == Factors::kLu
+             ? say("Factor it once (lu_factor, or cholesky for a covariance), then lu_solve or "
+                   "cholesky_solve in each step")
+         : kind == Factors::kCholesky
+             ? say("Factor it once, before the loop, and use cholesky_solve in each step")
+             : say("Do it once, before the loop, and keep the result");
+}
+
+Finding tell_standing(const Facts& facts, const FactoredAgain& found) {
+  const Value op = name(facts.trace->name(found.first)),
+              shape = text(analysis::shape_text(found.shape));
+  Finding finding;
+  finding.verdict = say(
+      facts,
+      "{} factors a matrix of {} in each step that nothing makes or writes in the recording: {} "
+      "[per step] ({}). If it stays the same, factor it once.",
+      {op, shape, ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls.size(), finding);
+  finding.arithmetic.push_back(say(
+      "counted: calls of the program that factor a matrix of this size; no other operator of the "
+      "recorded steps takes a tensor of it, and none that may have written one worked long "
+      "enough. Solving with the kept factor takes a part of this time"));
+  finding.evidence.push_back(called_at(facts, found.first, say("the call")));
+  finding.try_next = {
+      "factor once: LU, pivots = torch.linalg.lu_factor(A), then torch.linalg.lu_solve(LU, pivots, "
+      "b) in each step; for a covariance L = torch.linalg.cholesky(A), then "
+      "torch.cholesky_solve(b, "
+      "L)",
+      "if another matrix of the same size comes from outside in each step, this does not apply"};
+  for (const char* covered : {"costly-operator", "host-sync", "slow-launches", "hotspot-kernel",
+                              "no-roof", "fp32-matmul", "few-blocks"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief =
+      say(facts, "{} factors the same {} matrix in each step, if nothing changes it", {op, shape});
+  finding.action = kept_factor(op.text);
+  return finding;
+}
+
 Finding tell_factored_again(const Facts& facts, const FactoredAgain& found) {
+  if (found.stands) return tell_standing(facts, found);
   const Trace& trace = *facts.trace;
   const Value first = name(trace.name(found.first)), again = name(trace.name(found.again)),
               shape = text(analysis::shape_text(found.shape));

@@ -57,6 +57,36 @@ TEST(FactoredAgainTest, IsQuietAboutOtherMatricesAndOtherFactors) {
   EXPECT_FALSE(speaks({.node = "LinalgSolveExBackward0"}));  // torch's own
 }
 
+// Each step solves with a matrix of 512 rows for 2 ms, and runs another operator.
+Trace draw_solves(std::string_view other, std::string_view dims, std::int64_t other_us) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op(other, {.input_dims = std::string(dims), .input_types = R"(["float", ""])"});
+    p.pass(other_us).end();
+    p.begin_op("aten::linalg_solve",
+               {.input_dims = "[[512, 512], [512, 4]]", .input_types = R"(["float", "float"])"});
+    p.pass(1998).end();
+  });
+  return program.trace();
+}
+
+TEST(FactoredAgainTest, FindsAMatrixThatNothingMakes) {
+  const auto finding =
+      find_by_rule(draw_solves("aten::add_", "[[512, 4], []]", 500), "factored-again");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(2000));
+  EXPECT_NE(finding->action.pattern.find("Factor it once"), std::string::npos);
+}
+
+TEST(FactoredAgainTest, IsQuietAboutAMatrixThatAnOperatorMayMake) {
+  const auto speaks = [](std::string_view other, std::string_view dims, std::int64_t time_us) {
+    return find_by_rule(draw_solves(other, dims, time_us), "factored-again").has_value();
+  };
+  EXPECT_FALSE(speaks("aten::add_", "[[512, 512], []]", 500));
+  EXPECT_FALSE(speaks("aten::cdist", "[[512, 3], []]", 500));
+  EXPECT_FALSE(speaks("my::kernel_matrix", "[[512, 3], []]", 500));  // its result is not known
+}
+
 // det and inv one after the other, and what runs between them.
 Trace draw_neighbours(std::string_view second, std::string_view between) {
   ProgramSketch program;

@@ -1,6 +1,7 @@
 // float32 matmuls and convolutions on the ordinary units of a GPU that has faster ones.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -19,6 +20,13 @@ struct Fp32Kernels {
   bool eightfold = false;  // by the compute capability alone
 };
 
+bool is_solver(std::string_view op) {
+  for (const std::string_view prefix : {"aten::linalg_", "aten::_linalg_", "aten::cholesky",
+                                        "aten::lu_", "aten::triangular_solve", "aten::ormqr"})
+    if (op.starts_with(prefix)) return true;
+  return false;
+}
+
 // Tensor cores compute tiles of at least eight channels.
 bool has_few_channels(const Facts& facts, const KernelCall& kernel) {
   if (!kernel.is_convolution()) return false;
@@ -26,6 +34,17 @@ bool has_few_channels(const Facts& facts, const KernelCall& kernel) {
   const auto weight =
       op == kNone<SliceId> ? std::nullopt : operator_inputs(*facts.trace, op).tensor(1);
   return weight && weight->rank() >= 3 && weight->dims[0] < 8;
+}
+
+// Kernels of a solver (LU, Cholesky, triangular systems) are chosen by cuSOLVER, which neither autocast nor the precision of
+// matmuls reaches. A product that an operator of torch's runs inside, such as aten::mm of linalg_matrix_power, is reached.
+bool is_in_solver(const Facts& facts, const KernelCall& kernel) {
+  const SliceId op =
+      ancestor_where(facts, facts.links.op_of[raw(kernel.slice)], [](std::string_view name) {
+        return is_solver(name) || name == "aten::mm" || name == "aten::bmm" ||
+               name == "aten::addmm" || name == "aten::baddbmm";
+      });
+  return op != kNone<SliceId> && is_solver(facts.trace->name(op));
 }
 
 Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
@@ -48,7 +67,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
         (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV" ||
-        has_few_channels(facts, kernel))
+        has_few_channels(facts, kernel) || is_in_solver(facts, kernel))
       continue;
     const bool is_main = kernel.call && kernel.call->kernel == kernel.slice;
     double floor_ns = eightfold ? static_cast<double>(kernel.dur_ns()) / 8 : 0;

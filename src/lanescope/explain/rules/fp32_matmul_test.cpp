@@ -44,6 +44,19 @@ TEST(Fp32MatmulTest, IsQuietOnTensorCoresAndVectors) {
   }));
 }
 
+// cuSOLVER chooses them; what a solver computes by aten::mm, autocast reaches.
+TEST(Fp32MatmulTest, IsQuietAboutKernelsOfSolvers) {
+  const auto inside = [](const char* solver, const char* op) {
+    return find_in_steps("fp32-matmul", [&](ProgramSketch& p) {
+      p.begin_op(solver, shapes(kSquare, kFloat));
+      p.op(op, shapes(kSquare, kFloat), "ampere_sgemm_128x64_nn", 2500).end();
+    });
+  };
+  EXPECT_FALSE(inside("aten::linalg_solve", "aten::linalg_lu_factor_ex"));
+  EXPECT_FALSE(inside("aten::cholesky_solve", "aten::copy_"));
+  EXPECT_TRUE(inside("aten::linalg_matrix_power", "aten::mm"));
+}
+
 // Tensor cores have no use for one channel.
 TEST(Fp32MatmulTest, IsQuietAboutConvolutionsOfFewChannels) {
   const auto with = [](const char* weight) {
