@@ -1,0 +1,215 @@
+// A large tensor that no operator makes or writes is prepared anew in each step, before a product with what is new in the step:
+// the vectors of a database are normalised for each query.
+//
+// Problem: a trace does not tell which tensor an operator took. Idea: follow, from the first operator that takes a tensor of a
+// size, all that follows from it alone, until a product takes the result together with something else. If nothing but these
+// operators may have made a tensor of that size (standing_tensors.h), their input came from outside of the step. Example:
+// linalg_vector_norm, clamp_min and div of [2000000, 256], then matmul of [8, 256] and [256, 2000000].
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/standing_tensors.h"
+#include "lanescope/explain/rules/tensor_sizes.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Sizes;
+using analysis::Tensor;
+using analysis::TensorArguments;
+
+namespace {
+
+constexpr double kLeastConstantInputShare = 0.1;
+constexpr double kLeastStandingElements = 1 << 20;
+constexpr double kMostOfOther = 0.125;  // of the elements: what is new in the step is much smaller
+constexpr std::size_t kMostInputsOfCall = 4;
+
+// The tensor from outside, and what follows from it alone: sums and norms of its rows.
+struct Standing {
+  Tensor tensor;
+  std::vector<double> reduced;  // elements of results that are smaller
+
+  bool is_whole(const Tensor& other) const { return other.dims == tensor.dims; }
+  bool holds(const Tensor& other) const {
+    return is_whole(other) ||
+           (other.rank() > 0 && other.dims[0] == tensor.dims[0] &&
+            std::find(reduced.begin(), reduced.end(), other.elements()) != reduced.end());
+  }
+};
+
+enum class Meets : std::uint8_t { kNothing, kOnlyStanding, kBoth };
+Meets meets(const Standing& standing, const TensorArguments& inputs) {
+  bool holds = false, other = false;
+  for (std::size_t k = 0; k < kMostInputsOfCall; ++k) {
+    const auto tensor = inputs.tensor(k);
+    if (!tensor || tensor->rank() == 0) continue;
+    (standing.holds(*tensor) ? holds : other) = true;
+  }
+  return !holds ? Meets::kNothing : other ? Meets::kBoth : Meets::kOnlyStanding;
+}
+
+// A matrix product of the standing tensor, turned or not, with something much smaller. A layer's weight comes through
+// aten::linear, and is not meant.
+bool is_product_with_new(std::string_view op, const TensorArguments& inputs,
+                         const Tensor& standing) {
+  if (op != "aten::matmul" && op != "aten::mm" && op != "aten::bmm" && op != "aten::cdist")
+    return false;
+  const auto a = inputs.tensor(0), b = inputs.tensor(1);
+  if (!a || !b) return false;
+  const double whole = standing.elements();
+  const double other = a->elements() == whole   ? b->elements()
+                       : b->elements() == whole ? a->elements()
+                                                : whole;
+  return other <= whole * kMostOfOther;
+}
+
+struct Prepared {
+  Tensor tensor;
+  std::vector<SliceId> calls;
+  SliceId product = kNone<SliceId>;
+};
+
+// From the operator at `first` on.
+std::optional<Prepared> prepared_from(const Trace& trace, const CallSequence& calls,
+                                      std::size_t first) {
+  const std::string_view op = trace.name(calls[first]);
+  const TensorArguments own = operator_inputs(trace, calls[first]);
+  const auto tensor = own.tensor(0);
+  if (!tensor || tensor->rank() < 2 || tensor->elements() < kLeastStandingElements || is_view(op) ||
+      op.ends_with('_') || (!keeps_size(op) && !taken_of(op, own, 0)))
+    return std::nullopt;
+  Standing standing{*tensor, {}};
+  Prepared found{*tensor, {}, kNone<SliceId>};
+  bool is_whole_made = false;
+  for (std::size_t i = first; i < calls.size(); ++i) {
+    const std::string_view name = trace.name(calls[i]);
+    if (name.starts_with(kEvaluateNode)) return std::nullopt;
+    if (is_view(name) || name == "aten::expand_as" || name == "aten::numpy_T") continue;
+    const TensorArguments inputs = operator_inputs(trace, calls[i]);
+    if (is_whole_made && is_product_with_new(name, inputs, *tensor)) {
+      found.product = calls[i];
+      return found;
+    }
+    switch (meets(standing, inputs)) {
+      case Meets::kNothing:
+        continue;
+      case Meets::kBoth:
+        return std::nullopt;
+      case Meets::kOnlyStanding:
+        break;
+    }
+    if (name.ends_with('_')) return std::nullopt;
+    const auto input = inputs.tensor(0);
+    if (const auto taken = taken_of(name, inputs, 0); taken && input && standing.is_whole(*input))
+      standing.reduced.push_back(taken->elements);
+    else if (!keeps_size(name) || !input)
+      return std::nullopt;
+    else
+      is_whole_made = is_whole_made || standing.is_whole(*input);
+    found.calls.push_back(calls[i]);
+  }
+  return std::nullopt;
+}
+
+struct ConstantInput {
+  Prepared first;
+  std::unordered_set<std::uint32_t> calls;
+  std::uint64_t times = 0;
+  std::int64_t cost_ns = 0;
+};
+
+// No other operator of the recording makes such a tensor, or changes one.
+bool stands(const StandingTensors& tensors, const ConstantInput& found, const Trace& trace,
+            const std::vector<analysis::Window>& steps) {
+  const double elements = found.first.tensor.elements(), bytes = found.first.tensor.dense_bytes();
+  if (tensors.may_be_made_outside(bytes)) return false;
+  return std::none_of(tensors.operators().begin(), tensors.operators().end(), [&](SliceId op) {
+    return inside(steps, trace.start_ns(op)) && !found.calls.contains(raw(op)) &&
+           tensors.may_make(op, elements, bytes);
+  });
+}
+
+std::optional<ConstantInput> measure_constant_input(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  ConstantInput found;
+  for (const CallSequence& sequence : call_sequences(facts)) {
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      auto prepared = prepared_from(trace, sequence, i);
+      if (!prepared) continue;
+      if (found.times > 0 && prepared->tensor.dims != found.first.tensor.dims) continue;
+      for (const SliceId call : prepared->calls) found.calls.insert(raw(call));
+      if (found.times++ == 0) found.first = *std::move(prepared);
+      break;
+    }
+  }
+  // Two steps or more: what one step makes, the next may take.
+  if (facts.selection.steady.size() < 2 || found.times < facts.selection.steady.size())
+    return std::nullopt;
+  found.cost_ns = cost_of_calls(facts, found.calls);
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastConstantInputShare ||
+      !stands(StandingTensors(facts), found, trace, facts.steady_cpu_windows()))
+    return std::nullopt;
+  return found;
+}
+
+Finding tell_constant_input(const Facts& facts, const ConstantInput& found) {
+  const Trace& trace = *facts.trace;
+  const auto& calls = found.first.calls;
+  const SliceId longest = *std::max_element(calls.begin(), calls.end(), [&](SliceId a, SliceId b) {
+    return cost_of_calls(facts, {raw(a)}) < cost_of_calls(facts, {raw(b)});
+  });
+  const Value op = name(trace.name(longest)), product = name(trace.name(found.first.product)),
+              shape = text(analysis::shape_text(found.first.tensor.dims));
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          "{} prepares {} for {} in each step, and nothing in a step makes or writes its input: {} "
+          "[per step] ({}). If the input stays the same, the result does.",
+          {op, shape, product, ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls.size(), finding);
+  finding.arithmetic.push_back(say(
+      "counted: operators that take a tensor of this size, or what was computed from it, and no "
+      "other tensor, before a product with a smaller one; no other operator of the steps may "
+      "have made or written a tensor of this size, by its sizes or its time"));
+  finding.evidence.push_back(called_at(facts, longest, say("the longest of them")));
+  finding.evidence.push_back(called_at(facts, found.first.product, say("the product")));
+  finding.try_next = {
+      "compute it once, when the data comes, and keep the result (normalised, cast, scaled)",
+      "if memory is too short for both: keep the small part (the norms), and divide the product's "
+      "result by it",
+      "if other data of the same size comes from outside in each step, this does not apply"};
+  for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain",
+                              "unfused-norm", "kernel-spread", "costly-operator"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief =
+      say("{} prepares the same {} in each step, if nothing changes its input", {op, shape});
+  finding.action =
+      say("Compute it once and keep it, or divide the result of {} by kept norms", {product});
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule constant_input_rule = {
+    .id = "constant-input",
+    .question = "is a tensor that stays the same prepared anew in each step?",
+    .meant_by = "normalize normalise database query constant input once cache embedding search",
+    .order = 472,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_constant_input, tell_constant_input>,
+    .fix = Fix::kGpu,
+};
+
+}  // namespace lanescope::explain::rules
