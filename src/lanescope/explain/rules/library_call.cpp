@@ -160,11 +160,22 @@ enum class CallFacts : std::uint8_t { kNone, kManyCalls, kLargeMessages, kNewHos
 constexpr std::size_t kFewCalls = 5;
 constexpr std::int64_t kUneven = 3;
 
+// queue.get with a timeout, in which nothing came before its end: it waits, and takes nothing from the queue.
+bool waits_in_vain(const Facts& facts, SliceId call) {
+  const auto ends_with = [&](std::string_view end) {
+    return any_inside(facts, call, [&](std::string_view frame) { return frame.ends_with(end); });
+  };
+  return advice_for_frame(facts.trace->name(call)) &&
+         facts.trace->name(call).find("queue.py(") != std::string_view::npos &&
+         ends_with("): wait") && !ends_with("): _get");
+}
+
 struct LibraryCall {
   std::string frame;
   CallFacts facts = CallFacts::kNone;
   std::uint64_t calls = 0;
   std::int64_t time_ns = 0, waiting_ns = 0;  // waiting: of the GPU meanwhile
+  std::int64_t in_vain_ns = 0;               // of time_ns: nothing came before a timeout
   std::vector<Window> windows;
   SliceId longest = kNone<SliceId>;
 };
@@ -217,6 +228,7 @@ std::map<std::string_view, LibraryCall> calls_of_libraries(const Facts& facts, T
     LibraryCall& call = found[frame];
     ++call.calls;
     call.time_ns += trace.dur_ns(id);
+    if (waits_in_vain(facts, id)) call.in_vain_ns += trace.dur_ns(id);
     call.windows.push_back({trace.start_ns(id), trace.end_ns(id)});
     if (call.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(call.longest))
       call.longest = id;
@@ -375,6 +387,13 @@ Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
                  function, time});
   if (found.facts == CallFacts::kManyCalls)
     append(finding.brief, say(facts, ", in {} calls", {count(calls)}));
+  if (found.in_vain_ns * 2 > found.time_ns) {
+    finding.brief = say(facts, "{} waits out its timeout, {} [per step]: nothing came",
+                        {function, ns(facts.per_step(found.in_vain_ns))});
+    finding.action = say(
+        "Do not wait when there is enough to do, such as a full batch; else wait for less time");
+    finding.try_next = {finding.action.pattern};
+  }
   return finding;
 }
 

@@ -18,6 +18,7 @@ struct DrawnLibrary {
   const char* inside = nullptr;  // a frame for half of the call
   const char* sent = nullptr;    // afterwards: the copy to the GPU
   bool copies_again = false;     // on the CPU, before that
+  const char* last = nullptr;    // a frame at the end of the call, after one that waits
 };
 
 // Steps of a kernel of 50 us that is waited for, and of 500 us in a function which `caller` calls.
@@ -39,6 +40,11 @@ Trace draw_library(const DrawnLibrary& drawn) {
       p.sketch().slice("python_function", drawn.inside, ProgramSketch::at(start_us + 10), us(250));
     if (drawn.copies_again) p.cpu_op("aten::copy_", 300);
     if (drawn.sent) p.launch(ProgramSketch::memcpy(drawn.sent, 20, "aten::to"));
+    if (drawn.last) {
+      p.sketch().slice("python_function", "threading.py(323): wait",
+                       ProgramSketch::at(start_us + 1), us(498));
+      p.sketch().slice("python_function", drawn.last, ProgramSketch::at(start_us + 499), 900);
+    }
     if (drawn.is_loading)
       p.sketch().annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
                             ProgramSketch::at(start_us), us(500));
@@ -63,6 +69,17 @@ TEST(LibraryCallTest, KnowsFunctionsThatWaitForOtherThreads) {
   const auto finding = find_by_rule(draw_library({.frame = "queue.py(154): get"}), "library-call");
   ASSERT_TRUE(finding);
   EXPECT_TRUE(finding->brief.pattern.starts_with("The thread of the steps waits"));
+}
+
+// After the wait it asks for the time, or it takes what came.
+TEST(LibraryCallTest, TellsATimeoutFromAWaitForOtherThreads) {
+  const auto brief = [](const char* last) {
+    const auto finding =
+        find_by_rule(draw_library({.frame = "queue.py(154): get", .last = last}), "library-call");
+    return finding ? finding->brief.pattern : "";
+  };
+  EXPECT_NE(brief("queue.py(209): _qsize").find("waits out its timeout"), std::string::npos);
+  EXPECT_TRUE(brief("queue.py(217): _get").starts_with("The thread of the steps waits"));
 }
 
 TEST(LibraryCallTest, KnowsCallsThatWaitForTheNetwork) {
