@@ -45,6 +45,15 @@ bool clips_gradients(const Owner& owner) {
          (has_in_round(owner, "aten::mul_") || has_in_round(owner, "aten::_foreach_mul_"));
 }
 
+// An optimizer updates the weights in each round: rounds are steps of their own, and no micro batches.
+bool updates_weights(const Owner& owner) {
+  return has_in_round(owner, "aten::_fused_") || has_in_round(owner, "aten::_foreach_addcdiv_") ||
+         has_in_round(owner, "Optimizer.step");
+}
+
+// Lists of tensors are copied in each round, as by a search that sets other weights for each trial.
+bool copies_lists(const Owner& owner) { return has_in_round(owner, "aten::_foreach_copy_"); }
+
 // The same convolution again and again, with nothing between.
 bool is_equal_convolutions(const Owner& owner) {
   constexpr std::uint64_t kFewestRounds = 8;
@@ -125,6 +134,11 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (is_equal_convolutions(owner))
     return say("If each takes its own channels of one input: one convolution with groups={}",
                {count(owner.rounds / owner.loops)});
+  if (is_micro_batches(owner) && updates_weights(owner)) return {};
+  if (is_micro_batches(owner) && copies_lists(owner))
+    return say(
+        "If a round only tries other weights for their loss: torch.no_grad(), without backward(); "
+        "if it is a micro batch: take larger ones");
   if (is_micro_batches(owner) && clips_gradients(owner))
     return say(
         "If the norms are of clip_grad_norm_: clip once, after the last backward pass; and take "

@@ -83,7 +83,7 @@ TEST(LoopedCallsTest, AsManyRoundsAsParameters) {
 
 // Each round calls autograd, whose thread launches one kernel while the program's waits: 10 us and
 // 20 us. `same_graph`: the nodes keep their number.
-Trace backward_in_each_round(bool same_graph) {
+Trace backward_in_each_round(bool same_graph, const char* after = nullptr) {
   testing::Sketch sketch;
   std::int64_t at = 1'000'000, correlation = 0;
   const auto launched = [&](const char* op, std::int64_t tid, std::int64_t dur_ns,
@@ -100,6 +100,7 @@ Trace backward_in_each_round(bool same_graph) {
       launched("aten::linear", 100, us(10), {});
       launched("autograd::engine::evaluate_function: MulBackward0", 200, us(20),
                same_graph ? step : 10 * step + round);
+      if (after) launched(after, 100, us(10), {});
     }
     sketch.annotation("ProfilerStep#" + std::to_string(step + 1), begin, at - begin);
   }
@@ -122,6 +123,17 @@ TEST(LoopedCallsTest, ABackwardPassOnAutogradsThreadIsPartOfItsRound) {
   const auto micro = find_by_rule(backward_in_each_round(false), "looped-calls");
   ASSERT_TRUE(micro);
   EXPECT_THAT(micro->action.pattern, ::testing::HasSubstr("larger micro batches"));
+}
+
+// Rounds that set other weights, or update them, are no micro batches.
+TEST(LoopedCallsTest, RoundsThatWriteWeightsAreNoMicroBatches) {
+  const auto trial =
+      find_by_rule(backward_in_each_round(false, "aten::_foreach_copy_"), "looped-calls");
+  ASSERT_TRUE(trial);
+  EXPECT_THAT(trial->action.pattern, ::testing::HasSubstr("torch.no_grad()"));
+  const auto update =
+      find_by_rule(backward_in_each_round(false, "aten::_fused_adamw_"), "looped-calls");
+  EXPECT_TRUE(!update || update->action.pattern.find("micro batch") == std::string::npos);
 }
 
 }  // namespace
