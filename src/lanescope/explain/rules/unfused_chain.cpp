@@ -11,10 +11,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
@@ -24,6 +26,7 @@
 #include "lanescope/explain/rules/left_out_of_compiling.h"
 #include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/user_code.h"
 #include "lanescope/model/gpu_catalog.h"
 
 namespace lanescope::explain::rules {
@@ -52,7 +55,8 @@ std::int64_t element_bytes(std::string_view type) {
   return 1;  // bool, 8-bit types, and at least that of whatever else
 }
 
-// The largest input of an operator: elements and bytes; 0 when the shapes were not recorded.
+// The elements of an operator's result, to which its inputs broadcast, and the bytes of its largest input; 0 when the shapes
+// were not recorded. Inputs that do not fit each other: elements of the largest.
 struct Size {
   std::int64_t elements = 0, bytes = 0;
 };
@@ -78,12 +82,21 @@ class ChainSizes {
     const JsonValue shapes = parse_json(dims).value_or(JsonValue{});
     const JsonValue names = parse_json(types).value_or(JsonValue{});
     Size largest;
+    std::optional<analysis::Sizes> result;
+    bool fit = true;
     for (std::size_t i = 0; i < shapes.items.size(); ++i) {
+      if (const auto sizes = analysis::sizes_of(shapes.items[i]); sizes && !sizes->empty()) {
+        result = !result ? sizes : fit ? analysis::broadcast(*result, *sizes) : result;
+        fit = fit && result.has_value();
+      }
       const std::int64_t elements = product(shapes.items[i]);
       if (elements <= largest.elements) continue;
       largest.elements = elements;
       largest.bytes = elements * (i < names.items.size() ? element_bytes(names.items[i].text) : 1);
     }
+    if (fit && result && analysis::element_count(*result) <= static_cast<double>(kLargest))
+      largest.elements =
+          std::max(largest.elements, static_cast<std::int64_t>(analysis::element_count(*result)));
     return largest;
   }
   const Trace& trace_;
@@ -103,7 +116,7 @@ struct ChainGroup {
   std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
   std::size_t length = 0;
   std::int64_t elements = 0;
-  SliceId longest = kNone<SliceId>, op = kNone<SliceId>;
+  SliceId longest = kNone<SliceId>, op = kNone<SliceId>, last_op = kNone<SliceId>;
   std::int64_t longest_ns = 0;
 };
 
@@ -198,6 +211,7 @@ class Chains {
       group.longest_ns = sum;
       group.longest = chain[0].work->slice;
       group.op = chain[0].op;
+      group.last_op = chain.back().op;
     }
   }
 
@@ -230,6 +244,7 @@ std::map<std::string, ChainGroup> groups_of_all(std::map<std::uint32_t, Chains>&
                            group.elements,
                            longer ? group.longest : all.longest,
                            longer ? group.op : all.op,
+                           longer ? group.last_op : all.last_op,
                            std::max(group.longest_ns, all.longest_ns)};
       all = sum;
     }
@@ -339,6 +354,30 @@ void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& gro
   }
 }
 
+// The function of a place, whatever its line: "model.py:62 forward" and "model.py:63 forward" are one.
+std::string function_of_place(const Sentence& place) {
+  std::string function;
+  for (const Value& value : place.values) {
+    const std::size_t colon = value.text.find(".py:");
+    const std::size_t end = colon == std::string::npos ? colon : value.text.find(' ', colon);
+    function += end == std::string::npos ? value.text
+                                         : value.text.substr(0, colon) + value.text.substr(end);
+    function += '\n';
+  }
+  return function;
+}
+
+// The first screen adds where the chain begins; where its last kernel comes from another function, both are named.
+Sentence compile_action(const Facts& facts, const ChainGroup& group) {
+  const Sentence first = user_code(facts, group.op), last = user_code(facts, group.last_op);
+  if (first.pattern.empty() || last.pattern.empty() ||
+      function_of_place(first) == function_of_place(last))
+    return say("torch.compile the function that holds them");
+  Sentence action = say("torch.compile a function around the whole chain; it ends ");
+  append(action, last);
+  return action;
+}
+
 // In a region of torch.compile whose backend generates no kernels at all, as aot_eager and eager do.
 bool is_compiled_to_operators(const Facts& facts, SliceId op) {
   if (ancestor_named(facts, op, "Torch-Compiled Region") == kNone<SliceId>) return false;
@@ -413,6 +452,7 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto largest = std::max_element(
       groups.begin(), groups.end(),
       [](const auto& a, const auto& b) { return a.second.saved_ns < b.second.saved_ns; });
+  if (largest != groups.end()) finding.action = compile_action(facts, largest->second);
   if (largest != groups.end() && advise_on_left_out(facts, largest->second.op, finding))
     return finding;
   if (largest == groups.end() || !is_compiled_to_operators(facts, largest->second.op))

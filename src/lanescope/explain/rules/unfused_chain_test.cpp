@@ -61,6 +61,39 @@ TEST(UnfusedChainTest, KnowsThatListsOfShapesAreShapes) {
   EXPECT_EQ(state_of_rule(after_copies(""), "unfused-chain"), RuleRun::State::kNotChecked);
 }
 
+// The product of a column and a row for each of 64 rows is 256 times as large as either: it reads what no kernel before it wrote.
+TEST(UnfusedChainTest, CountsTheElementsOfTheResult) {
+  const auto with = [](const char* dims) {
+    return find_by_rule(after_matmul({elementwise("aten::copy_", 30, "[[64, 256], [64, 256]]"),
+                                      elementwise("aten::mul", 300, dims)})
+                            .trace(),
+                        "unfused-chain");
+  };
+  EXPECT_FALSE(with("[[64, 256, 1], [64, 1, 256]]"));
+  EXPECT_TRUE(with("[[64, 256], [1, 256]]"));
+}
+
+// Two kernels in one function, and in two.
+TEST(UnfusedChainTest, NamesBothPlacesWhereNoOneFunctionHoldsTheChain) {
+  const auto action = [](const char* second) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 300});
+      for (const bool is_first : {true, false}) {
+        const std::int64_t start_us = p.cpu_us();
+        p.pass(1).launch(elementwise(is_first ? "aten::mul" : "aten::add", 30)).pass(1);
+        p.sketch().slice("python_function", is_first ? "net.py(7): forward" : second,
+                         ProgramSketch::at(start_us), us(p.cpu_us() - start_us));
+      }
+    });
+    const auto finding = find_by_rule(program.trace(), "unfused-chain");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("net.py(7): forward"), ::testing::HasSubstr("the function that holds them"));
+  EXPECT_THAT(action("net.py(20): tail"), ::testing::HasSubstr("it ends in {}"));
+}
+
 // Compiled by a backend that calls ATen's operators; or Inductor has fused what it could.
 TEST(UnfusedChainTest, KnowsCompiledCodeWithoutGeneratedKernels) {
   const auto action = [](const char* range, std::string_view other) {
