@@ -70,8 +70,9 @@ void take_groups(std::optional<GroupMemory>& least, const std::string& root, std
       const std::string details = in("memory.stat");
       const std::uint64_t files =
           bytes_of(details, version.active_files) + bytes_of(details, version.inactive_files);
-      const std::uint64_t held = difference(number_in(in(version.used)).value_or(0), files);
-      const GroupMemory found = {*limit, difference(*limit, held),
+      const std::uint64_t used = number_in(in(version.used)).value_or(0);
+      const GroupMemory found = {*limit, difference(*limit, difference(used, files)),
+                                 difference(*limit, used),
                                  swap_of(folder, version, *limit, swap_on_machine)};
       if (!least || found.free_bytes < least->free_bytes) least = found;
     }

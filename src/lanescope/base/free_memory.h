@@ -15,7 +15,8 @@ struct GroupMemory {
   std::uint64_t limit_bytes = 0;
   std::uint64_t free_bytes =
       0;  // pages of files that the group holds count as free: they can be read again
-  std::uint64_t swap_bytes = 0;  // what may leave the memory for a swap file
+  std::uint64_t unused_bytes = 0;  // without pages of files
+  std::uint64_t swap_bytes = 0;    // what may leave the memory for a swap file
 };
 
 // Nothing: no group has a limit. `root` is the folder that has /proc and /sys; tests have one of their own.

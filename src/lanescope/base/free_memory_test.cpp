@@ -82,6 +82,7 @@ TEST_F(GroupMemoryTest, ReadsVersionOne) {
   ASSERT_TRUE(found());
   EXPECT_EQ(found()->limit_bytes, 900u);
   EXPECT_EQ(found()->free_bytes, 300u);
+  EXPECT_EQ(found()->unused_bytes, 200u);
 }
 
 TEST_F(GroupMemoryTest, SwapIsWhatMachineAndGroupAllow) {

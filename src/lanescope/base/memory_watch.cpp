@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "lanescope/base/paging_watch.h"
 #include "lanescope/base/spill_memory.h"
 
 namespace lanescope {
@@ -70,6 +71,11 @@ void MemoryWatch::expect_least() const {
       "MiB "
       "that are free; raise its limit",
       group_.limit_bytes, kLeastFree);
+}
+
+void MemoryWatch::begin() const {
+  expect_least();
+  start_paging_watch(group_);
 }
 
 void MemoryWatch::expect_room() const {

@@ -18,7 +18,7 @@ class MemoryWatch {
  public:
   // Left free for pages of the program and of the files that it reads and writes, but never more than half of what is free at
   // the start. With less, the system kills the process, or reads the same pages over and over.
-  static constexpr std::uint64_t kForFiles = 10u << 20;
+  static constexpr std::uint64_t kForFiles = 6u << 20;
   // With less free at the start, no trace that needs a block of 1 MiB is opened.
   static constexpr std::uint64_t kLeastFree = 28u << 20;
 
@@ -31,6 +31,8 @@ class MemoryWatch {
   // Both throw SpillFailed if too little is free: the first at the start, the second now.
   void expect_least() const;
   void expect_room() const;
+  // expect_least(), then the thread of paging_watch.h. Once, when the first large block is taken.
+  void begin() const;
   // How many bytes a thread may take between two checks.
   std::uint64_t step_bytes() const { return step_bytes_; }
 

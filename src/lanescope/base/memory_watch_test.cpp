@@ -49,22 +49,22 @@ TEST_F(MemoryWatchTest, RefusesWhatWouldLeaveNoRoomForFiles) {
   const MemoryWatch watch(group, folder_.string());
   watch.expect_least();
   watch.expect_room();
-  take(3 + 60 - 10, 0);  // 10 MiB stay for files
+  take(3 + 60 - 6, 0);  // 6 MiB stay for files
   watch.expect_room();
-  take(3 + 60 - 9, 0);
+  take(3 + 60 - 5, 0);
   EXPECT_EQ(refusal([&] { watch.expect_room(); }),
             "the control group (a container or a job) allows 64 MiB of memory, of which 60 MiB "
             "were free at the "
             "start; expected more; raise its limit, or take a smaller trace");
 }
 
-// A small trace needs 3 MiB, also in a group of 16.
+// A small trace needs 3 MiB, also in a group of 12.
 TEST_F(MemoryWatchTest, HalfOfALittleIsForBlocks) {
-  const GroupMemory group = {.limit_bytes = 16 * kWatchedMiB, .free_bytes = 14 * kWatchedMiB};
+  const GroupMemory group = {.limit_bytes = 12 * kWatchedMiB, .free_bytes = 10 * kWatchedMiB};
   const MemoryWatch watch(group, folder_.string());
-  take(3 + 7, 0);
+  take(3 + 5, 0);
   watch.expect_room();
-  take(3 + 8, 0);
+  take(3 + 6, 0);
   EXPECT_THROW(watch.expect_room(), SpillFailed);
 }
 
@@ -74,9 +74,9 @@ TEST_F(MemoryWatchTest, SwapIsRoomToo) {
                              .swap_bytes = 100 * kWatchedMiB};
   const MemoryWatch watch(group, folder_.string());
   watch.expect_least();
-  take(20, 80);  // 97 MiB more than at the start, 10 for files: 107 of 120
+  take(20, 80);  // 97 MiB more than at the start, 6 for files: 103 of 120
   watch.expect_room();
-  take(20, 94);
+  take(20, 98);
   EXPECT_THROW(watch.expect_room(), SpillFailed);
 }
 

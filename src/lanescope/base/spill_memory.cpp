@@ -76,7 +76,7 @@ std::string size_text(std::uint64_t bytes) {
 }
 
 std::uint64_t budget_of_process() {
-  if (const MemoryWatch* const watch = MemoryWatch::of_process()) watch->expect_least();
+  if (const MemoryWatch* const watch = MemoryWatch::of_process()) watch->begin();
   if (const char* const text = std::getenv("LANESCOPE_MEMORY"))
     if (const auto bytes = parse_byte_size(text)) return *bytes;
   return free_memory_bytes().value_or(std::uint64_t{4} << 30) / 2;

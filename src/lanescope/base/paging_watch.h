@@ -1,0 +1,46 @@
+// Ends the process with an error when it only reads the same pages of files again and again.
+//
+// Problem: blocks beyond a small limit lie on disk (SpillMemory). Where the pages that are in use do not fit into what is left, each
+// comes from the disk, and pushes out another that is needed next: the work neither ends nor gets killed. Idea: look once a second at
+// what came from the disk and at the time that the process computed.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "lanescope/base/free_memory.h"
+
+namespace lanescope {
+
+// What a process had done at one moment, since it began.
+struct PagingSample {
+  std::int64_t time_ns = 0;
+  std::int64_t user_ns = 0;        // all threads computed, without time in the system
+  std::uint64_t disk_bytes = 0;    // came from disks
+  std::uint64_t asked_bytes = 0;   // read() was asked for: from memory or from disks
+  std::uint64_t mapped_bytes = 0;  // of files, in its addresses at this moment
+};
+
+// Decides from samples. A slow disk alone is no reason: then each page comes once, and what comes is computed with.
+class PagingJudge {
+ public:
+  static constexpr std::int64_t kLeastTime_ns = 8'000'000'000;
+  static constexpr std::uint64_t kLeastTimes = 3;  // each mapped page, on average
+  // Less is no progress. A simple loop over all of it takes ten times that or more. Measured: 133,000 where an answer came after
+  // 38 s, 8,000 and 0 where none came.
+  static constexpr std::int64_t kUser_ns_per_MiB = 10'000;
+
+  // True: for kLeastTime_ns the threads have computed less than kUser_ns_per_MiB of what came from the disk without being asked
+  // for, and that is kLeastTimes what was mapped at most.
+  bool is_stuck(const PagingSample& now);
+
+ private:
+  std::optional<PagingSample> since_;
+  std::uint64_t most_mapped_bytes_ = 0;
+};
+
+// Starts a thread that looks once a second while the process lives. When is_stuck() and the group has no memory left that was not
+// in use yet, it writes one line to stderr and ends the process with exit code 1. Nothing happens when the system does not say what
+// came from disks. `at_start`: its group, before the work.
+void start_paging_watch(const GroupMemory& at_start);
+
+}  // namespace lanescope
