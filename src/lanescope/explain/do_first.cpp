@@ -125,8 +125,8 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
         static_cast<double>(gain_ns(explanation, finding)) >=
             kLeastGain * static_cast<double>(explanation.gains->base().step_ns);
     const bool is_unexplained =
-        is_general(finding) && finding.at_stake_ns > 0 && finding.at_stake_ratio >= kLeastGain &&
-        is_worth_it &&
+        is_general(finding) && finding.kind != FindingKind::kTrust && finding.at_stake_ns > 0 &&
+        finding.at_stake_ratio >= kLeastGain && is_worth_it &&
         (largest_cost_ns * 4 < finding.at_stake_ns ||
          (cost_count < kMostSuggestions && largest_cost_ns * 2 < finding.at_stake_ns));
     // What happened once is to be acted on where its rule says how.
@@ -374,15 +374,21 @@ std::vector<TimeTaker> largest_kernels(const Facts& facts) {
   std::vector<TimeTaker> takers;
   if (!facts.main_device || facts.steady_wall_ns() == 0) return takers;
   std::map<std::string, std::pair<std::int64_t, SliceId>> by_name;
+  std::int64_t all_ns = 0;
   for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
     auto& [time_ns, first] =
         by_name.try_emplace(std::string(facts.trace->name(work->slice)), 0, work->slice)
             .first->second;
     time_ns += work->end_ns - work->start_ns;
+    all_ns += work->end_ns - work->start_ns;
   }
   for (const auto& [label, sum] : by_name)
     takers.push_back({say("{}", {kernel(label)}), sum.first, 0, sum.second});
   takers = ranked(facts, std::move(takers));
+  for (TimeTaker& taker : takers)
+    taker.ratio_of_gpu_time =
+        static_cast<double>(taker.per_step_ns) /
+        static_cast<double>(std::max<std::int64_t>(1, facts.per_step(all_ns)));
   // Of the few that are left: finding a place looks through the thread's events.
   for (TimeTaker& taker : takers) {
     const Sentence place = user_code(facts, taker.example);

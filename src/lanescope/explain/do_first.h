@@ -61,6 +61,7 @@ struct TimeTaker {
   bool is_whole_step = false;        // the step, or what is left of it: nothing that has a name
   Sentence name = {};                // of an owner: what a finding on it would name
   const Owner* owner = nullptr;      // the first of those that are added up; null: no owner
+  double ratio_of_gpu_time = 0;      // of all GPU work of a step, summed; of kernels
 };
 std::vector<TimeTaker> largest_time_takers(const Facts& facts);
 // Kernels by readable name with where they come from, as above. Empty: no GPU.

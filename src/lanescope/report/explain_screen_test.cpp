@@ -192,6 +192,17 @@ TEST(ExplainScreenTest, WhenTheGpuIsTheLimitItsLargestKernelsAreNamed) {
               StartsWith("Most of the GPU's time: my_kernel 75 %; other_kernel 25 %"));
 }
 
+// Half of the wall, all of the GPU's time.
+TEST(ExplainScreenTest, SharesOfTheGpusTimeAreOfTheGpusTime) {
+  ProgramSketch program;
+  for (int i = 0; i < 6; ++i)
+    program.step().launch({.name = "my_kernel", .us = 3'000}).wait().pass(2'000).end();
+  const Trace trace = program.trace();
+  const auto facts = explain::gather_facts(trace);
+  ASSERT_TRUE(facts);
+  EXPECT_THAT(largest_kernels_text(*facts), StartsWith("Most of the GPU's time: my_kernel 100 %"));
+}
+
 TEST(ExplainScreenTest, DamageStaysVisible) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();

@@ -169,7 +169,7 @@ std::string largest_kernels_text(const Facts& facts) {
   for (const explain::TimeTaker& taker : explain::largest_kernels(facts))
     text += fmt::format("{}{} {}", text.empty() ? "Most of the GPU's time: " : "; ",
                         rounded_sentence(explain::say("{}", {taker.what.values.front()})),
-                        rounded_percent(taker.ratio));
+                        rounded_percent(taker.ratio_of_gpu_time));
   return text.empty() ? text : text + ".";
 }
 

@@ -189,6 +189,8 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
     if (const HostShare* launch = graph_launch_in(facts, shares))
       tell_graph_launch(facts, *launch, finding);
   }
+  // Nothing is to be done, and nothing would be gained.
+  if (cause == IdleCause::kProfiler) finding.kind = FindingKind::kTrust;
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   return finding;

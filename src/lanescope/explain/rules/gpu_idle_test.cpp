@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lanescope/explain/do_first.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
@@ -52,6 +54,27 @@ TEST(GpuIdleTest, AsksForWhatIsMissing) {
     EXPECT_THAT(finding->action.pattern,
                 ::testing::HasSubstr(has_operators ? "launch calls" : "ProfilerActivity.CPU"));
   }
+}
+
+// What the profiler's own work costs is a note: there is nothing to do.
+TEST(GpuIdleTest, TheProfilersOwnWorkIsNoCost) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.launch({.us = 300})
+        .wait()
+        .overhead("Activity Buffer Request", 200)
+        .launch({.us = 300})
+        .wait();
+  });
+  const Trace trace = program.trace();
+  const auto finding = find_by_rule(trace, "gpu-idle");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->action.pattern.starts_with("Change nothing"));
+  EXPECT_EQ(finding->kind, FindingKind::kTrust);
+  const auto facts = gather_facts(trace);
+  const auto all = run_rules_and_gains(*facts);
+  for (const Suggestion& each : do_first(*facts, *all))
+    EXPECT_NE(all->findings[each.finding].rule, "gpu-idle");
 }
 
 TEST(GpuIdleTest, IsQuietBelowTenPercent) {
