@@ -87,7 +87,40 @@ bool is_operator_of_torch(const Trace& trace, std::string_view frame) {
   return false;
 }
 
+bool is_in_package(std::string_view frame, std::string_view package) {
+  const std::size_t at = frame.find(package);
+  return at == 0 || (at != frame.npos && frame[at - 1] == '/');
+}
+
+bool is_profilers_frame(std::string_view frame) {
+  return is_in_package(frame, "torch/profiler/") || is_in_package(frame, "lanescope/_driving.py");
+}
+
+bool is_torch_frame(std::string_view frame) {
+  return is_in_package(frame, "torch/") ||
+         (frame.starts_with("<built-in") && frame.find(" of torch.") != frame.npos);
+}
+
 }  // namespace
+
+// Such as the end of backward() and the optimizer's Python around its range, or the profiler's own step().
+void OwnerCode::tell_whose_code(Owner& owner, const std::vector<analysis::Window>& windows) const {
+  if (!has_stacks_ || !facts_.host || owner.kind != OwnerKind::kCode) return;
+  const Trace& trace = *facts_.trace;
+  std::int64_t torch_ns = 0, profiler_ns = 0;
+  for (const analysis::Window& window : windows)
+    facts_.host->visit(
+        path_.thread, window.start_ns, window.end_ns,
+        [&](SliceId slice, std::int64_t from, std::int64_t to) {
+          if (slice == kNone<SliceId> || trace.kind(slice) != CategoryKind::kPythonFunction) return;
+          if (is_profilers_frame(trace.name(slice)))
+            profiler_ns += to - from;
+          else if (is_torch_frame(trace.name(slice)))
+            torch_ns += to - from;
+        });
+  owner.is_profilers = profiler_ns * 2 >= owner.total_ns;
+  owner.is_torch_code = !owner.is_profilers && torch_ns * 2 >= owner.total_ns;
+}
 
 void OwnerCode::finish(std::vector<Owner>& owners) const {
   for (const auto& [key, time] : elsewhere_) {
@@ -114,6 +147,7 @@ void OwnerCode::finish(std::vector<Owner>& owners) const {
         owners[index].restart_ns +=
             std::max<std::int64_t>(0, std::min(window.end_ns, restart.end_ns) -
                                           std::max(window.start_ns, restart.start_ns));
+    tell_whose_code(owners[index], windows);
     auto code = find_sampled_code(*facts_.trace, path_.thread, rules::joined(windows));
     if (code && code->samples * 2 >= code->of) owners[index].sampled = *std::move(code);
   }

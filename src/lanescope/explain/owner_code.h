@@ -31,11 +31,13 @@ class OwnerCode {
   void add_frames(std::uint32_t owner, const simulate::PathPiece& piece);
   // Fills in other_thread, other_event, other_ns, frame, frame_ns and sampled if one thread, one
   // frame, or one sampled function holds at least half of the owner's time, or of its samples.
+  // is_torch_code and is_profilers follow the innermost frames.
   void finish(std::vector<Owner>& owners) const;
 
  private:
   void add_other_threads(std::uint32_t owner, const simulate::PathPiece& piece);
   void add_window(std::uint32_t owner, const simulate::PathPiece& piece);
+  void tell_whose_code(Owner& owner, const std::vector<analysis::Window>& windows) const;
   TrackId thread_of(const simulate::PathPiece& piece) const;
 
   const Facts& facts_;

@@ -42,15 +42,28 @@ std::int64_t time_of(const Owner& owner, Mechanism wanted) {
 
 std::int64_t all_cpu_ns(const Owner& owner) { return time_of(owner, Mechanism::kCpuWork); }
 
+// Equal kernels, or launch calls, of which some take much longer: 15 % of the owner's time or more.
+bool is_uneven(const Owner& owner, const Spread& spread) {
+  return spread.excess_ns * 20 >= owner.total_ns * 3;
+}
+
+// So unequal that no call takes about their mean.
+bool are_unlike(const Owner& owner, const Spread& spread) {
+  constexpr std::int64_t kTimesMedian = 8;
+  return is_uneven(owner, spread) && spread.longest_ns > kTimesMedian * spread.median_ns;
+}
+
 Sentence gpu_text(const Facts& facts, const Owner& owner) {
   const OwnerWork& work = owner.work;
   const std::uint64_t kernels = a_step(facts, work.launches - std::min(work.copies, work.launches));
   Sentence text = say("GPU work: ");
+  const bool has_mean = !are_unlike(owner, work.kernel_spread);
   if (work.top_kernel != kNone<SliceId> && is_most(work.top_kernel_ns, work.gpu_ns)) {
     if (kernels > 1) append(text, say("{} kernels, mostly ", {count(kernels)}));
-    append(text, say(kernels > 1 ? "{} of {}" : "{}, {}",
-                     {kernel(facts.trace->name(work.top_kernel)),
-                      ns(mean(work.top_kernel_ns, work.top_kernel_count))}));
+    append(text, has_mean ? say(kernels > 1 ? "{} of {}" : "{}, {}",
+                                {kernel(facts.trace->name(work.top_kernel)),
+                                 ns(mean(work.top_kernel_ns, work.top_kernel_count))})
+                          : say("{}", {kernel(facts.trace->name(work.top_kernel))}));
   } else {
     append(text, say(facts, "{} [kernel|kernels] of {} in the mean",
                      {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches))}));
@@ -202,13 +215,12 @@ const char* short_mechanism(Mechanism mechanism) {
   }
 }
 
-// Equal kernels, or launch calls, of which some take much longer: 15 % of the owner's time or more.
 Sentence spread_text(const Owner& owner) {
   const Mechanism mechanism = mechanism_of(owner);
   const bool of_kernels = mechanism == Mechanism::kGpuWork;
   if (!of_kernels && mechanism != Mechanism::kLaunching) return {};
   const Spread& spread = of_kernels ? owner.work.kernel_spread : owner.work.launch_spread;
-  if (spread.excess_ns * 20 < owner.total_ns * 3) return {};
+  if (!is_uneven(owner, spread)) return {};
   return say(of_kernels ? "; unequal: half of these kernels take at most {}, the longest {}"
                         : "; unequal: half of the launch calls take at most {}, the longest {}",
              {ns(spread.median_ns), ns(spread.longest_ns)});
@@ -255,9 +267,10 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
                   : !owner.frame.empty()
                       ? say("code, {} of it in {}",
                             {ratio(owner.frame_ns, owner.total_ns), name(short_frame(owner.frame))})
-                  : owner.sampled ? sampled_text(*owner.sampled)
-                  : is_said       ? say("no events in it")
-                                  : say("Python or other code without events");
+                  : owner.sampled       ? sampled_text(*owner.sampled)
+                  : owner.is_torch_code ? say("torch's own code in it, not the program's")
+                  : is_said             ? say("no events in it")
+                                        : say("Python or other code without events");
   if (!owner.other_event.empty())
     append(text, say("; for {} of it thread {} was in {}",
                      {ratio(owner.other_ns, owner.total_ns), name(owner.other_thread),

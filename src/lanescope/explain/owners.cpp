@@ -52,6 +52,8 @@ class OwnerFinder {
     add_parts();
     add_inside();
     count_owner_work(facts_, tree_, [this](SliceId slice) { return owner_of(slice); });
+    // The profiler's own step() is no part of the program.
+    std::erase_if(result_.owners, [](const Owner& owner) { return owner.is_profilers; });
     return std::move(result_);
   }
 

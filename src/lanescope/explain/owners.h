@@ -101,6 +101,8 @@ struct Owner {
       0;  // kCode, of total_ns: while the DataLoader started its workers again
   // The same for traces with samples of Python stacks: the function with half of them or more.
   std::optional<SampledCode> sampled;
+  // kCode: half of the time or more the innermost Python frame is torch's, or the profiler's.
+  bool is_torch_code = false, is_profilers = false;
   bool is_rest = false;  // others, named before it, were taken out of it
   OwnerWork work;
   std::vector<std::string>

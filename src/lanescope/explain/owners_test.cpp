@@ -208,6 +208,51 @@ TEST(OwnersTest, CodeInALoopIsNamedByItsFrame) {
   EXPECT_THAT(loop(20, false).second, ::testing::HasSubstr("batch all"));
 }
 
+// The owners' mechanisms of steps with a hole that this frame fills; it began before the hole.
+std::string holes_of_frame(const char* frame) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    const std::int64_t start = p.cpu_us();
+    p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item").pass(2000);
+    program.sketch().slice("python_function", frame, us(start), us(p.cpu_us() - start));
+    p.launch({.us = 20, .op = "aten::add"});
+  });
+  const ExplainedOwners explained(program);
+  std::string text;
+  if (const Owners* owners = step_owners(explained.facts))
+    for (const Owner& owner : owners->owners)
+      if (owner.kind == OwnerKind::kCode)
+        text += mechanism_text(explained.facts, owner).pattern + "\n";
+  return text;
+}
+
+// Nobody finds the end of backward() in the function that calls it, nor the profiler's step() in the loop.
+TEST(OwnersTest, CodeOfTorchAndOfTheProfilerIsNotTheProgramsOwn) {
+  EXPECT_THAT(holes_of_frame("torch/optim/optimizer.py(512): wrapper"),
+              ::testing::StartsWith("torch's own code in it"));
+  EXPECT_EQ(holes_of_frame("lanescope/_driving.py(271): step"), "");
+  EXPECT_EQ(holes_of_frame("/usr/lib/python3/site-packages/torch/profiler/profiler.py(9): step"),
+            "");
+  EXPECT_THAT(holes_of_frame("torch_train.py(9): step"),
+              ::testing::Not(::testing::HasSubstr("torch's own")));
+  EXPECT_NE(holes_of_frame("torch_train.py(9): step"), "");
+}
+
+// Two kernels of one name that have nothing in common have no mean.
+TEST(OwnersTest, UnlikeKernelsHaveNoMean) {
+  const auto words = [](std::int64_t short_us) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.launch({.name = "div", .us = 1400, .op = "aten::div"});
+      p.launch({.name = "div", .us = short_us, .op = "aten::div"});
+    });
+    const ExplainedOwners explained(program);
+    return mechanism_text(explained.facts, explained.first());
+  };
+  EXPECT_THAT(words(2).pattern, ::testing::StartsWith("GPU work: {} kernels, mostly {};"));
+  EXPECT_THAT(words(700).pattern, ::testing::StartsWith("GPU work: {} kernels, mostly {} of {}"));
+}
+
 // The step waits for what zlib does; not for a lock, whose holder is elsewhere, nor for torch's own code.
 TEST(OwnersTest, CodeOfTheProgramIsToLeaveTheStep) {
   const auto advice = [](const char* frame) {
