@@ -19,6 +19,26 @@ TEST(HalfOffTensorCoresTest, SpeaksOfBf16OnOrdinaryUnits) {
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 0);
 }
 
+// Only sizes that are no multiples of 8 are to be changed. Along one dimension there is no other layout either.
+TEST(HalfOffTensorCoresTest, NamesChannelsThatAreNoMultiplesOfEight) {
+  const auto find = [](std::string_view dims) {
+    return find_in_steps("half-off-tensor-cores", [&](ProgramSketch& p) {
+      p.op("aten::cudnn_convolution", shapes(dims, kBf16),
+           "void precomputed_convolve_sgemm<__nv_bfloat16, 1024, 5, 5, 4, 3, 3, 1, false>(int)",
+           100);
+    });
+  };
+  const auto of_pictures = find("[[96, 3, 384, 384], [512, 3, 16, 16]]");
+  ASSERT_TRUE(of_pictures);
+  ASSERT_EQ(of_pictures->action.values.size(), 1U);
+  EXPECT_EQ(of_pictures->action.values.at(0).integer, 3);
+  EXPECT_NE(of_pictures->action.pattern.find("input channels"), std::string::npos);
+  const auto aligned = find("[[96, 16, 384, 384], [512, 16, 16, 16]]");
+  ASSERT_TRUE(aligned);
+  EXPECT_TRUE(aligned->try_next.at(0).starts_with("use channels_last"));
+  EXPECT_FALSE(find("[[1, 8, 1, 262144], [128, 8, 1, 9]]"));
+}
+
 TEST(HalfOffTensorCoresTest, IsQuietOnTensorCoresAndUnknownKernels) {
   for (const char* kernel : {kNvjet, "my_own_gemm"})
     EXPECT_FALSE(find_in_steps("half-off-tensor-cores", [&](ProgramSketch& p) {
