@@ -136,8 +136,18 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
                        .copies = copies};
 }
 
+// Memory that is filled, not copied: "Memset (Device)".
+bool is_fill(std::string_view copies) { return copies.starts_with("Memset"); }
+
 // What to do about copies of a kind: "Memcpy HtoD (Pageable -> Device)".
-Sentence action_for(std::string_view copies) {
+Sentence action_for(std::string_view copies, bool of_convolution) {
+  if (is_fill(copies))
+    return of_convolution
+               ? say("cuDNN fills buffers of its own with zeros: try channels that are a multiple "
+                     "of 8, or "
+                     "channels_last")
+               : say("Use torch.empty where all of it is written later, and fill buffers that stay "
+                     "only once");
   const auto holds = [&](std::string_view part) {
     return copies.find(part) != std::string_view::npos;
   };
@@ -166,7 +176,10 @@ std::uint64_t copies_per_step(const Facts& facts, const CopiesOfLine& line) {
 // The first evidence: its place stands on the first screen.
 void add_line_of_copies(const Facts& facts, const CopiesOfLine& line, Finding& finding) {
   Evidence evidence{line.copies.longest,
-                    say(facts, "{} [copy|copies] [per step] by {}: {}, alone for {}",
+                    say(facts,
+                        is_fill(facts.trace->name(line.copies.longest))
+                            ? "filled {} [time|times] [per step] by {}: {}, alone for {}"
+                            : "{} [copy|copies] [per step] by {}: {}, alone for {}",
                         {count(copies_per_step(facts, line)), name(line.op),
                          bytes(facts.per_step(line.copies.size_bytes)),
                          ns(facts.per_step(line.copies.exposed_ns))})};
@@ -201,11 +214,16 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   finding.sample_count = found.copies;
   finding.sample_noun = "copy";
   finding.brief = found.most
-                      ? say(facts, "Copies hold up the GPU: {} by {}, {} [per step]",
+                      ? say(facts,
+                            is_fill(ranked.front().first)
+                                ? "Filling memory holds up the GPU: {} [time|times] by {}, {} [per "
+                                  "step]"
+                                : "Copies hold up the GPU: {} by {}, {} [per step]",
                             {count(copies_per_step(facts, *found.most)), name(found.most->op),
                              bytes(facts.per_step(found.most->copies.size_bytes))})
                       : say("Copies hold up the GPU: it computes nothing meanwhile");
-  finding.action = action_for(ranked.front().first);
+  finding.action = action_for(ranked.front().first,
+                              found.most && found.most->op.find("conv") != std::string::npos);
   return finding;
 }
 

@@ -85,6 +85,23 @@ TEST(ExposedCopyTest, LeavesOutWhatAnOperatorCopiesForItself) {
   EXPECT_EQ(copied("aten::roll", false), 60'000);
 }
 
+// Filled memory is no copy of a tensor, and cuDNN fills buffers of its own.
+TEST(ExposedCopyTest, TellsFillsFromCopies) {
+  const auto found = [](std::string_view op) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.begin_op(op).copy(60, 60'000, "Memset (Device)").kernel("k", 100).end();
+    });
+    return find_by_rule(program.trace(), "exposed-copy");
+  };
+  const auto of_convolution = found("aten::conv2d"), of_program = found("aten::zeros");
+  ASSERT_TRUE(of_convolution);
+  ASSERT_TRUE(of_program);
+  EXPECT_THAT(of_convolution->brief.pattern, ::testing::StartsWith("Filling memory"));
+  EXPECT_THAT(of_convolution->action.pattern, ::testing::StartsWith("cuDNN fills buffers"));
+  EXPECT_THAT(of_program->action.pattern, ::testing::StartsWith("Use torch.empty"));
+}
+
 // A copy that is pinned already is not to be pinned.
 TEST(ExposedCopyTest, DoesNotAdvisePinnedMemoryTwice) {
   const auto action = [](std::string_view name) {
