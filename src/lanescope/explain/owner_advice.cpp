@@ -9,6 +9,7 @@
 #include "lanescope/explain/loop_remedies.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_mechanism.h"
+#include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/sentences.h"
 
@@ -75,6 +76,14 @@ Sentence remedy_near_the_limit(const Owner& owner) {
       !is_most(work.rated_ns, work.gpu_ns) ||
       work.rated_floor_ns < kNear * static_cast<double>(work.rated_ns))
     return {};
+  // Attention and products read caches and weights of their own, whatever their neighbours are.
+  if (is_most(work.rated_by_memory_ns, work.rated_ns) &&
+      (rules::is_product(owner.name) || owner.name.find("attention") != std::string::npos))
+    return say(
+        "{} is as fast as memory allows: only less data helps (rows that nobody needs left out, "
+        "shorter or "
+        "smaller inputs, smaller types)",
+        {name(owner.name)});
   return is_most(work.rated_by_memory_ns, work.rated_ns)
              ? say("{} is as fast as memory allows: only less data helps (fewer rows, smaller "
                    "types, or fusing it with its neighbours)",

@@ -68,6 +68,14 @@ bool has_work_of_its_own(std::string_view op) {
   return op.find("attention") != op.npos || is_product(op);
 }
 
+// A maximum is no sum: neither a sum of each side nor a product of matrices makes it.
+bool takes_extremes(std::string_view op) {
+  static constexpr std::array<std::string_view, 9> kExtremes = {
+      "aten::amax",   "aten::amin",   "aten::max",  "aten::min",     "aten::aminmax",
+      "aten::argmax", "aten::argmin", "aten::topk", "aten::kthvalue"};
+  return std::find(kExtremes.begin(), kExtremes.end(), op) != kExtremes.end();
+}
+
 bool takes_shape(const TensorArguments& inputs, const Sizes& shape) {
   for (std::size_t i = 0; i < 4; ++i)
     if (const auto tensor = inputs.tensor(i); tensor && tensor->dims == shape) return true;
@@ -108,6 +116,7 @@ struct AllPairs {
   Sizes shape;                    // of the pairs
   std::vector<Sizes> masks;       // equality decides which pairs are kept
   bool is_for_attention = false;  // attention takes pairs as its mask
+  bool has_largest_of = false;    // of the pairs only the largest or smallest are kept
   // The pairs, or what becomes of their coordinates, are kept where two numbers are equal: those of one group.
   bool is_masked_by_group() const {
     return std::any_of(masks.begin(), masks.end(), [&](const Sizes& mask) {
@@ -152,6 +161,7 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
       if (!pairs || is_view(trace.name(op)) || !takes_shape(inputs, *pairs)) continue;
       found.is_for_attention =
           found.is_for_attention || trace.name(op).find("attention") != std::string_view::npos;
+      found.has_largest_of = found.has_largest_of || takes_extremes(trace.name(op));
       if (!has_work_of_its_own(trace.name(op))) found.calls.insert(raw(op));
     }
   }
@@ -163,6 +173,10 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
 
 constexpr char kByGroup[] =
     "Make only the pairs of one group: a dimension for the groups, or sort and go group by group";
+
+constexpr char kOfExtremes[] =
+    "If only near pairs matter: make those alone, in a window or group; else torch.compile what "
+    "makes and reduces them";
 
 constexpr char kForAttention[] =
     "Attention without a mask in memory: flex_attention, or packed lengths (varlen); make it once "
@@ -212,7 +226,9 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
             "only those with equal numbers, such as that of their picture, are kept"));
   const char* const advice = found.is_for_attention ? kForAttention
                              : by_group             ? kByGroup
-                                                    : pair_action(found.kind);
+                             : found.has_largest_of && found.kind == PairKind::kProduct
+                                 ? kOfExtremes
+                                 : pair_action(found.kind);
   finding.try_next = {advice,
                       "torch.compile on the function that makes and reduces the pairs never writes "
                       "them to memory"};

@@ -104,6 +104,21 @@ TEST(AllPairsTest, AdvisesNoProductWhereThereIsNone) {
   EXPECT_NE(action("aten::maximum").find("within groups"), std::string::npos);
 }
 
+// Of the pairs the largest is kept: no sum of a side gives it.
+TEST(AllPairsTest, AdvisesNoSumForAMaximum) {
+  const auto action = [](std::string_view reduction) {
+    const auto finding = find_in_steps("all-pairs", [&](ProgramSketch& p) {
+      draw_pairs(p, "aten::add", "[2048, 1]", "[1, 2048]", "[2048, 2048]");
+      p.op("aten::exp", shapes("[[2048, 2048]]", R"(["float"])"), "exp_kernel", 30);
+      p.op(std::string(reduction), shapes("[[2048, 2048]]", R"(["float"])"), "reduce_kernel", 30);
+    });
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_NE(action("aten::sum").find("Sum first"), std::string::npos);
+  EXPECT_EQ(action("aten::amax").find("Sum first"), std::string::npos);
+  EXPECT_NE(action("aten::amax").find("near pairs"), std::string::npos);
+}
+
 TEST(AllPairsTest, IsNoCostWhereTheCpuIsTheLimit) {
   const auto kind = [](std::int64_t pause_us) {
     const auto finding = find_in_steps("all-pairs", [&](ProgramSketch& p) {
