@@ -24,6 +24,7 @@ struct GraphGaps {
   std::int64_t in_launches_ns =
       0;  // of idle_ns: while the CPU is in the call that launches the next replay
   SliceId launch_after_most = kNone<SliceId>;
+  std::uint64_t replays = 0;   // in the steady steps
   std::uint64_t captures = 0;  // of new graphs, in the steady steps
   SliceId capture = kNone<SliceId>;
 };
@@ -95,6 +96,9 @@ std::optional<GraphGaps> measure_graph_gaps(const Facts& facts) {
                   .most_ns = most_ns,
                   .in_launches_ns = in_launches_ns,
                   .launch_after_most = after_most->launch};
+  found.replays = static_cast<std::uint64_t>(std::count_if(
+      replays.begin(), replays.end(),
+      [&](const GraphReplay& replay) { return inside(facts.steady_windows, replay.start_ns); }));
   find_captures(facts, found);
   return found;
 }
@@ -129,6 +133,14 @@ Finding tell_graph_gaps(const Facts& facts, const GraphGaps& found) {
         "the CPU is still launching the next graph: capture several graphs, or several steps, as "
         "one, and fewer kernels"};
     finding.action = say("Launching a graph takes longer than its work: capture more in one graph");
+    // One replay a step: there is nothing to join.
+    if (facts.steps.marked && found.replays <= facts.selection.steady.size()) {
+      finding.try_next = {
+          "the CPU is still launching the graph: fewer and longer kernels, fused before the "
+          "capture"};
+      finding.action =
+          say("Fuse kernels before the capture: a graph of fewer nodes is launched faster");
+    }
     finding.arithmetic.push_back(
         say(facts, "{} [per step] of it the CPU is in the call that launches the next replay",
             {ns(facts.per_step(found.in_launches_ns))}));

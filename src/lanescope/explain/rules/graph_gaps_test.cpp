@@ -27,6 +27,25 @@ TEST(GraphGapsTest, KnowsGraphsThatAreCapturedAgain) {
   EXPECT_EQ(brief(0), "The GPU waits for the CPU between CUDA graph replays");
 }
 
+// Each replay's launch takes longer than its work: with one a step there are no others to join it with.
+TEST(GraphGapsTest, JoinsNoReplaysWhereAStepHasOne) {
+  const auto action = [](int replays_a_step) {
+    testing::Sketch sketch;
+    std::int64_t id = 0, at = 1000;
+    for (int i = 1; i <= 4; ++i) {
+      sketch.annotation("ProfilerStep#" + std::to_string(i), us(at), us(400 * replays_a_step));
+      for (int k = 0; k < replays_a_step; ++k, at += 400) {
+        sketch.runtime("cudaGraphLaunch", us(at), us(390), {.correlation = ++id});
+        sketch.kernel("gemm", us(at + 200), us(100), {.correlation = id});
+      }
+    }
+    const auto finding = find_by_rule(sketch.trace(), "graph-gaps");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action(3).starts_with("Launching a graph takes longer than its work"));
+  EXPECT_TRUE(action(1).starts_with("Fuse kernels before the capture"));
+}
+
 TEST(GraphGapsTest, IsQuietWhenReplaysAreQueued) {
   EXPECT_FALSE(find_by_rule(replays(100).trace(), "graph-gaps"));
 }
