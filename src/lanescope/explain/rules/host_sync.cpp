@@ -5,6 +5,7 @@
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/long_step_share.h"
@@ -557,6 +558,20 @@ void tell_what_to_try(const HostSyncs& found, Finding& finding) {
   }
 }
 
+// A backward pass or an optimizer in the steady steps: a value may be a loss that is only reported. Elsewhere it is
+// rather a result of the step.
+bool trains(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (const SliceId id{i}; !is_device_work(trace.kind(id)) &&
+                             (trace.name(id).starts_with(kEvaluateNode) ||
+                              trace.name(id).starts_with("Optimizer.step")) &&
+                             inside(windows, trace.start_ns(id)))
+      return true;
+  return false;
+}
+
 // What to do about the waits of one operator.
 Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGroup>& ranked) {
   const auto& [op, waits] = ranked;
@@ -572,12 +587,18 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
         "Do it for all values at once on the GPU (where, gather, scatter), or read all in one "
         "copy");
   if (waits.at_end == waits.calls)
-    return say(
-        "If the next step does not need it: read it a step later (pinned memory, "
-        "non_blocking=True), or every n steps");
+    return trains(facts)
+               ? say("If the next step does not need it: read it a step later (pinned memory, "
+                     "non_blocking=True), or every n steps")
+               : say("If the next step does not need it: read it a step later (pinned memory, "
+                     "non_blocking=True)");
   if (reads_many_at_once(facts, waits))
     return say("If the CPU needs these values now, one copy is right; else read them a step later");
-  return say("Keep the value on the GPU; read it after the last launch or every n steps");
+  return trains(facts)
+             ? say("Keep the value on the GPU; if it is only reported, read it after the last "
+                   "launch or "
+                   "every n steps")
+             : say("Keep the value on the GPU; read it after the last launch");
 }
 
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {

@@ -152,11 +152,15 @@ Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
   rate_finding(facts, found, finding);
   finding.sample_noun = "copy";
   finding.try_next = {"keep one layout: transpose the weights once, permute where the data is made",
-                      "operators that take strided inputs need no .contiguous() before them"};
+                      "operators that take strided inputs need no .contiguous() before them; a "
+                      "copy that many calls "
+                      "read may pay back"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
-  finding.brief = say(facts, "{} [copy changes|copies change] only the layout of a tensor",
-                      {count(found.calls())});
-  finding.action = say("Keep one layout: transpose weights once, drop .contiguous() calls");
+  finding.brief =
+      say(facts, "{} [copy changes|copies change] only the layout of a tensor [in {} steps]",
+          {count(found.calls()), count(facts.selection.steady.size())});
+  finding.action =
+      say("Transpose weights once; drop .contiguous() where only few calls read the copy");
   return finding;
 }
 

@@ -27,6 +27,9 @@ TEST(LayoutCopiesTest, NamesWhatAskedForTheCopy) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 20'000);
   EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::contiguous");
+  // One a step; one that many calls read may pay back.
+  EXPECT_NE(finding->brief.pattern.find("a step"), std::string::npos);
+  EXPECT_NE(finding->action.pattern.find("only few calls read"), std::string::npos);
 }
 
 TEST(LayoutCopiesTest, IsQuietAboutOtherCopies) {
