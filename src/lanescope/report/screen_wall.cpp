@@ -159,7 +159,7 @@ std::string base_text(const Facts& facts, const explain::Explanation& explanatio
         ", and the GPU works for {} of it ({}): most of the waiting above is the profiler's",
         rounded_time(busy_ns),
         rounded_percent(static_cast<double>(busy_ns) / static_cast<double>(base.step_ns)));
-  return text + ". Gains are of that.";
+  return text + ". Gains refer to that time.";
 }
 
 std::string largest_kernels_text(const Facts& facts) {

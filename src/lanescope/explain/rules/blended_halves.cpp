@@ -126,7 +126,7 @@ std::optional<BlendedHalves> measure_blended_halves(const Facts& facts) {
   std::set<std::string> on_both;
   for (const CallSequence& calls : call_sequences(facts)) {
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      // With a backward pass it is no sampling, and the halves are no guidance.
+      // A pass with backward is no sampling, so the halves are no guidance.
       if (trace.name(calls[i]).starts_with(kEvaluateNode)) return std::nullopt;
       auto pass = blended_pass_at(trace, calls, i);
       if (!pass) continue;
@@ -175,7 +175,7 @@ Finding tell_blended_halves(const Facts& facts, const BlendedHalves& found) {
       called_at(facts, found.first.calls.front(), say("where the halves are joined")));
   finding.try_next = {
       "print s (guidance_scale) of each pass: where it is 1, run the half with the prompt only",
-      "guidance in a part of the steps only is often enough (it changes results: compare them); "
+      "guidance in only a part of the steps is often enough (it changes results: compare them); "
       "if s is never 1 and all passes need it, this is right as it is"};
   finding.brief =
       say("Each pass computes {} rows as two halves a and b, mixed as a + s * (b - a)", {rows});

@@ -186,9 +186,8 @@ Finding tell_cleared_buffers(const Facts& facts, const ClearedBuffers& found) {
           "tensor as a whole, only slices of it, and the first that takes a slice is aten::copy_, "
           "which writes it"));
   finding.evidence.push_back(called_at(facts, found.size.calls.front(), say("one of these fills")));
-  finding.try_next = {
-      "torch.empty instead of torch.zeros, if nothing is read that was not written before",
-      "keep the buffers and use them again, or make them as long as needed"};
+  finding.try_next = {"torch.empty instead of torch.zeros, if only what was written before is read",
+                      "keep the buffers and use them again, or make them only as long as needed"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =

@@ -1,5 +1,5 @@
 // Data is multiplied by a large matrix that nothing makes, changes or learns: a triangle of ones for running totals, a band, a
-// transform, a permutation, which other operators do with far less.
+// transform, a permutation. Other operators do the same with far less work.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ bool is_square(const Tensor& tensor) {
   return tensor.rank() == 2 && tensor.dims[0] == tensor.dims[1] && tensor.dims[0] >= kLeastSquare;
 }
 
-// The square one of the two factors, if only one is square. A layer's weight comes through aten::linear, not so.
+// The square one of the two factors, if only one is square. The weight of a layer comes through aten::linear instead.
 std::optional<Sizes> square_factor(const Trace& trace, SliceId op) {
   if (trace.name(op) != "aten::matmul" && trace.name(op) != "aten::mm") return std::nullopt;
   const auto inputs = operator_inputs(trace, op);
@@ -64,7 +64,7 @@ class MatrixUses {
     return op == "aten::matmul" || op == "aten::mm" || op == "aten::t" ||
            op == "aten::resolve_conj";
   }
-  // Whoever makes, learns or changes such a matrix takes one in another call.
+  // If something made, learned or changed such a matrix, another call would take it.
   void meet(SliceId op) {
     if (is_product_part(trace_.name(op)) && !trace_.name(op).starts_with(kEvaluateNode)) return;
     for (const Sizes& each : input_shapes(trace_, op)) products_.erase(each);
@@ -109,9 +109,9 @@ Finding tell_constant_factor(const Facts& facts, const ConstantFactor& found) {
   Finding finding;
   finding.verdict = say(
       facts,
-      "{} multiplies by a matrix of {} that is never made, learned or changed in the recording: {} "
+      "{} multiplies by a matrix of {} that nothing in the recording makes, learns or changes: {} "
       "[per step] ({}). If it has a simple form, such as a triangle of ones, another operator does "
-      "the same with far less.",
+      "the same with far less work.",
       {product, matrix, ns(facts.per_step(found.cost_ns)),
        ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.products.size(), finding);

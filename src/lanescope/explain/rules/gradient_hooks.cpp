@@ -25,7 +25,7 @@ using analysis::Window;
 namespace {
 
 constexpr double kLeastHookShare = 0.05;
-constexpr std::uint64_t kFewestHookCalls = 8;  // of a step
+constexpr std::uint64_t kFewestHookCalls = 8;  // in a step
 
 struct Hook {
   std::uint64_t calls = 0;
@@ -102,11 +102,11 @@ Finding tell_gradient_hooks(const Facts& facts, const GradientHooks& found) {
   Finding finding;
   finding.verdict =
       say(facts,
-          "Hooks of the program run inside the backward pass, {} [time|times] [per step]: {} of "
-          "work of the GPU and of its waiting for them ({}), in {} [launch|launches]. Most time is "
-          "in {}.",
-          {calls, ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns()),
-           launches, function});
+          "Hooks of the program run inside the backward pass, {} [time|times] [per step], and make "
+          "{} [launch|launches]. The launched work and the GPU's waiting for the hooks take {} "
+          "({}). Most time is in {}.",
+          {calls, launches, ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns()), function});
   rate_cost(facts, found.cost_ns, found.calls, finding);
   finding.arithmetic.push_back(
       say("counted: functions of the program, by their Python frames, that run in a node of "

@@ -22,7 +22,7 @@ namespace {
 constexpr double kLeastLateCopyShare = 0.05;
 constexpr std::int64_t kBeginsRightAfterNs = 30'000;  // after the work that it waits for
 
-// A stream waits for what another stream had got when an event was recorded.
+// A stream waits for the work that another stream had when an event was recorded.
 struct StreamWait {
   std::int64_t made_ns = 0, recorded_ns = 0;
   std::int64_t of_stream = 0;
@@ -159,18 +159,18 @@ Finding tell_late_copy(const Facts& facts, const LateCopies& found) {
   const Trace& trace = *facts.trace;
   const Value waited_for = kernel(trace.name(found.waited_for));
   Finding finding;
-  finding.verdict = say(
-      facts,
-      "Copies to the GPU on a stream of their own wait for the step's work, the last of it {}, so "
-      "they run alone: {} [per step], of which {} ({}) could run during that work.",
-      {waited_for, ns(facts.per_step(found.exposed_ns)), ns(facts.per_step(found.gain_ns)),
-       ratio(found.gain_ns, facts.steady_wall_ns())});
+  finding.verdict =
+      say(facts,
+          "Copies to the GPU on a stream of their own wait for the step's work (the last of it: "
+          "{}), so they run alone: {} [per step], of which {} ({}) could run during that work.",
+          {waited_for, ns(facts.per_step(found.exposed_ns)), ns(facts.per_step(found.gain_ns)),
+           ratio(found.gain_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.gain_ns, found.copies, finding);
   finding.sample_noun = "copy";
   finding.arithmetic.push_back(
-      say("counted: a copy from the CPU that began within 30 us of the end of the work that its "
-          "stream waited for; the part of its time alone that fits between its launch and that "
-          "end"));
+      say("counted: copies from the CPU that began within 30 us of the end of the work that their "
+          "stream waited for; of the time that they ran alone, the part that fits between their "
+          "launch and that end"));
   finding.evidence.push_back(called_at(facts, found.wait, say("the wait that makes it late")));
   finding.evidence.push_back({found.waited_for, say("what it waits for")});
   finding.evidence.push_back({found.copy, say("the copy")});

@@ -1,5 +1,5 @@
-// Layers compute rows of which a cut at their end keeps few, and nothing else reads the others: the neighbours of a sampled
-// graph, of which the loss reads the first nodes.
+// Layers compute rows, a cut at their end keeps few of them, and nothing else reads the others. Example: the neighbours in a
+// sampled graph, of which the loss reads only the first nodes.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -167,8 +167,8 @@ class ChainBefore {
   RowsBefore& found_;
 };
 
-// Are the rows that the cut at `at` leaves out read by nobody, and those that it keeps by an operator? Adds what other cuts
-// of the same rows keep.
+// Whether nothing reads the rows that the cut at `at` leaves out, and an operator reads those that it keeps. Adds what other
+// cuts of the same rows keep.
 bool only_cuts_read(const Trace& trace, const CallSequence& calls, std::size_t at,
                     RowsBefore& found) {
   const Sizes whole = operator_inputs(trace, calls[at]).tensor(0)->dims;
@@ -286,7 +286,7 @@ Finding tell_late_cut(const Facts& facts, const LateCut& found) {
   finding.verdict =
       say(facts,
           "{} keeps {} of {} rows, and nothing else reads the others. The calls that "
-          "compute all rows take {} [per step] ({}), with their backward pass.",
+          "compute all rows take {} [per step] ({}), their backward pass included.",
           {name(facts.trace->name(found.first.cut)), kept, rows, ns(facts.per_step(found.whole_ns)),
            ratio(found.whole_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls, finding);

@@ -1,4 +1,4 @@
-// A backward() of the program's own multiplies zeros: an output that nothing used has no gradient, so autograd makes one.
+// A backward() of the program multiplies zeros: nothing used an output, so it has no gradient, and autograd makes one of zeros.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -156,8 +156,8 @@ Finding tell_materialized_gradients(const Facts& facts, const MaterializedGradie
   Finding finding;
   finding.verdict = say(
       facts,
-      "{} gets no gradient for {} of its {} outputs, so autograd fills one of {} with zeros, and "
-      "backward() multiplies it: {} [product|products] and the fills take {} [per step] ({}).",
+      "{} gets no gradient for {} of its {} outputs, so autograd makes zeros of {} instead, and "
+      "backward() multiplies them: {} [product|products] and the fills take {} [per step] ({}).",
       {node, missing, outputs, size, products, ns(facts.per_step(found.cost_ns)),
        ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.nodes, finding);
@@ -173,7 +173,7 @@ Finding tell_materialized_gradients(const Facts& facts, const MaterializedGradie
       "or do not compute the output that nothing uses"};
   for (const char* covered : {"hotspot-kernel", "slow-backward", "unread-product"})
     finding.explains.push_back({covered, finding.at_stake_ns});
-  finding.brief = say(facts, "{} multiplies zeros: {} of its {} outputs has no gradient",
+  finding.brief = say(facts, "{} multiplies zeros: it gets no gradient for {} of its {} outputs",
                       {node, missing, outputs});
   finding.action =
       say("In forward(): ctx.set_materialize_grads(False); in backward() skip what is None");

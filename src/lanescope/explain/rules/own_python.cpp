@@ -1,5 +1,5 @@
-// Functions of the program in plain Python, without operators, hold the thread of the steps while the GPU waits: a tree that is
-// walked number by number, a list that is built, a text that is put together.
+// The GPU waits while the thread of the steps runs plain Python of the program, without operators: it walks a tree number by
+// number, or builds a list or a text.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -178,10 +178,11 @@ Sentence names_of(const Facts& facts, const OwnPython& found, bool with_calls) {
 
 Finding tell_own_python(const Facts& facts, const OwnPython& found) {
   Finding finding;
-  finding.verdict = say("Plain Python of the program holds the thread of the steps in ");
+  finding.verdict =
+      say("The thread that runs the steps is busy with plain Python of the program in ");
   append(finding.verdict, names_of(facts, found, true));
   append(finding.verdict,
-         say(facts, ": {} [per step], and the GPU waits meanwhile for {} ({}).",
+         say(facts, ": {} [per step]. Meanwhile the GPU waits for {} ({}).",
              {ns(facts.per_step(found.time_ns)), ns(facts.per_step(found.waiting_ns)),
               ratio(found.waiting_ns, facts.steady_wall_ns())}));
   rate_cost(facts, found.waiting_ns, found.calls, finding);
@@ -197,15 +198,15 @@ Finding tell_own_python(const Facts& facts, const OwnPython& found) {
               ns(facts.per_step(each.waiting_ns))})});
   }
   finding.try_next = {
-      "work on all numbers at once, in NumPy or torch, or let another process do it ahead",
-      "a frame costs time while it is recorded: a function of many calls is faster without"};
+      "compute all numbers at once, in NumPy or torch, or let another process do it in advance",
+      "recording a frame costs time: a function with many calls is faster without the profiler"};
   for (const char* covered : {"python-hole", "graph-opportunity", "looped-calls", "slow-launches"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = names_of(facts, found, false);
   append(finding.brief, say(facts, ": plain Python, {} of the CPU [per step]",
                             {ns(facts.per_step(found.time_ns))}));
-  finding.action =
-      say("Numbers: all at once, in NumPy or torch; other work: less often, or in another process");
+  finding.action = say(
+      "Compute numbers at once in NumPy or torch; other work: less often, or in another process");
   return finding;
 }
 

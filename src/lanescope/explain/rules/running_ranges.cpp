@@ -1,4 +1,4 @@
-// Large tensors are reduced to ranges that only other ranges take: observers that still measure while a model is served.
+// Ranges of large tensors are measured, and only update running ranges: observers that still measure while a model is served.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -148,12 +148,12 @@ Finding tell_running_ranges(const Facts& facts, const RunningRanges& found) {
               reduction = name(facts.trace->name(found.first.reduction)),
               read = bytes(facts.per_step(static_cast<std::int64_t>(found.bytes)));
   Finding finding;
-  finding.verdict = say(
-      facts,
-      "{} measures ranges of {} [tensor|tensors] [per step], {} in all, which only running ranges "
-      "take: {} [per step] ({}). No operator applies them.",
-      {reduction, ranges, read, ns(facts.per_step(found.cost_ns)),
-       ratio(found.cost_ns, facts.steady_wall_ns())});
+  finding.verdict = say(facts,
+                        "{} measures ranges of {} [tensor|tensors] [per step], {} in all: "
+                        "{} [per step] ({}). They only update running ranges, and no operator "
+                        "applies these to data.",
+                        {reduction, ranges, read, ns(facts.per_step(found.cost_ns)),
+                         ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.ranges, finding);
   finding.sample_noun = "range";
   finding.spared_calls = found.spared;
@@ -166,14 +166,14 @@ Finding tell_running_ranges(const Facts& facts, const RunningRanges& found) {
   finding.try_next = {
       "remove the hooks or observers once they have measured (handle.remove(), or "
       "torch.ao.quantization.disable_observer)",
-      "if the ranges are still wanted: measure every few steps, or a part of the rows"};
+      "if the ranges are still wanted: measure only every few steps, or only a part of the rows"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
-      say(facts, "{} measures ranges of {} [tensor|tensors] [per step] that nothing applies",
+      say(facts, "{} measures ranges of {} [tensor|tensors] [per step] that no operator applies",
           {reduction, ranges});
   finding.action =
-      say("If they are measured already: remove the hook or observer; else measure less often");
+      say("Remove the hook or observer once it has measured enough; until then measure less often");
   return finding;
 }
 
@@ -181,7 +181,7 @@ Finding tell_running_ranges(const Facts& facts, const RunningRanges& found) {
 
 extern constinit const Rule running_ranges_rule = {
     .id = "running-ranges",
-    .question = "are ranges of tensors measured that nothing applies?",
+    .question = "are ranges of tensors measured that no operator applies?",
     .meant_by = "observer hook range amax max abs nan calibration quantization serving",
     .order = 456,
     .needs = {need::kAnyWork},

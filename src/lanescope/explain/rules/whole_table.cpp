@@ -23,7 +23,7 @@ using analysis::Sizes;
 namespace {
 
 constexpr double kLeastWholeTableShare = 0.08;
-constexpr std::int64_t kRowsPerLookup = 8;  // a table with fewer is mostly met
+constexpr std::int64_t kRowsPerLookup = 8;  // a smaller table is mostly looked up
 
 // A call that makes the gradient of a table: the table's size, and how many rows were looked up.
 struct TableGradient {
@@ -116,16 +116,14 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
   rate_cost(facts, found.cost_ns(), found.gradients.size(), finding);
   finding.arithmetic.push_back(
       say("counted: aten::embedding_dense_backward, and the calls in Optimizer.step on tensors of "
-          "the table's size, by its part of the elements that they update; sparse gradients take "
-          "some of this time themselves"));
+          "the table's size; if a call updates more tensors, the table's share of their elements; "
+          "sparse gradients take some of this time themselves"));
   finding.evidence.push_back(
       called_at(facts, found.gradients.front(), say("one of these gradients")));
   finding.try_next = {
-      "nn.Embedding(sparse=True) with SGD without momentum, SparseAdam or Adagrad: only the rows "
-      "of "
-      "the batch are touched",
-      "Adam and momentum change rows also in steps in which they are not met: with sparse "
-      "gradients "
+      "nn.Embedding(sparse=True) with SGD without momentum, SparseAdam or Adagrad: it updates only "
+      "the rows of the batch",
+      "Adam and momentum also change rows that a step does not look up: with sparse gradients "
       "results differ a little"};
   finding.explains.push_back({"costly-operator", finding.at_stake_ns});
   for (const char* covered : {"hotspot-kernel", "memory-roof", "optimizer-share", "no-roof"})
