@@ -1,5 +1,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 
+#include "lanescope/explain/user_code.h"
+
 namespace lanescope::explain::rules {
 
 CompiledFacts compiled_facts_of(const Facts& facts) {

@@ -44,7 +44,7 @@ TEST(GradientHooksTest, CountsTheirWorkAndTheWaitForThem) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->brief.values.at(0).text, "train.py:5 scale_down");
   EXPECT_EQ(finding->brief.values.at(1).integer, 10);
-  EXPECT_EQ(finding->verdict.values.at(3).integer, 10);  // launches
+  EXPECT_EQ(finding->verdict.values.at(1).integer, 10);  // launches
   EXPECT_EQ(finding->at_stake_ns, us(390));
 }
 
