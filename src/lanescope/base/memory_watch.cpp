@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <string_view>
 
+#include "lanescope/base/number_after.h"
 #include "lanescope/base/paging_watch.h"
 #include "lanescope/base/spill_memory.h"
 
@@ -19,13 +19,7 @@ constexpr std::uint64_t kMiB = 1u << 20;
 
 // "RssAnon:	     112 kB". 0: there is no such line.
 std::uint64_t kib_in(std::string_view text, std::string_view name) {
-  std::size_t at = text.find(name);
-  if (at == text.npos) return 0;
-  at = text.find_first_not_of(" \t", at + name.size());
-  if (at == text.npos) return 0;
-  std::uint64_t value = 0;
-  std::from_chars(text.data() + at, text.data() + text.size(), value);
-  return value * 1024;
+  return number_after(text, name).value_or(0) * 1024;
 }
 
 std::uint64_t most_of(std::uint64_t free_bytes) {

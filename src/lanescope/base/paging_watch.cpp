@@ -8,28 +8,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <new>
 #include <string_view>
 
+#include "lanescope/base/number_after.h"
+
 namespace lanescope {
 namespace {
 
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr std::uint64_t kPagingMiB = 1u << 20;
-
-// "read_bytes: 4096", as /proc/self/io has it. Nothing: there is no such line.
-std::optional<std::uint64_t> counted_in(std::string_view text, std::string_view name) {
-  std::size_t at = text.find(name);
-  if (at == text.npos) return std::nullopt;
-  at = std::min(text.find_first_not_of(' ', at + name.size()), text.size());
-  std::uint64_t value = 0;
-  std::from_chars(text.data() + at, text.data() + text.size(), value);
-  return value;
-}
 
 // Of "7f00-7f10 r--p 00000000 fe:00 1234 /path", as /proc/self/maps has it. 0: no file.
 std::uint64_t file_bytes_of(const char* line) {
@@ -67,7 +58,7 @@ std::optional<PagingSample> sample_of_process(int io_file) {
   const ssize_t size = ::pread(io_file, buffer.data(), buffer.size(), 0);
   if (size <= 0) return std::nullopt;
   const std::string_view text(buffer.data(), static_cast<std::size_t>(size));
-  const auto disk = counted_in(text, "\nread_bytes:"), asked = counted_in(text, "rchar:");
+  const auto disk = number_after(text, "\nread_bytes:"), asked = number_after(text, "rchar:");
   timespec time{};
   rusage usage{};
   if (!disk || !asked || ::clock_gettime(CLOCK_MONOTONIC, &time) != 0 ||
