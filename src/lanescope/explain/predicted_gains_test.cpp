@@ -253,8 +253,9 @@ std::vector<Finding> drawn_findings(unsigned seed, std::int64_t step_ns) {
   return findings;
 }
 
-TEST(EveryGain, IsWithinTheStepAndLeavesTheGpusWorkToFixesOfTheCpu) {
-  std::size_t predicted = 0;
+// Calls visit(seed, facts, explanation) for each drawn program whose gains can be predicted.
+template <typename Visit>
+void with_drawn_gains(Visit visit) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     const Trace trace = drawn_program(seed);
     const auto facts = gather_facts(trace);
@@ -263,6 +264,13 @@ TEST(EveryGain, IsWithinTheStepAndLeavesTheGpusWorkToFixesOfTheCpu) {
     explanation.findings = drawn_findings(seed, facts->per_step(facts->steady_wall_ns()));
     predict_gains(*facts, explanation);
     if (!explanation.gains) continue;
+    visit(seed, *facts, explanation);
+  }
+}
+
+TEST(EveryGain, IsWithinTheStepAndLeavesTheGpusWorkToFixesOfTheCpu) {
+  std::size_t predicted = 0;
+  with_drawn_gains([&](unsigned seed, const Facts&, const Explanation& explanation) {
     const GainModel& gains = *explanation.gains;
     const std::int64_t step_ns = gains.base().step_ns;
     for (const Finding& finding : explanation.findings) {
@@ -279,23 +287,16 @@ TEST(EveryGain, IsWithinTheStepAndLeavesTheGpusWorkToFixesOfTheCpu) {
       }
       predicted += finding.gain.state == Gain::State::kPredicted && finding.gain.gain_ns > 0;
     }
-  }
+  });
   EXPECT_GE(predicted, 20u);
 }
 
 TEST(EveryGain, OfAllFixesTogetherIsAtLeastTheLargestAndAtMostAllAndTheStep) {
   std::size_t compared = 0;
-  for (unsigned seed = 0; seed < 40; ++seed) {
-    const Trace trace = drawn_program(seed);
-    const auto facts = gather_facts(trace);
-    ASSERT_TRUE(facts);
-    Explanation explanation;
-    explanation.findings = drawn_findings(seed, facts->per_step(facts->steady_wall_ns()));
-    predict_gains(*facts, explanation);
-    if (!explanation.gains) continue;
-    const auto first = do_first(*facts, explanation);
+  with_drawn_gains([&](unsigned seed, const Facts& facts, const Explanation& explanation) {
+    const auto first = do_first(facts, explanation);
     const auto together = gain_together(explanation, first);
-    if (!together) continue;
+    if (!together) return;
     ++compared;
     std::int64_t largest_ns = 0, most_ns = 0;
     bool is_all_of_cpu = true;
@@ -312,7 +313,7 @@ TEST(EveryGain, OfAllFixesTogetherIsAtLeastTheLargestAndAtMostAllAndTheStep) {
       EXPECT_LE(together->gain_ns, explanation.gains->base().step_ns - explanation.gains->busy_ns())
           << seed;
     }
-  }
+  });
   EXPECT_GE(compared, 5u);
 }
 
