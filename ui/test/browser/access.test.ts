@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { open, press, repository, serve, settle, startBrowser, traceOf, withoutBinary, type Server } from "./harness.ts";
+import { open, press, repository, serve, type Server, settle, startBrowser, test, traceOf, withoutBinary } from "./harness.ts";
 
 const axe = fs.readFileSync(path.resolve("node_modules/axe-core/axe.min.js"), "utf8");
 let browser: Browser;

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { open, press, serve, settle, startBrowser, withoutBinary, type Server } from "./harness.ts";
+import { open, press, serve, type Server, settle, startBrowser, test, withoutBinary } from "./harness.ts";
 
 const skip = withoutBinary;
 let browser: Browser;

@@ -4,9 +4,9 @@ import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { binary, open, press, serve, settle, startBrowser, withoutBinary } from "./harness.ts";
+import { binary, open, press, serve, settle, startBrowser, test, withoutBinary } from "./harness.ts";
 
 let browser: Browser;
 before(async () => { browser = await startBrowser(); });

@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
+import { test as runTest, type TestContext } from "node:test";
 import { chromium, type Browser, type Page } from "playwright-core";
 import * as esbuild from "esbuild";
 
@@ -17,6 +18,13 @@ export const traceOf = {
   graph: path.join(repository, "tests/data/h200/mlp_cudagraph.json.gz"),
   eager: path.join(repository, "tests/data/h200/mlp_eager.json.gz"),
 };
+
+// A test of node's runner that fails after two minutes: a promise that nothing keeps would hold up all the tests after it.
+type Body = (context: TestContext) => Promise<void> | void;
+export function test(name: string, ...rest: [Body] | [{ skip?: string | false }, Body]): void {
+  const [options, body] = rest.length === 2 ? rest : [{}, rest[0]];
+  void runTest(name, { timeout: 120_000, ...options }, body);
+}
 
 export interface Server { url: string; origin: string; token: string; stop: () => void }
 

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Browser } from "playwright-core";
-import { open, serve, settle, startBrowser, type Server } from "./harness.ts";
+import { open, serve, type Server, settle, startBrowser, test } from "./harness.ts";
 
 const nasty = [
   "<script>window.hacked = 1</script>", "<img src=x onerror=\"window.hacked = 2\">", "\u202egnp.exe", "javascript:window.hacked=3", "x".repeat(5000), "",

@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { open, press, serve, settle, startBrowser, traceOf, withoutBinary, type Server } from "./harness.ts";
+import { open, press, serve, type Server, settle, startBrowser, test, traceOf, withoutBinary } from "./harness.ts";
 
 let browser: Browser;
 let server: Server;
@@ -250,11 +250,13 @@ test("Ctrl F searches, and Ctrl C copies the name of what is selected", async ()
   await selectHit(page, "aten::linear");
   await page.keyboard.press("Escape"); // leaves the field
   await page.locator(".lanes-scroll").first().focus();
-  const copied = page.evaluate(() => new Promise<string>((resolve) => {
-    window.addEventListener("copy", (event) => resolve(event.clipboardData?.getData("text/plain") ?? ""), { once: true });
-  }));
+  // Awaited before the key is pressed: a listener that comes after the copy would wait for ever.
+  await page.evaluate(() => {
+    window.addEventListener("copy", (event) => { document.body.dataset.copied = event.clipboardData?.getData("text/plain") ?? ""; }, { once: true });
+  });
   await page.keyboard.press("Control+c");
-  assert.equal(await copied, "aten::linear");
+  await page.waitForFunction(() => document.body.dataset.copied !== undefined);
+  assert.equal(await page.evaluate(() => document.body.dataset.copied), "aten::linear");
   await page.close();
 });
 

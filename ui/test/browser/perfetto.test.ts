@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import net from "node:net";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Browser, BrowserContext } from "playwright-core";
-import { binary, open, serve, settle, startBrowser, traceOf, withoutBinary } from "./harness.ts";
+import { binary, open, serve, settle, startBrowser, test, traceOf, withoutBinary } from "./harness.ts";
 
 let browser: Browser;
 before(async () => { browser = await startBrowser(); });

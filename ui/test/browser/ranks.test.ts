@@ -1,9 +1,9 @@
 // The folder of a run of several ranks: the page says which rank it shows, what holds all of them up, and switches to any.
 import assert from "node:assert/strict";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { open, repository, serve, settle, startBrowser, withoutBinary, type Server } from "./harness.ts";
+import { open, repository, serve, type Server, settle, startBrowser, test, withoutBinary } from "./harness.ts";
 
 const skip = withoutBinary;
 let browser: Browser;

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { after, before, test } from "node:test";
+import { after, before } from "node:test";
 import zlib from "node:zlib";
 import type { Browser } from "playwright-core";
 import type { SavedData } from "../../src/api/saved_data.ts";
 import { readChromeTrace, savedFromEvents } from "../double/draw_trace.ts";
-import { open, press, settle, startBrowser, traceOf } from "./harness.ts";
+import { open, press, settle, startBrowser, test, traceOf } from "./harness.ts";
 
 let browser: Browser;
 before(async () => { browser = await startBrowser(); });
