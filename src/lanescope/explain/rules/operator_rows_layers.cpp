@@ -100,7 +100,7 @@ constexpr std::array kLayerOperatorRows = {
         "aten::im2col", "", "", 1, "writes each window of its input out as a column",
         "Before a product with weights: F.conv2d, which needs no columns in memory",
         "F.unfold and a product are a convolution; F.conv2d does the same without writing "
-        "each element once a window, forward and backward. Right as it is if the windows "
+        "each element once a window, forward and backward. Leave it as it is if the windows "
         "themselves are wanted",
         kConv2d},
     OperatorAdvice{"aten::kl_div", "", "", 1,

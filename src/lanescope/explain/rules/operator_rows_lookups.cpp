@@ -116,7 +116,7 @@ constexpr std::array kLookupOperatorRows = {
                    "searches the whole mask for the places that are set",
                    "If sums or means follow: keep the mask, torch.where(mask, x, 0).sum()",
                    "x[mask] and torch.where(mask) list the places first; with a mask that is kept, "
-                   "nothing is listed and the backward pass adds up no rows. Right as it is if few "
+                   "nothing is listed and the backward pass adds up no rows. Leave it as it is if few "
                    "of many places are set and much work follows",
                    kIndexing, nullptr, has_gpu_work},
     OperatorAdvice{
