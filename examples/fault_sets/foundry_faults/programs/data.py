@@ -6,7 +6,6 @@ import tempfile
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from common import half, pair, recorded, tower, update
 from torch.profiler import record_function
 

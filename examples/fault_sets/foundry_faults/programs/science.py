@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from common import half, pair, recorded, tower, update
+from common import half, pair, recorded, tower
 from torch import nn
 from torch.profiler import record_function
 
