@@ -10,6 +10,8 @@ namespace fs = std::filesystem;
 
 fs::path shipped_traces() { return fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "data"; }
 
+fs::path odd_traces() { return fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "odd_traces"; }
+
 fs::path shared_traces() {
   const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
   return folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";

@@ -7,6 +7,8 @@
 namespace lanescope::testing {
 
 std::filesystem::path shipped_traces();  // tests/data
+std::filesystem::path
+odd_traces();  // tests/odd_traces: drawn files with the oddities of other recorders
 
 // The folder that LANESCOPE_SHARED_TRACES names, else ../shared/traces. It need not exist.
 std::filesystem::path shared_traces();

@@ -102,7 +102,7 @@ TEST(IndexFileTest, RealTracesComeBackAsTheyWere) {
 }
 
 TEST(IndexFileTest, OddTracesComeBackAsTheyWere) {
-  const fs::path root = fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "odd_traces";
+  const fs::path root = testing::odd_traces();
   EXPECT_GT(write_and_open(root, Texts::kToo), 5u);
 }
 
