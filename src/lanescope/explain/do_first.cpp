@@ -46,11 +46,12 @@ bool is_of_all_launches(const Finding& finding) {
   return rule && (rule->fix == Fix::kCudaGraph || rule->same_time_as == Fix::kCudaGraph);
 }
 
-// Says where time is lost, and not by what: what bounds the step, idle time or launches in general, code without
-// events, steps of different length, a fix that only makes more of the same time.
+// Says where time is lost and not why: what bounds the step, idle time or launches in general, rules that name no cause, and
+// fixes whose gain is only a bound.
 bool is_vague(const Finding& finding) {
-  return is_general(finding) || is_of_all_launches(finding) || finding.rule == "python-hole" ||
-         finding.rule == "uneven-steps" || finding.gain_is_bound;
+  const Rule* rule = find_rule(finding.rule);
+  return is_general(finding) || is_of_all_launches(finding) || (rule && rule->names_no_cause) ||
+         finding.gain_is_bound;
 }
 
 // A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting

@@ -79,11 +79,13 @@ struct Rule {
   bool is_cpu_headline = false;  // the headline asks it where there is no GPU work
   // May hold for a file whose end is missing, because whole threads or steps may be there.
   bool survives_cut = true;
-  // Says what a row, a call or a kernel is, not what is wrong: it runs only when it is asked, by its
-  // id or by a question.
-  bool only_when_asked = false;
+  // Says what a row, a call or a kernel is, not what is wrong: it runs only on request, by its id or
+  // by a question.
+  bool only_on_request = false;
   // Where the GPU is idle, whatever the reason: as general as what bounds the step.
   bool is_general = false;
+  // Says where time is lost and not why. On the first screen, a finding that names a cause comes before it.
+  bool names_no_cause = false;
   // Its time includes the gap at the edge of the recording, so its share is of the whole wall.
   bool counts_edge_gap = false;
   bool is_about_long_step = false;     // of Facts::long_step, as all that explain a part of it

@@ -288,7 +288,7 @@ std::vector<Look> look(const Facts& facts, const RuleOptions& options) {
   constexpr std::size_t kSmallTrace = 20'000;  // slices: all rules together take milliseconds
   std::vector<Look> looks;
   for (const Rule* rule : all_rules())
-    if ((options.only.empty() ? !rule->only_when_asked : contains(options.only, rule->id)) &&
+    if ((options.only.empty() ? !rule->only_on_request : contains(options.only, rule->id)) &&
         !contains(options.off, rule->id))
       looks.push_back({rule, Quiet{}});
   const bool is_small = options.threads == 0 && facts.trace->slices().size() < kSmallTrace;
@@ -309,7 +309,7 @@ Sentence first_use_note(const Facts& facts) {
   const std::int64_t context_ns = rules::start_up_calls(facts).context_ns;
   if (context_ns <= facts.steady_wall_ns()) return {};
   return say("Not counted: {} before that, in which the GPU was used for the first time.",
-             {linked(ns(context_ns), "library-setup")});
+             {linked(ns(context_ns), rules::kStartUpCallsRule)});
 }
 
 // Start-up before the iterations that were found, longer than all that are measured.

@@ -39,7 +39,7 @@ ProgramSketch small_program() {
 
 std::ptrdiff_t rules_that_need_no_asking() {
   return std::count_if(all_rules().begin(), all_rules().end(),
-                       [](const Rule* rule) { return !rule->only_when_asked; });
+                       [](const Rule* rule) { return !rule->only_on_request; });
 }
 
 TEST(RunRulesTest, TheHeadlineIsTheBound) {
@@ -154,16 +154,16 @@ TEST(RunRulesTest, SomeRulesRunOnlyWhenAsked) {
   for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
   const Trace trace = program.trace();
   const Explanation whole = *run_rules(*gather_facts(trace));
-  std::vector<std::string> only_when_asked;
+  std::vector<std::string> only_on_request;
   for (const Rule* rule : all_rules()) {
-    if (!rule->only_when_asked) continue;
-    only_when_asked.emplace_back(rule->id);
+    if (!rule->only_on_request) continue;
+    only_on_request.emplace_back(rule->id);
     for (const RuleRun& run : whole.runs) EXPECT_NE(run.id, rule->id);
     const auto asked = run_rules(*gather_facts(trace), {.only = {rule->id}, .off = {}});
     EXPECT_EQ(asked->runs.size(), 1u) << rule->id;
     EXPECT_EQ(rules_for_question(rule->question).ids, std::vector<std::string>{rule->id});
   }
-  EXPECT_THAT(only_when_asked,
+  EXPECT_THAT(only_on_request,
               ::testing::UnorderedElementsAre("self-total", "compile-layers", "occupancy-query",
                                               "split-k", "matmul-chain"));
 }

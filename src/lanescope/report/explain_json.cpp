@@ -316,7 +316,7 @@ std::string rule_list_json() {
     json.begin_object()
         .text("id", rule->id)
         .text("question", rule->question)
-        .boolean("only_when_asked", rule->only_when_asked)
+        .boolean("only_on_request", rule->only_on_request)
         .end_object();
   return json.end_array().take();
 }

@@ -71,7 +71,7 @@ extern constinit const Rule compile_layers_rule = {
     .question = "what are the rows around a compiled call?",
     .order = 880,
     .run = measure_and_tell<measure_compile_layers, tell_compile_layers>,
-    .only_when_asked = true,
+    .only_on_request = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -111,7 +111,7 @@ extern constinit const Rule matmul_chain_rule = {
     .order = 640,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_matmul_chain, tell_matmul_chain>,
-    .only_when_asked = true,
+    .only_on_request = true,
 };
 
 }  // namespace lanescope::explain::rules

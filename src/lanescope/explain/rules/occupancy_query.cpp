@@ -91,7 +91,7 @@ extern constinit const Rule occupancy_query_rule = {
     .order = 650,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_occupancy_query, tell_occupancy_query>,
-    .only_when_asked = true,
+    .only_on_request = true,
     .stake_is_waiting = true,
 };
 

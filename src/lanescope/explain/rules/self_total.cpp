@@ -108,7 +108,7 @@ extern constinit const Rule self_total_rule = {
     .meant_by = "self",
     .order = 900,
     .run = measure_and_tell<measure_self_total, tell_self_total>,
-    .only_when_asked = true,
+    .only_on_request = true,
 };
 
 }  // namespace lanescope::explain::rules

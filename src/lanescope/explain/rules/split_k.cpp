@@ -69,7 +69,7 @@ extern constinit const Rule split_k_rule = {
     .order = 660,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_split_k, tell_split_k>,
-    .only_when_asked = true,
+    .only_on_request = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -25,6 +25,9 @@ struct StartUpCalls {
   bool contains(SliceId call) const;  // O(calls)
 };
 
+// The rule that reports these calls.
+inline constexpr char kStartUpCallsRule[] = "library-setup";
+
 // Of the whole recording; needs a main device. O(n).
 StartUpCalls start_up_calls(const Facts& facts);
 

@@ -321,6 +321,7 @@ extern constinit const Rule uneven_steps_rule = {
     .order = 350,
     .needs = {need::kAnyWork, kSixSteadySteps},
     .run = measure_and_tell<measure_uneven_steps, tell_uneven_steps>,
+    .names_no_cause = true,
     .is_about_single_steps = true,
 };
 
