@@ -1,9 +1,6 @@
-// A place in the step where, for a long time, the program does something without events while the
-// GPU waits: plain Python, a file, a lock.
+// Says what holes are: code without events at one place of the step, such as plain Python, a file or a lock, for which the GPU
+// waits. event_holes.h finds them.
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +11,7 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/event_holes.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -26,166 +24,6 @@ using analysis::Window;
 
 namespace {
 
-// Python between two operators takes 5 to 50 us, with a profiler.
-constexpr std::int64_t kShortestHoleNs = 200'000;
-
-// Where events begin and end on the threads that launch.
-struct Boundary {
-  std::int64_t time_ns = 0;
-  SliceId slice = kNone<SliceId>;
-  bool is_end = false;
-};
-
-struct HostEvents {
-  std::vector<Window> busy;          // in operators, calls, loaders: disjoint, in order
-  std::vector<Boundary> boundaries;  // of these and of the program's ranges, in order
-};
-
-bool is_loader(std::string_view name) { return name.starts_with("enumerate(DataLoader)"); }
-
-HostEvents host_events(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  std::set<std::uint32_t> threads;
-  for (const analysis::DeviceWork& work : facts.device().timeline.work)
-    if (const SliceId call = facts.links.launch_of[raw(work.slice)]; call != kNone<SliceId>)
-      threads.insert(raw(trace.slices().track[raw(call)]));
-  HostEvents events;
-  std::vector<Window> busy;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (!threads.contains(raw(trace.slices().track[i])) ||
-        trace.name(id).starts_with("ProfilerStep"))
-      continue;
-    const CategoryKind kind = trace.kind(id);
-    const bool works = kind == CategoryKind::kCpuOp || is_api_call(kind) ||
-                       kind == CategoryKind::kOverhead || is_loader(trace.name(id));
-    if (!works && kind != CategoryKind::kUserAnnotation) continue;
-    if (works)
-      busy.push_back({trace.start_ns(id), std::max(trace.end_ns(id), trace.start_ns(id) + 1)});
-    events.boundaries.push_back({trace.start_ns(id), id, false});
-    events.boundaries.push_back({trace.end_ns(id), id, true});
-  }
-  events.busy = joined(std::move(busy));
-  std::stable_sort(events.boundaries.begin(), events.boundaries.end(),
-                   [](const Boundary& a, const Boundary& b) { return a.time_ns < b.time_ns; });
-  return events;
-}
-
-// Stretches without events, cut where a range begins or ends.
-std::vector<Window> quiet_parts(const HostEvents& events, const Window& whole) {
-  std::vector<Window> parts;
-  std::int64_t from = whole.start_ns;
-  auto busy =
-      std::upper_bound(events.busy.begin(), events.busy.end(), whole.start_ns,
-                       [](std::int64_t time, const Window& each) { return time < each.end_ns; });
-  for (; busy != events.busy.end() && busy->start_ns < whole.end_ns; ++busy) {
-    if (busy->start_ns > from) parts.push_back({from, busy->start_ns});
-    from = busy->end_ns;
-  }
-  if (from < whole.end_ns) parts.push_back({from, whole.end_ns});
-  return parts;
-}
-
-// What ended or began last before the hole, and what begins or ends next after it. If there are
-// several at the same time, the range or the outermost operator.
-struct Place {
-  SliceId before = kNone<SliceId>, after = kNone<SliceId>;
-  bool inside_before = false, inside_after = false;  // it began before it; it ends after it
-};
-
-bool is_outer(const Facts& facts, SliceId a, SliceId b) {
-  return b == kNone<SliceId> || facts.trace->dur_ns(a) > facts.trace->dur_ns(b);
-}
-
-constexpr std::int64_t kSamePlaceNs = 30'000;  // a range ends so soon after the last operator in it
-
-Place place_of_hole(const Facts& facts, const HostEvents& events, const Window& hole) {
-  const auto& all = events.boundaries;
-  const auto first_after =
-      std::lower_bound(all.begin(), all.end(), hole.start_ns + hole.length_ns() / 2,
-                       [](const Boundary& each, std::int64_t time) { return each.time_ns < time; });
-  Place place;
-  for (auto each = first_after; each != all.begin();) {
-    --each;
-    if (place.before != kNone<SliceId> && each->time_ns + kSamePlaceNs < hole.start_ns) break;
-    const bool better =
-        place.before == kNone<SliceId> ||
-        (each->is_end && (place.inside_before || is_outer(facts, each->slice, place.before)));
-    if (!better) continue;
-    place.before = each->slice;
-    place.inside_before = !each->is_end;
-  }
-  for (auto each = first_after; each != all.end(); ++each) {
-    if (place.after != kNone<SliceId> && each->time_ns > hole.end_ns + kSamePlaceNs) break;
-    const bool better =
-        place.after == kNone<SliceId> ||
-        (!each->is_end && (place.inside_after || is_outer(facts, each->slice, place.after)));
-    if (!better) continue;
-    place.after = each->slice;
-    place.inside_after = each->is_end;
-  }
-  return place;
-}
-
-struct Hole {
-  std::uint64_t times = 0;
-  std::int64_t hole_ns = 0, waiting_ns = 0, longest_ns = -1;  // waiting: with the rest of the wait
-  Window longest;
-  std::vector<Window> windows;  // all, in order of time
-  Place place;
-};
-
-struct PythonHoles {
-  std::vector<Hole> places;  // with most waiting first
-  std::int64_t hole_ns = 0, waiting_ns = 0;
-};
-
-// Where the GPU waits for the CPU; stretches that touch are joined.
-std::vector<Window> waits_for_cpu(const Facts& facts) {
-  std::vector<Window> waits;
-  for (const HostStretch& stretch : host_late_stretches(facts))
-    waits.push_back({stretch.start_ns, stretch.end_ns});
-  return joined(std::move(waits));
-}
-
-std::optional<PythonHoles> measure_python_hole(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  const HostEvents events = host_events(facts);
-  std::map<std::pair<std::string_view, std::string_view>, Hole> by_place;
-  for (const Window& wait : waits_for_cpu(facts))
-    for (const Window& hole : quiet_parts(events, wait)) {
-      if (hole.length_ns() < kShortestHoleNs) continue;
-      const Place place = place_of_hole(facts, events, hole);
-      if (place.before == kNone<SliceId> || place.after == kNone<SliceId>) continue;
-      Hole& found = by_place[{trace.name(place.before), trace.name(place.after)}];
-      ++found.times;
-      found.windows.push_back(hole);
-      found.hole_ns += hole.length_ns();
-      // Without the hole the CPU is ahead, so the rest of the wait that it causes is gone, too.
-      found.waiting_ns +=
-          hole.length_ns() * 2 > wait.length_ns() ? wait.length_ns() : hole.length_ns();
-      if (hole.length_ns() <= found.longest_ns) continue;
-      found.longest_ns = hole.length_ns();
-      found.longest = hole;
-      found.place = place;
-    }
-  // Three times or more, and in each step. Other rules report what happens once in a while.
-  const std::uint64_t least =
-      std::max<std::uint64_t>(facts.steps.marked ? 2 : 3, facts.selection.steady.size());
-  PythonHoles found;
-  for (const auto& [names, hole] : by_place) {
-    if (hole.times < least) continue;
-    found.places.push_back(hole);
-    found.hole_ns += hole.hole_ns;
-    found.waiting_ns += hole.waiting_ns;
-  }
-  if (found.places.empty() || share_of(found.waiting_ns, facts.wall.partition.wall_ns) < 0.05)
-    return std::nullopt;
-  std::stable_sort(found.places.begin(), found.places.end(),
-                   [](const Hole& a, const Hole& b) { return a.waiting_ns > b.waiting_ns; });
-  return found;
-}
-
 // "autograd::engine::evaluate_function: MmBackward0" -> "MmBackward0".
 std::string_view node_or_event(const Trace& trace, SliceId slice) {
   std::string_view label = trace.name(slice);
@@ -193,7 +31,7 @@ std::string_view node_or_event(const Trace& trace, SliceId slice) {
   return label;
 }
 
-Sentence words_of(const Facts& facts, const Place& place) {
+Sentence words_of(const Facts& facts, const HolePlace& place) {
   const auto label = [&](SliceId slice) { return name(node_or_event(*facts.trace, slice)); };
   if (place.inside_before && place.inside_after && place.before == place.after)
     return say("inside {}", {label(place.before)});
@@ -207,7 +45,7 @@ Sentence words_of(const Facts& facts, const Place& place) {
 }
 
 // torch.tensor() makes an empty tensor, reads a list into it number by number, and moves it.
-bool is_read_from_list(const Trace& trace, const Place& place) {
+bool is_read_from_list(const Trace& trace, const HolePlace& place) {
   const std::string_view after = trace.name(place.after);
   return trace.name(place.before) == "aten::empty" && !place.inside_before &&
          (after == "aten::to" || after == "aten::lift_fresh" || after == "aten::detach_");
@@ -242,15 +80,15 @@ std::int64_t elements_made_in(const Trace& trace, SliceId frame) {
 }
 
 // A list is read where a call spends more than half of its time in holes.
-ListReading list_reading(const Facts& facts, const PythonHoles& found) {
+ListReading list_reading(const Facts& facts, const EventHoles& found) {
   const Trace& trace = *facts.trace;
-  const Place& place = found.places.front().place;
+  const HolePlace& place = found.places.front().place;
   ListReading reading;
   if (!has_python_frames(trace)) return reading;
   const Track& track = trace.track(place.after);
   const auto windows = facts.steady_cpu_windows();
   std::vector<Window> holes;
-  for (const Hole& hole : found.places)
+  for (const EventHole& hole : found.places)
     holes.insert(holes.end(), hole.windows.begin(), hole.windows.end());
   holes = joined(std::move(holes));
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
@@ -283,15 +121,15 @@ void tell_list(const Facts& facts, const ListReading& reading, Finding& finding)
 }
 
 // backward() makes the first gradient and wakes autograd's thread.
-bool is_hand_over(const Trace& trace, const Place& place) {
+bool is_hand_over(const Trace& trace, const HolePlace& place) {
   return trace.name(place.before) == "aten::ones_like" && !place.inside_before &&
          trace.name(place.after).starts_with(kEvaluateNode);
 }
 
 // Most of it is in the optimizer's range, which what comes after it may have begun in.
-bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
-  for (const SliceId beside : {hole.place.before, hole.place.after}) {
-    const SliceId range = ancestor_named(facts, beside, "Optimizer.step");
+bool is_in_optimizer_step(const Facts& facts, const EventHole& hole) {
+  for (const SliceId neighbour : {hole.place.before, hole.place.after}) {
+    const SliceId range = ancestor_named(facts, neighbour, "Optimizer.step");
     if (range == kNone<SliceId>) continue;
     const std::int64_t inside_ns = std::min(facts.trace->end_ns(range), hole.longest.end_ns) -
                                    std::max(facts.trace->start_ns(range), hole.longest.start_ns);
@@ -302,7 +140,7 @@ bool is_in_optimizer_step(const Facts& facts, const Hole& hole) {
 
 // The end of backward(), and the optimizer's Python before its range: with stacks, the code that is neither torch's nor built
 // into Python is less than half of the hole.
-bool is_between_backward_and_optimizer(const Facts& facts, const Hole& hole) {
+bool is_between_backward_and_optimizer(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   if (!trace.name(hole.place.before).starts_with(kEvaluateNode) ||
       !trace.name(hole.place.after).starts_with("Optimizer.step") || !has_python_frames(trace))
@@ -321,7 +159,7 @@ bool is_between_backward_and_optimizer(const Facts& facts, const Hole& hole) {
 }
 
 // What comes before the hole brought several values to the CPU, which the code there may work on.
-bool follows_a_read(const Facts& facts, const Place& place) {
+bool follows_a_read(const Facts& facts, const HolePlace& place) {
   constexpr std::int64_t kOneValue = 16;  // bytes
   const Trace& trace = *facts.trace;
   if (place.inside_before || place.before == kNone<SliceId>) return false;
@@ -337,7 +175,7 @@ bool follows_a_read(const Facts& facts, const Place& place) {
 }
 
 // The longest Python function that begins in the longest hole, if it takes half of the hole or more; kNone: none does.
-SliceId function_in_hole(const Facts& facts, const Hole& hole) {
+SliceId function_in_hole(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(hole.place.after);
   SliceId longest = kNone<SliceId>;
@@ -356,14 +194,14 @@ SliceId function_in_hole(const Facts& facts, const Hole& hole) {
 // What the optimizer calls, in its first steady range.
 struct OptimizerKind {
   bool is_fused = false;
-  std::uint64_t groups = 0;  // fused calls of one range: at least one a group
+  std::uint64_t groups = 0;  // fused calls of one range: at least one per group
 };
 
-OptimizerKind optimizer_kind(const Facts& facts, const Hole& hole) {
+OptimizerKind optimizer_kind(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   OptimizerKind kind;
-  for (const SliceId beside : {hole.place.before, hole.place.after}) {
-    const SliceId range = ancestor_named(facts, beside, "Optimizer.step");
+  for (const SliceId neighbour : {hole.place.before, hole.place.after}) {
+    const SliceId range = ancestor_named(facts, neighbour, "Optimizer.step");
     if (range == kNone<SliceId>) continue;
     const Track& track = trace.track(range);
     for (std::uint32_t i = raw(range) + 1; i < track.first_slice + track.slice_count &&
@@ -377,7 +215,7 @@ OptimizerKind optimizer_kind(const Facts& facts, const Hole& hole) {
 }
 
 // What samples of the launching thread's stack show there, if there are enough of them.
-void tell_samples(const Facts& facts, const Hole& hole, Finding* finding) {
+void tell_samples(const Facts& facts, const EventHole& hole, Finding* finding) {
   const auto code = find_sampled_code(
       *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), hole.windows);
   if (!code) return;
@@ -400,11 +238,61 @@ Sentence action_for_optimizer(const OptimizerKind& kind) {
              : say("It is fused, with one group: a CUDA graph (capturable=True) spares its Python");
 }
 
-Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
-  const Hole& main = found.places.front();
+// Whose code it is. Of the optimizer's and autograd's own code, the events around the holes say nothing to users.
+struct HoleOwner {
+  bool is_optimizer = false, is_autograd = false;
+};
+
+HoleOwner owner_of(const Facts& facts, const EventHole& hole) {
+  return {is_in_optimizer_step(facts, hole), is_hand_over(*facts.trace, hole.place)};
+}
+
+void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owner,
+                Finding& finding) {
+  if (owner.is_optimizer) {
+    finding.brief = say("The GPU waits for the optimizer's own Python code");
+    return;
+  }
+  if (owner.is_autograd) {
+    finding.brief = say("The GPU waits while backward() wakes autograd's thread");
+    return;
+  }
+  const SliceId function = function_in_hole(facts, hole);
+  if (function != kNone<SliceId>) {
+    finding.brief = say("Code without events, mostly in {}: the GPU waits for it",
+                        {name(short_frame(facts.trace->name(function)))});
+    finding.evidence.insert(finding.evidence.begin(),
+                            {function, say("the longest function in the longest hole")});
+    return;
+  }
+  finding.brief = say("Code without events ");
+  append(finding.brief, words_of(facts, hole.place));
+  finding.brief.pattern += ": the GPU waits for it";
+}
+
+Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOwner& owner) {
+  if (is_read_from_list(*facts.trace, hole.place))
+    return say("If it is torch.tensor(a list): torch.from_numpy(np.stack(list)) copies at once");
+  if (owner.is_optimizer) return action_for_optimizer(optimizer_kind(facts, hole));
+  if (owner.is_autograd)
+    return say(
+        "Look for other work on these cores, other threads of the program too: "
+        "this takes less than 0.1 ms on a quiet machine");
+  if (follows_a_read(facts, hole.place))
+    return say(
+        "If it works on what was just read from the GPU: work there, or on all values at "
+        "once; else take it out of the step");
+  if (has_python_frames(*facts.trace))
+    return say("Look at what runs there; take it out of the step");
+  return say(
+      "Look at what runs there; take it out of the step, or record with stacks to see "
+      "its line");
+}
+
+Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
+  const EventHole& main = found.places.front();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const bool of_optimizer = is_in_optimizer_step(facts, main);
-  const bool is_of_backward = is_hand_over(*facts.trace, main.place);
+  const HoleOwner owner = owner_of(facts, main);
   Finding finding;
   finding.verdict = say(facts, "The program does something without events for {} [per step] ({}), ",
                         {ns(facts.per_step(found.hole_ns)), ratio(found.hole_ns, wall_ns)});
@@ -413,10 +301,10 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.verdict.pattern += ", while the GPU has nothing to do.";
   // The advice on the optimizer, or on its backward pass, changes nothing elsewhere.
   std::int64_t waiting_ns = 0;
-  for (const Hole& hole : found.places)
-    if (is_of_backward ? is_hand_over(*facts.trace, hole.place)
-        : of_optimizer ? is_in_optimizer_step(facts, hole)
-                       : true)
+  for (const EventHole& hole : found.places)
+    if (owner.is_autograd    ? is_hand_over(*facts.trace, hole.place)
+        : owner.is_optimizer ? is_in_optimizer_step(facts, hole)
+                             : true)
       waiting_ns += hole.waiting_ns;
   finding.at_stake_ns = facts.per_step(waiting_ns);
   finding.at_stake_ratio = share_of(waiting_ns, wall_ns);
@@ -429,7 +317,7 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
       "gets ahead",
       {ns(facts.per_step(found.hole_ns)), ns(facts.per_step(found.waiting_ns - found.hole_ns))}));
   for (std::size_t i = 0; i < found.places.size() && i < 3; ++i) {
-    const Hole& hole = found.places[i];
+    const EventHole& hole = found.places[i];
     Sentence line = words_of(facts, hole.place);
     append(line, say(facts, " x{}: {} [per step], the longest {}",
                      {count(hole.times), ns(facts.per_step(hole.hole_ns)), ns(hole.longest_ns)}));
@@ -445,37 +333,10 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.sample_count = main.times;
   finding.sample_noun = "hole";
   finding.explains = {{"graph-opportunity", facts.per_step(found.waiting_ns)}};
-  // The calls around these are the optimizer's or autograd's, too, and tell the user nothing.
-  finding.brief = of_optimizer     ? say("The GPU waits for the optimizer's own Python code")
-                  : is_of_backward ? say("The GPU waits while backward() wakes autograd's thread")
-                                   : say("Code without events ");
-  const SliceId function =
-      of_optimizer || is_of_backward ? kNone<SliceId> : function_in_hole(facts, main);
-  if (function != kNone<SliceId>) {
-    finding.brief = say("Code without events, mostly in {}: the GPU waits for it",
-                        {name(short_frame(facts.trace->name(function)))});
-    finding.evidence.insert(finding.evidence.begin(),
-                            {function, say("the longest function in the longest hole")});
-  } else if (!of_optimizer && !is_of_backward) {
-    append(finding.brief, words_of(facts, main.place));
-    finding.brief.pattern += ": the GPU waits for it";
-  }
-  finding.action =
-      is_read_from_list(*facts.trace, main.place)
-          ? say("If it is torch.tensor(a list): torch.from_numpy(np.stack(list)) copies at once")
-      : of_optimizer ? action_for_optimizer(optimizer_kind(facts, main))
-      : is_of_backward
-          ? say("Look for other work on these cores, other threads of the program too: "
-                "this takes less than 0.1 ms on a quiet machine")
-      : follows_a_read(facts, main.place)
-          ? say("If it works on what was just read from the GPU: work there, or on all values at "
-                "once; else take it out of the step")
-      : has_python_frames(*facts.trace)
-          ? say("Look at what runs there; take it out of the step")
-          : say("Look at what runs there; take it out of the step, or record with stacks to see "
-                "its line");
+  tell_brief(facts, main, owner, finding);
+  finding.action = action_for_hole(facts, main, owner);
   if (const ListReading reading = list_reading(facts, found);
-      reading.longest != kNone<SliceId> && !of_optimizer && !is_of_backward)
+      reading.longest != kNone<SliceId> && !owner.is_optimizer && !owner.is_autograd)
     tell_list(facts, reading, finding);
   tell_samples(facts, main, &finding);
   // Nothing there is the program's.
@@ -487,7 +348,8 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
         say("No code of the program is there: a CUDA graph of the step would spare it");
   }
   // One fused call already: what is left is the optimizer's own loop over its parameters.
-  if (const OptimizerKind kind = optimizer_kind(facts, main); of_optimizer && kind.groups == 1)
+  if (const OptimizerKind kind = optimizer_kind(facts, main);
+      owner.is_optimizer && kind.groups == 1)
     finding.kind = FindingKind::kWhere;
   return finding;
 }
@@ -500,7 +362,8 @@ extern constinit const Rule python_hole_rule = {
     .meant_by = "python hole events hold",
     .order = 95,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = measure_and_tell<measure_python_hole, tell_python_hole>,
+    .run = measure_and_tell<find_event_holes, tell_python_hole>,
+    .names_no_cause = true,
     .fix = Fix::kCpu,
 };
 
