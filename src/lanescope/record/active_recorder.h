@@ -1,5 +1,5 @@
 // The one recorder of this process: its sessions and the spool that they share. Every Recorder
-// object uses it. Its functions are in active_recorder.cpp (sessions begin and end),
+// object uses it. Its functions are in active_recorder.cpp (the spool), recorder_sessions.cpp,
 // recorder_windows.cpp, recorder_dumps.cpp and recorder_budget.cpp.
 #pragma once
 #include <atomic>
@@ -81,7 +81,7 @@ class ActiveRecorder {
   };
 
   Session* find(std::uint32_t session) LANESCOPE_REQUIRES(control_);
-  // Makes the spool of the sessions to come.
+  // Makes the spool of the sessions that follow.
   Result<void> make_spool(const RecorderOptions& options) LANESCOPE_REQUIRES(control_);
   void prepare_session(Session& session) LANESCOPE_REQUIRES(control_);
   void note(Session& session, std::string line) LANESCOPE_REQUIRES(control_);

@@ -20,7 +20,7 @@
 // ranges become too much in a pause of its operators, and kLeastAhead or kLeastDebt more when its
 // allocations do; kGpuDebt more when a GPU is recorded, but not in parts.
 //
-// Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns a call. 4 ms after the start
+// Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns per call. 4 ms after the start
 // 1 ms was spent beyond the budget, and the shapes go; 3 ms later operators under 20 us (two calls
 // each). If the rest still costs 10 %, the debt is 2.5 ms after 10 ms more, and operators pause for
 // 0.6 s: the first pause also pays 2.5 ms for what callbacks do not see of the start.
@@ -55,7 +55,7 @@ struct CostSum {
   std::uint64_t calls = 0;   // of the callback for operators
   std::int64_t ranges_ns = 0, memory_ns = 0, gpu_calls_ns = 0;
   std::uint64_t left_out = 0, left_out_ranges = 0;  // short operators; ranges of the program
-  std::int64_t gpu_moves_ns = 0;                    // CUPTI's coming and leaving
+  std::int64_t gpu_moves_ns = 0;                    // attaching and detaching CUPTI
   std::int64_t gpu_credit_ns = 0;  // of gpu_calls_ns: paid by CostBudget::kGpuCredit or a part
 
   std::int64_t total_ns() const {

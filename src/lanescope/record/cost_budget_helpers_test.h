@@ -47,11 +47,11 @@ struct Program {
       }
       const auto change = budget.update(now_ns, kWall + now_ns, sum);
       if (change && change->begins_gpu) {
-        now_ns += GpuParts::kComing;
-        sum.gpu_moves_ns += GpuParts::kComing;
+        now_ns += GpuParts::kAttachNs;
+        sum.gpu_moves_ns += GpuParts::kAttachNs;
         budget.gpu_began(now_ns, kWall + now_ns, sum);
       } else if (change && change->ends_recording) {
-        sum.gpu_moves_ns += GpuParts::kLeaving;
+        sum.gpu_moves_ns += GpuParts::kDetachNs;
       }
       most_beyond_ns = std::max(most_beyond_ns, static_cast<double>(sum.total_ns()) -
                                                     budget.ratio() * static_cast<double>(now_ns));

@@ -151,7 +151,7 @@ void ActiveRecorder::judge_cost() {
     if (change->ends_recording) end_windows();
     change_sources();
     if (change->ends_recording && budget_->gpu().is_wanted()) {
-      gpu_moves_ns_ += GpuParts::kLeaving;
+      gpu_moves_ns_ += GpuParts::kDetachNs;
       write_budget();
     } else if (change->before != change->after || change->ends_memory || change->ends_recording) {
       note_thinning(*change);
@@ -191,7 +191,7 @@ void ActiveRecorder::begin_gpu_part() {
   }
   windows_ended_ = false;
   const std::int64_t now = budget_clock_ns(CLOCK_MONOTONIC);
-  gpu_moves_ns_ += GpuParts::kComing;
+  gpu_moves_ns_ += GpuParts::kAttachNs;
   budget_->gpu_began(now, now + budget_wall_offset_ns_, sum_cost());
   update_options();
   lanescope_recording.store(next_window_++, std::memory_order_release);  // pairs as in start()

@@ -46,7 +46,7 @@ std::string ActiveRecorder::short_ring_note(const Session& session) {
   const double seconds = static_cast<double>(*covered) / rate;
   const double wanted = static_cast<double>(session.last_ns) * 1e-9;
   if (seconds >= wanted * 0.999) return "";
-  return fmt::format("{}: holds the last {:.3g} s of the {:.3g} s asked for; more did not fit: {}",
+  return fmt::format("{}: holds the last {:.3g} s of the {:.3g} s requested; more did not fit: {}",
                      spool_->path(), seconds, wanted, spool_->refusal());
 }
 
