@@ -35,7 +35,7 @@ struct CompileRun {
 };
 
 struct CompiledCode {
-  std::vector<CompileLayer> layer;   // one entry a slice: the innermost layer around it or itself
+  std::vector<CompileLayer> layer;   // one entry per slice: the innermost layer around it or itself
   std::vector<CompiledCall> calls;   // in the order of the slices
   std::vector<CompileRun> compiles;  // the same; one thread's are disjoint
   std::vector<StringId> graphs;      // names of the compiled graphs that ran, each once

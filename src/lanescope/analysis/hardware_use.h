@@ -50,7 +50,7 @@ struct HardwareUse {
   std::optional<double> sm_clock_mhz;         // mean in the samples, counted by the SMs
 };
 
-// One entry a group, 0 to group_count - 1. `pieces` by start.
+// One entry per group, 0 to group_count - 1. `pieces` by start.
 std::vector<HardwareUse> measure_use(const HardwareSamples& samples,
                                      std::span<const MeasuredPiece> pieces,
                                      std::size_t group_count);

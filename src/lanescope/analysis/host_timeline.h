@@ -46,7 +46,7 @@ class HostTimeline {
   static std::size_t last_at_or_before(std::span<const HostSegment> all, std::int64_t time_ns);
 
   std::vector<HostSegment> segments_;
-  std::vector<std::size_t> first_;  // one a track, and the end
+  std::vector<std::size_t> first_;  // one per track, and the end
 };
 
 }  // namespace lanescope::analysis

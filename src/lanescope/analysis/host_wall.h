@@ -46,7 +46,7 @@ class HostWalls {
   const Trace& trace_;
   const HostTimeline& timeline_;
   std::map<ProcessId, IntervalUnion> backward_;  // of all its threads
-  std::vector<HostPart> part_of_;                // one a slice
+  std::vector<HostPart> part_of_;                // one per slice
 };
 
 // The thread with most time in operators and annotations; ties: the first one. kNone: none. O(n).

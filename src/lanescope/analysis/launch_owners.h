@@ -22,7 +22,7 @@ struct LaunchOwnersOptions {
   std::uint32_t slices_at_once = 1u << 16;  // that one thread reads; tests have few
   // External ids are judged and counted even if no device work needs them.
   bool judges_external_ids = false;
-  // One row a slice, or none: those of API calls get op_of of launch_links.h, the others stay.
+  // One row per slice, or none: those of API calls get op_of of launch_links.h, the others stay.
   std::span<SliceId> ops_of_calls{};
 };
 

@@ -54,7 +54,7 @@ struct MemoryDevice {
   bool has_totals = false;
   bool has_reserved = false;
   bool has_blocks = false;  // every record has its address; without it there are no blocks
-  std::vector<MemorySample> samples;  // in order of time, one a record
+  std::vector<MemorySample> samples;  // in order of time, one per record
   std::vector<MemoryBlock> blocks;    // in order of their first record
   std::size_t peak = 0;  // index of the sample with most allocated; ties: the first one
   std::int64_t peak_reserved = 0;

@@ -22,7 +22,7 @@ struct Block {
   std::uint32_t first_word = 0;            // of RowInputs::is_row
   std::uint32_t rows_before = 0;           // of the track
   std::int64_t latest_end_ns = kEarliest;  // of its slices
-  std::vector<EventKey> overhead;          // rows of the profiler's own cost
+  std::vector<EventKey> overhead;          // rows of the profiler's own work
   bool has_overhead_on_device = false, has_annotation_on_device = false;
   BusyPeriods work;  // device work
   std::uint32_t work_count = 0;
@@ -44,8 +44,8 @@ struct Row {
   std::int64_t device_ns = 0, self_device_ns = 0;
   EventKey first;
   bool is_top_level = false;
-  std::uint32_t piece = kNoIndex;     // in which `until_ns` holds
-  std::int64_t until_ns = kEarliest;  // until then, cpu_union_ns has it
+  std::uint32_t piece = kNoIndex;     // the piece that `until_ns` is about
+  std::int64_t until_ns = kEarliest;  // cpu_union_ns covers the time up to here
 };
 
 // What a row is grouped by: its name, and whether it is on the device or an annotation.
@@ -57,11 +57,12 @@ void add_notes(const TorchEventsNotes& from, TorchEventsNotes& to);
 struct RowInputs {
   const Trace& trace;
   const TorchEventRows& rows;
-  std::vector<std::uint64_t> is_row{};             // a bit a slice, by Block::first_word
-  std::vector<std::uint32_t> names{}, op_names{};  // by string: the name's number; of operators
-  UnsetArray<std::int64_t> kernels_ns{};           // by slice: of the device work that it launched
-  std::vector<EventKey> overhead{};                // of other tracks than the main one, in order
-  std::vector<BusyTrack> work{};                   // by track
+  std::vector<std::uint64_t> is_row{};  // one bit per slice; a block begins at first_word
+  std::vector<std::uint32_t> names{},
+      op_names{};                         // numbers of names, by StringId; op_names: of operators
+  UnsetArray<std::int64_t> kernels_ns{};  // by slice: time of the kernels that it launched
+  std::vector<EventKey> overhead{};       // events of all tracks but the main one, in order
+  std::vector<BusyTrack> work{};          // by track
   bool counts_overhead_claims = false;
 
   bool is_row_at(const Block& block, std::uint32_t at) const {
@@ -82,15 +83,15 @@ class RowMaker {
   RowMaker(const RowInputs& inputs, std::size_t key_count)
       : in_(inputs), row_of_(key_count, kNoIndex) {}
 
-  // `moved`: events of other tracks that belong to this thread, in order. `blocks`: of the piece's track.
+  // Makes the rows of a piece. `moved`: events that are on other tracks but belong to this thread, in order. `blocks`: those of
+  // the piece's track.
   void add(const Piece& piece, std::uint32_t number, std::span<const EventKey> moved,
            std::span<const Block> blocks);
 
   const std::vector<Row>& rows() const { return rows_; }
-  const TorchEventsNotes& notes() const {
-    return notes_;
-  }  // without the count of overhead's claims
-  // Around each overhead row, if torch would give it the kernels of that operator: in any order, as often as it is claimed.
+  const TorchEventsNotes& notes() const { return notes_; }  // does not count claimed()
+  // Operators whose kernels torch would also count in one of the profiler's own rows. In any order; an operator is in the list
+  // once for each such row.
   const std::vector<SliceId>& claimed() const { return claimed_; }
   std::int64_t annotation_span_ns() const { return annotation_span_ns_; }
   std::int64_t annotation_busy_ns() const { return annotation_busy_ns_; }

@@ -16,21 +16,21 @@ struct PagingSample {
   std::int64_t time_ns = 0;
   std::int64_t user_ns = 0;        // all threads computed, without time in the system
   std::uint64_t disk_bytes = 0;    // came from disks
-  std::uint64_t asked_bytes = 0;   // read() was asked for: from memory or from disks
+  std::uint64_t asked_bytes = 0;   // returned by read(), from memory or from disks
   std::uint64_t mapped_bytes = 0;  // of files, in its addresses at this moment
 };
 
-// Decides from samples. A slow disk alone is no reason: then each page comes once, and what comes is computed with.
+// Decides from samples. A slow disk alone does not count: each page is then read once, and the program computes with it.
 class PagingJudge {
  public:
   static constexpr std::int64_t kLeastTime_ns = 8'000'000'000;
   static constexpr std::uint64_t kLeastTimes = 3;  // each mapped page, on average
-  // Less is no progress. A simple loop over all of it takes ten times that or more. Measured: 133,000 where an answer came after
+  // Less counts as no progress. A simple loop over all bytes takes at least ten times as long. Measured: 133,000 where an answer came after
   // 38 s, 8,000 and 0 where none came.
   static constexpr std::int64_t kUser_ns_per_MiB = 10'000;
 
-  // True: for kLeastTime_ns the threads have computed less than kUser_ns_per_MiB of what came from the disk without being asked
-  // for, and that is kLeastTimes what was mapped at most.
+  // True: for kLeastTime_ns, page faults have read at least kLeastTimes as many bytes from the disk as were ever mapped (reads by
+  // read() do not count), and the threads have computed for less than kUser_ns_per_MiB of them.
   bool is_stuck(const PagingSample& now);
 
  private:

@@ -11,7 +11,7 @@ namespace lanescope::codec {
 // Bytes that must be readable after a text given to JsonIndex (their values do not matter).
 inline constexpr std::size_t kJsonPadding = 64;
 
-// Reused from piece to piece; one thread. Memory: 4 bytes a byte of the largest piece.
+// Reused from piece to piece; one thread. Memory: 4 bytes per byte of the largest piece.
 class JsonIndex {
  public:
   JsonIndex();

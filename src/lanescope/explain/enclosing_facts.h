@@ -23,7 +23,7 @@ struct EnclosingSlot {
 // Python frames take part. Without frames in the trace it is Facts::nesting.
 const analysis::SliceNesting& nesting_with_frames(const Facts& facts);
 
-// One entry a slice. Time in Python frames belongs to the range around them.
+// One entry per slice. Time in Python frames belongs to the range around them.
 const std::vector<analysis::Phase>& training_phases(const Facts& facts);
 
 // By nesting_with_frames().

@@ -41,15 +41,15 @@ struct WallTimes {
 
 struct DeviceFacts {
   analysis::DeviceTimeline timeline;
-  std::vector<analysis::Window> windows;  // one a step
+  std::vector<analysis::Window> windows;  // one per step
   analysis::Gaps gaps;                    // from the first window's start to the last one's end
-  std::vector<WallTimes> walls;           // one a step
+  std::vector<WallTimes> walls;           // one per step
 };
 
 // The steps of a recording without GPU work: what one thread did in them.
 struct HostFacts {
   TrackId thread = kNone<TrackId>;
-  std::vector<analysis::HostWall> walls;  // one a step
+  std::vector<analysis::HostWall> walls;  // one per step
 };
 
 struct KernelFactsSlot;  // kernel_facts.h

@@ -131,7 +131,7 @@ struct Finding {
   // Calls of the CPU that the fix spares, with all that they contain, wait for and launch: what a
   // replay removes instead of following Rule::fix. Empty: not known one by one.
   std::vector<SliceId> spared_calls;
-  // How much of the stake the fix gains is not known: it is told as a bound, as of Rule::fix_is_bound.
+  // How much of the stake the fix gains is not known: it is shown as a bound, as of Rule::fix_is_bound.
   bool gain_is_bound = false;
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;

@@ -42,13 +42,16 @@ class GainModel {
     return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
   }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
-  // No set of fixes gains more: the GPU's part of it by fixes of the GPU's work, and by those of the CPU's work together
-  // what the step is longer than the GPU's work.
+  // An upper bound for the gain of these fixes together. Fixes of the GPU's work gain at most that work; fixes of the CPU's
+  // work gain at most the time by which the step is longer than the GPU's work.
   std::int64_t most_of(std::span<const Finding* const> findings) const;
-  // The time at stake in the step without the profiler: at most that step, for a fix of the CPU's work at most what it is
-  // longer than the GPU's work, and unless it replaces launches, its pauses between queued work (so, too, for the waiting in calls that no longer run), and for steps that are longer
-  // than others at most what they add. Of a fix of the GPU's work whose gain is not predicted, at most what its replays
-  // gained.
+  // The time at stake, limited to what the fix can gain of the step without the profiler:
+  // - every fix: at most that step;
+  // - a fix of the CPU's work: at most the time by which the step is longer than the work that stays on the GPU. Pauses between
+  //   queued work stay, too, unless the fix replaces launches;
+  // - calls that no longer run: at most their own GPU work and all of the GPU's waiting;
+  // - steps that are longer than others: at most the time that they add to the mean;
+  // - a fix of the GPU's work whose gain is not predicted: at most what its replays gained.
   std::int64_t at_most_ns(const Finding& finding) const;
   // The predicted gain, else at_most_ns().
   std::int64_t shown_ns(const Finding& finding) const;
@@ -63,7 +66,7 @@ class GainModel {
   std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0,
                between_queued_ns_ = 0;
   std::int64_t longest_stream_ns_ = 0;  // GPU work of one stream, without the cost of recording
-  // Of a step that the fix cannot remove.
+  // The time of a step that the fix cannot remove.
   std::int64_t rest_without(const Finding& finding) const;
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 

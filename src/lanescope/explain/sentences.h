@@ -15,8 +15,8 @@ namespace lanescope::explain {
 //                      the last count before it, also when other values come between
 //   "{} [per step]"    "{} per step"; where the trace marks no steps: "{}"
 //   "[a step takes]"   or "the recording takes"; also [a step took] and [a step's]
-//   "[in {} steps]"    "a step", and the count right before it is divided by the steps; "in {} steps" if it is below ten of
-//                      a step and does not divide; or "in the recording", without the value. "once a step" of one time
+//   "[in {} steps]"    "per step", and the count right before it is divided by the steps; "in {} steps" if it is below ten
+//                      per step and does not divide; or "in the recording", without the value. "once per step" of one time
 // Other brackets stay.
 Sentence say(const Facts& facts, std::string_view pattern,
              std::initializer_list<Value> values = {});

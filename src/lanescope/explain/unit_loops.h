@@ -1,4 +1,4 @@
-// The operators and calls that a program makes, thread by thread, and the loops among them. For call_tree.cpp.
+// Finds the loops of a program: runs of equal operators and calls on one thread. Used by call_tree.cpp.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace lanescope::explain {
 
-// Fewer rounds are more likely calls written one after the other than a loop.
+// With fewer rounds, the program more likely wrote the calls one after the other.
 inline constexpr std::uint64_t kFewestLoopRounds = 4;
 
-// Units (operators and calls outside of operators) of one thread in order.
+// The units of one thread in order. A unit is an operator that the program calls, or an API call outside of operators.
 struct UnitSequence {
   std::vector<SliceId> units;
   std::vector<std::uint32_t> loop_of;  // by unit: the innermost; Repeat::kNoRepeat
@@ -28,11 +28,11 @@ struct UnitLoop {
   std::uint32_t thread = 0, first_unit = 0;  // of its sequence
   SliceId first{}, last{};                   // units
   std::uint64_t rounds = 0;
-  std::vector<SliceId> cell;  // units of the first round
-  std::size_t depth = 0;      // containers outside of it
+  std::vector<SliceId> cell;  // the units of the first round
+  std::size_t depth = 0;      // how many containers it is in
   SizeChange sizes;
-  // For a loop on autograd's thread: the loop whose rounds each start one of its rounds. For that loop: the one on autograd's
-  // thread.
+  // Set where each round of one loop starts a round of another loop on autograd's thread. started_by: of the loop on autograd's
+  // thread. backward: of the loop that starts it.
   std::uint32_t started_by = analysis::Repeat::kNoRepeat;
   std::uint32_t backward = analysis::Repeat::kNoRepeat;
 };
@@ -43,7 +43,7 @@ class UnitLoops {
   UnitLoops(const Facts& facts, CallContainers& containers)
       : facts_(facts), trace_(*facts.trace), containers_(containers) {}
 
-  // In the steady steps. `outermost`: by slice, the unit around it or itself; kNone: none.
+  // Finds the loops of the steady steps. `outermost`: for each slice, the unit that contains it or is it; kNone: none.
   void find(const std::vector<SliceId>& outermost);
 
   const std::map<std::uint32_t, UnitSequence>& sequences() const {
@@ -57,8 +57,8 @@ class UnitLoops {
   std::uint32_t symbol(SliceId unit) const;  // equal for units with equal names
   bool is_backward(SliceId unit) const;      // a node of autograd
   bool is_of_autograd(const UnitSequence& sequence) const;
-  // Whether the nodes of one graph keep their numbers from the first round to the second. A few of each round may be new, such
-  // as those of the row it takes.
+  // True: the first and the second round run the same nodes of autograd, by their sequence numbers. A few nodes of each round
+  // may be new, such as those that select its row.
   bool repeats_graph(const UnitLoop& backward) const;
 
  private:

@@ -36,12 +36,12 @@ inline constexpr std::int64_t kLeastClockErrorNs = 5'000;
 
 // The ranks of a job, and the worker that read the file of each: its home.
 struct JobLayout {
-  std::vector<std::uint32_t> home;      // one a rank
+  std::vector<std::uint32_t> home;      // one per rank
   std::vector<std::int64_t> origin_ns;  // RankSummary::origin_ns
   std::vector<bool> on_cpu;             // it has no device: CPU threads run its collectives
 };
 
-// The reference is the first rank. Returns one entry a rank, on every worker, from the collectives
+// The reference is the first rank. Returns one entry per rank, on every worker, from the collectives
 // that the workers own. Every worker calls it. The owner of a collective sends its ends to the
 // homes of its ranks; memory: O(own calls + ranks). Results do not depend on the workers.
 std::vector<RankClock> compute_clock_offsets(const JobLayout& layout, const Matching& matching,

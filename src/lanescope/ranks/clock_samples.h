@@ -1,5 +1,5 @@
-// What samples of the distance of two clocks say together. A Row has apart_ns, by how much later one side
-// ended, and together_ns, how long both were present.
+// Estimates how far two clocks are apart from many samples. A Row has apart_ns (how much later one side ended)
+// and together_ns (how long both were present).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -23,8 +23,8 @@ void sort_samples(std::vector<Row>& rows) {
 }
 
 // Leaves the half of the rows, eight at least, in which all were present for the shortest time: a rank that
-// ends later by a share of the transfer is less late when the transfer is short. Of these it leaves out what
-// is longer than their median by more than a quarter, so that all have about one length. Sorted.
+// ends later by a share of the transfer is less late when the transfer is short. Then drops rows that are more
+// than a quarter longer than the median of these, so that all have about the same length. Sorted.
 template <class Row>
 void keep_shortest(std::vector<Row>& rows) {
   constexpr std::size_t kLeastSamples = 8;
@@ -43,8 +43,8 @@ std::int64_t median_of(const std::vector<Row>& rows, std::int64_t Row::*what) {
   return analysis::lower_median(std::move(values));
 }
 
-// ns: three standard errors of the median of apart_ns, by the median absolute deviation. What is the same
-// in all rows is no spread.
+// ns: three standard errors of the median of apart_ns, by the median absolute deviation. A difference
+// that all rows share does not count as spread.
 template <class Row>
 double spread_apart(const std::vector<Row>& rows) {
   const std::int64_t usual = median_of(rows, &Row::apart_ns);
@@ -69,11 +69,11 @@ inline std::int64_t clock_offset_ns(std::int64_t origin_ns, std::int64_t referen
 // How much later one side ends the longer a collective takes, and the standard error of that.
 struct LeavingLine {
   bool known = false;
-  double slope = 0, error = 0;  // ns a ns of together_ns
+  double slope = 0, error = 0;  // ns per ns of together_ns
 };
 
 // Least squares. Not known: fewer than 12 rows, or lengths that differ by less than 10 % of their mean
-// (standard deviation): chance in when ranks leave changes lengths, too, and would look like a slope. Sorts
+// (standard deviation): ranks leave at slightly random times, which changes lengths, too, and would look like a slope. Sorts
 // the rows, so that sums do not depend on where they come from.
 template <class Row>
 LeavingLine fit_leaving_line(std::vector<Row>& rows) {

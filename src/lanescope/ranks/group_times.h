@@ -10,7 +10,7 @@
 
 namespace lanescope::ranks {
 
-// Times of hostile parts add up to more than 64 bits hold: then the sum stays the largest time.
+// Times in hostile part files may add up to more than 64 bits can hold: then the sum stays at the largest time.
 inline void add_time(std::int64_t& sum, std::int64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = INT64_MAX;
 }
@@ -23,13 +23,13 @@ struct GroupStep {
   std::int64_t exposed_ns = 0, exposed_wait_ns = 0;
 };
 
-// Means over the steps and ranks of the job, ranks without such a group included: nanoseconds a step.
+// Means over the steps and ranks of the job, ranks without such a group included: nanoseconds per step.
 // docs/definitions/ranks.md#communication-by-group.
 struct GroupTimes {
   std::string name;  // the description, else the name of one of the groups; untrusted
   bool is_described = false;
-  std::uint64_t groups = 0;  // so many, of
-  std::int64_t size = 0;     // so many ranks each; 0: unknown
+  std::uint64_t groups = 0;  // how many groups
+  std::int64_t size = 0;     // ranks in each group; 0: unknown
   std::uint64_t calls = 0;   // a step of a rank that takes part
   std::int64_t exposed_ns = 0;
   std::int64_t exposed_wait_ns = 0;  // the part of it that is waiting for late ranks

@@ -52,7 +52,7 @@ struct Remark {
   std::string text;  // may hold untrusted text of files
 };
 
-// Means over the job's steps, in nanoseconds a step. docs/definitions/ranks.md.
+// Means over the job's steps, in nanoseconds per step. docs/definitions/ranks.md.
 struct RankTimes {
   std::int64_t wall_ns = 0, compute_ns = 0, exposed_ns = 0, hidden_ns = 0, copy_ns = 0;
   std::array<std::int64_t, analysis::kIdleCauseCount> idle{};
@@ -81,16 +81,17 @@ struct JobStep {
 };
 
 struct Job {
-  std::vector<RankSummary> ranks;     // by rank; one file a rank; without groups, kinds and calls
+  std::vector<RankSummary> ranks;     // by rank; one file per rank; without groups, kinds and calls
   std::vector<std::int64_t> numbers;  // rank of each
   std::optional<std::int64_t> world_size;
   std::vector<Remark> remarks;
   Matching matching;
-  std::vector<RankClock> clocks;        // one a rank
+  std::vector<RankClock> clocks;        // one per rank
   std::vector<std::uint32_t> compared;  // ranks that have the job's steps: indices into `ranks`
   std::vector<JobStep> steps;           // that all compared ranks have, in order
   std::vector<RankTimes> times;         // one a compared rank: means of the steady ones of `steps`
-  std::vector<std::uint64_t> last_arrivals;  // one a rank: collectives at which it came last, alone
+  std::vector<std::uint64_t>
+      last_arrivals;  // one per rank: collectives at which it came last, alone
   std::vector<CollectiveRate> rates;
   std::vector<GroupTimes> groups;       // by purpose, most exposed transfer first
   std::vector<JobCollective> critical;  // that ranks waited in longest

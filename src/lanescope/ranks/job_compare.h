@@ -15,7 +15,7 @@ namespace lanescope::ranks {
 enum class JobPart : std::uint8_t { kCompute, kCpuIdle, kOtherIdle, kCopies, kTransfer, kWaits };
 inline constexpr std::size_t kJobPartCount = 6;
 const char* job_part_name(JobPart part);  // "compute", "cpu_idle", "other_idle", "copies", ...
-using JobParts = std::array<std::int64_t, kJobPartCount>;  // ns a step
+using JobParts = std::array<std::int64_t, kJobPartCount>;  // ns per step
 JobParts parts_of(const RankTimes& times);
 
 struct RankChange {
@@ -30,7 +30,7 @@ struct RankChange {
 struct CollectiveSide {
   double per_step = 0;           // calls of one group in a step
   std::int64_t together_ns = 0;  // median, from the last arrival to the first departure
-  double bus_bandwidth = 0;      // bytes a second; 0: unknown
+  double bus_bandwidth = 0;      // bytes per second; 0: unknown
 };
 struct CollectiveChange {
   std::string group, kind;  // untrusted text

@@ -11,7 +11,7 @@ namespace lanescope::ranks {
 
 enum class VerdictKind : std::uint8_t {
   kUnknown,    // too little is known: one rank, no common steps, clocks not linked
-  kBalanced,   // no rank holds the others up
+  kBalanced,   // no rank delays the others
   kStraggler,  // the same ranks are late in nearly every step
   kRotating,   // in every step somebody is late, but not always the same rank
   kUneven,     // ranks differ steadily, without one that stands out
@@ -42,7 +42,7 @@ enum class NoteKind : std::uint8_t {
   kSlowLink,        // one group is much slower than others of its size and kind
   kHiddenCpu,       // ranks whose CPUs need longer for a step, while their GPUs have work queued
   kLateHost,        // the late ranks are all ranks of one host, and no others
-  kCpuBound,        // ranks whose devices wait for their CPUs, whoever holds the others up
+  kCpuBound,        // ranks whose devices wait for their CPUs, whoever delays the others
 };
 const char* note_name(NoteKind kind);
 struct JobNote {

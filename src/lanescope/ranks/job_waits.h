@@ -53,10 +53,11 @@ struct JobCollective {
 inline constexpr std::size_t kMostCritical = 16;
 
 struct JobWaits {
-  std::vector<std::uint64_t> last_arrivals;  // one a rank: collectives at which it came last, alone
-  std::vector<StepWait> steps;               // by rank and step
-  std::vector<GroupStep> groups;             // rows of equal keys may come more than once
-  std::vector<JobCollective> critical;       // most exposed wait first; at most kMostCritical
+  std::vector<std::uint64_t>
+      last_arrivals;                    // one per rank: collectives at which it came last, alone
+  std::vector<StepWait> steps;          // by rank and step
+  std::vector<GroupStep> groups;        // rows of equal keys may come more than once
+  std::vector<JobCollective> critical;  // most exposed wait first; at most kMostCritical
 };
 
 // The result is on worker 0. Every worker calls it. O(calls) on each.

@@ -1,5 +1,5 @@
-// How late ranks are in each step, by when they come to collectives or by their own times alone, and whether collectives in
-// smaller groups may be the reason that they come late.
+// How late each rank is in each step, computed in two ways: from its arrivals at collectives, and from its own time. Also says
+// whether collectives of smaller groups may have made a rank late.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,23 +10,23 @@
 
 namespace lanescope::ranks {
 
-// One a step of the job, one a compared rank of it: ns, at least 0.
+// [step of the job][compared rank] in ns, at least 0.
 using Lateness = std::vector<std::vector<std::int64_t>>;
 
-// JobStep::late_ns: the later of both.
+// JobStep::late_ns: the larger of both ways.
 Lateness arrival_lateness(const Job& job);
 
 // How far the own time of a rank exceeds the median own time of the step.
 Lateness own_lateness(const Job& job);
 
-// Means over the steady steps, one a compared rank.
+// The mean over the steady steps, for each compared rank.
 std::vector<std::int64_t> mean_lateness(const Job& job, const Lateness& lateness);
 
-// Whether compared ranks communicate in groups that leave some of them out, beside others.
+// True: some groups hold only a part of the compared ranks, and there are other groups, too.
 bool has_smaller_groups(const Job& job);
 
-// The reason not to give this verdict, if its ranks come late but their own times do not show it; the text has no full stop at
-// its end. Empty: they communicate less than they are late, so communication did not make them late.
+// Why the verdict is doubtful: its ranks arrive late, but their own times do not show it. No full stop at the end. Empty: no
+// doubt, because these ranks communicate for less time than they are late.
 std::string smaller_groups_doubt(const Job& job, const JobVerdict& verdict);
 
 }  // namespace lanescope::ranks

@@ -57,7 +57,7 @@ struct Matching {
   std::vector<Mismatch> mismatches;  // at most kMostMismatches
   std::uint64_t mismatch_count = 0;
   std::uint64_t waited_count = 0;      // collectives in which one rank can wait for another
-  std::vector<std::uint64_t> matched;  // one a rank: calls with a partner
+  std::vector<std::uint64_t> matched;  // one per rank: calls with a partner
 };
 inline constexpr std::size_t kMostMismatches = 16;
 

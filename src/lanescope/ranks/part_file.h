@@ -15,7 +15,7 @@ inline constexpr std::string_view kPartEnding = ".lsranks";
 inline constexpr std::string_view kPartMark = R"({"lanescope_ranks_part":1)";
 inline constexpr std::size_t kMostPartBytes = std::size_t{8} << 30;
 
-// One line a file, in the order of `files`, between a first and a last line.
+// One line per file, in the order of `files`, between a first and a last line.
 std::string write_part(std::span<const RankFile> files);
 
 // True: the text begins as such a file does.

@@ -36,7 +36,7 @@ class FileHandout {
 };
 
 // If MPI ends this process because another one was lost, says on standard error what each worker
-// was reading. For worker 0, one a process; handles SIGTERM. `paths` must outlive it.
+// was reading. For worker 0, one per process; handles SIGTERM. `paths` must outlive it.
 class LostWorkerReport {
  public:
   LostWorkerReport(std::uint32_t workers, const std::vector<std::string>& paths);

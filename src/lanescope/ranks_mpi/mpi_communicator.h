@@ -9,7 +9,7 @@
 
 namespace lanescope::ranks_mpi {
 
-// Starts MPI; the destructor ends it. One a process. MPI itself ends the job when a call of it fails.
+// Starts MPI; the destructor ends it. One per process. MPI itself ends the job when a call of it fails.
 class MpiSession {
  public:
   // kUnavailable: this MPI cannot be used by a second thread, which hands files out.

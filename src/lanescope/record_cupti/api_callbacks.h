@@ -2,7 +2,7 @@
 //
 // CUPTI can also report calls as activity records, but then it hooks every call of the program,
 // also unwanted ones: a step of 31 us took 10 us more on an H200. A callback hooks only the calls
-// that it is asked for (1 to 2 us a step).
+// that it is asked for (1 to 2 us per step).
 #pragma once
 #include <cupti.h>
 

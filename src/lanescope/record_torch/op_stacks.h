@@ -61,8 +61,8 @@ inline bool holds_its_frame(const at::RecordFunction& fn, const char* name) {
   return begins_with(name, kOperator) || std::strncmp(name, kNode.data(), kNode.size()) == 0;
 }
 
-// The stack of a range that has just begun to begin, inside of the one of the last walk, when Python
-// has run nothing since. 0: not known. Changes nothing.
+// The stack of a range that is about to begin inside the range of the last walk, if Python has run
+// nothing since. 0: not known. Changes nothing.
 [[gnu::always_inline]] inline std::uint32_t inherited_stack(const LanescopeWriter* writer) {
   const KnownStack* const last = known_stack;
   if (!last || last->depth >= writer->depth) return 0;
@@ -79,7 +79,7 @@ struct StackOfRange {
 };
 
 // Fills `found` in its place: a copy of what has just been written in parts would wait until these
-// stores have left the core, behind those of the last record.
+// stores have left the core, after those of the last record.
 [[gnu::always_inline]] inline void find_stack(StackOfRange& found) {
   const LanescopeStackFunction capture = stack_function.load(std::memory_order_acquire);
   const LanescopeWriter* writer = record::thread_writer();

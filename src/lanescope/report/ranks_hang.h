@@ -6,13 +6,13 @@
 
 namespace lanescope::report {
 
-// What was read, the findings with the likeliest cause first, and a line a rank (at most 32).
+// What was read, the findings with the likeliest cause first, and a line per rank (at most 32).
 std::string ranks_hang_text(const ranks::HangReport& report);
 // docs/formats/json_output.md, command "ranks hang".
 std::string ranks_hang_json(const ranks::HangReport& report);
-// A header and a line a rank: the call that it was in, or its last one. docs/cli.md names the columns.
+// A header and a line per rank: the call that it was in, or its last one. docs/cli.md names the columns.
 std::string ranks_hang_csv(const ranks::HangReport& report);
-// The findings and a row a rank (at most kMostHangRows, those of findings first) as one page that needs no
+// The findings and a row per rank (at most kMostHangRows, those of findings first) as one page that needs no
 // other file, like that of ranks_html().
 std::string ranks_hang_html(const ranks::HangReport& report);
 inline constexpr std::size_t kMostHangRows = 256;

@@ -7,7 +7,7 @@
 
 namespace lanescope::report {
 
-// The job in one line, what does not fit, the verdict, one line a rank (with more than 16 ranks,
+// The job in one line, what does not fit, the verdict, one line per rank (with more than 16 ranks,
 // only the extremes and the median), bandwidths, and what to look at next.
 std::string ranks_text(const ranks::Job& job, const ranks::JobVerdict& verdict);
 // The first of these: who is in the job, and how many collective calls found their partners.
@@ -21,7 +21,7 @@ struct RanksTableOptions {
 std::string ranks_table(const ranks::Job& job, const RanksTableOptions& options);
 // Everything; docs/formats/json_output.md.
 std::string ranks_json(const ranks::Job& job, const ranks::JobVerdict& verdict);
-// A header, and a line a rank. Times are whole nanoseconds; unknown is an empty field.
+// A header, and a line per rank. Times are whole nanoseconds; unknown is an empty field.
 std::string ranks_csv(const ranks::Job& job);
 
 }  // namespace lanescope::report

@@ -30,7 +30,7 @@ class ProcessMemory {
 };
 
 // A process that runs: this one or another. Uses process_vm_readv(), one system call for many
-// pieces; where the kernel refuses that (ENOSYS, a filter), /proc/PID/mem, one call a piece.
+// pieces; where the kernel refuses that (ENOSYS, a filter), /proc/PID/mem, one call per piece.
 class RunningProcess final : public ProcessMemory {
  public:
   explicit RunningProcess(pid_t pid) : pid_(pid) {}

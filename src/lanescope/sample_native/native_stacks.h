@@ -6,7 +6,7 @@
 // afterwards. A thread that runs is seen by the kernel's sampling timer (running_samples.h).
 // The callers are found in the copies. docs/decisions/native_stacks.md
 //
-// Cost of a look: two reads of /proc for each thread; one copy and one walk for each that has moved.
+// Cost of one sample: two reads of /proc for each thread; one copy and one walk for each that has moved.
 #pragma once
 #include <sys/types.h>
 
@@ -44,7 +44,7 @@ class NativeStacks {
     std::uint64_t unseen = 0;                // it ran, and no timer had seen it
   };
 
-  // `period_ns`: mean distance of looks.
+  // `period_ns`: mean time between samples.
   NativeStacks(pid_t pid, sample::ProcessMemory& memory, std::int64_t period_ns);
   ~NativeStacks();
   NativeStacks(const NativeStacks&) = delete;
@@ -53,8 +53,8 @@ class NativeStacks {
   // Call first: reads the files' symbols and starts the timers, up to a second. kUnavailable: no such
   // process, no permission, or not x86-64; the message says what to do.
   Result<void> begin();
-  // Waits until the timer sees one of the threads run, at most that long, so that the look at it and
-  // that at its Python stack are of one moment. None runs: the whole time.
+  // Waits until the timer sees one of the threads run, at most that long, so that its native and
+  // its Python stack are read at the same moment. None runs: the whole time.
   void wait_for_running(std::int64_t most_ns) { running_.wait(most_ns); }
   // Before and after the Python stacks are read. What after_python() returns is of one moment with
   // them where `waits`. Valid until the next call.

@@ -40,7 +40,7 @@ struct Prediction {
   bool is_unsure() const;
 };
 
-// How much the CPU's and the GPU's time in a step changes from one minute to the next, beside what recording costs: clocks,
+// How much the CPU's and the GPU's time in a step changes from one minute to the next, apart from the cost of recording: clocks,
 // caches, other programs. With both, four in five of the programs that were also timed without a profiler lay in the
 // printed range (docs/measurements/whatif.md).
 inline constexpr double kCpuSpeedError = 0.2, kGpuSpeedError = 0.08;

@@ -18,8 +18,8 @@ inline constexpr RecordingCost kCostInLanescope[] = {
     {10'000, 0.5}, {1'500, 0.5}, {1'500, 0.5}, {10'000, 0.5}};
 inline constexpr RecordingCost kCostInOthers[] = {
     {20'000, 0.6}, {5'000, 0.3}, {5'000, 0.9}, {20'000, 0.5}};
-// Of a CUDA graph, for each node: so much of the launch call (the most, and the largest share of it), and of the node's
-// work on the GPU. docs/measurements/whatif.md has what they were fitted to.
+// The cost per node of a CUDA graph: in the launch call (at most so long, and at most this share of the call), and in the
+// node's work on the GPU. docs/measurements/whatif.md has what they were fitted to.
 inline constexpr RecordingCost kCostOfGraphLaunch{2'000, 0.9};
 inline constexpr RecordingCost kCostOfNodeOnGpu{300, 0.25};
 // A prediction has a range that holds most programs. Its far end assumes this many times the estimated cost.

@@ -51,7 +51,7 @@ class Database {
   virtual Result<void> run(std::string_view sql, const Limits& limits, RowSink& sink) = 0;
 
   // Copies every table into a new SQLite file, and adds the views. The file must not exist. kIo:
-  // it cannot be written; nothing is left of it then. Cost: about 1 us a row.
+  // it cannot be written; nothing is left of it then. Cost: about 1 us per row.
   virtual Result<void> save(const std::string& path) = 0;
 
   // The tables and views with their columns, units and meaning, as SQL with comments; of one of

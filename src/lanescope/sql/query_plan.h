@@ -42,7 +42,7 @@ struct QueryPlan {
 QueryPlan choose_plan(TableData& table, const std::vector<Constraint>& possible,
                       const std::vector<OrderTerm>& wanted);
 
-// The columns of sorted_by, '0' or '1', and two letters a constraint: column, comparison. Columns are
+// The columns of sorted_by, '0' or '1', and two letters per constraint: column, comparison. Columns are
 // letters from 'A'.
 std::string plan_text(const QueryPlan& plan);
 QueryPlan parse_plan(const char* text);

@@ -27,7 +27,7 @@ class ResultWriter : public RowSink {
 };
 
 // kTable: names, a line of dashes, rows; numbers on the right, NULL as NULL; widths fit the first
-// 1,000 rows. kCsv: RFC 4180, one header line, NULL is empty. kJson: a list of objects, a row a line;
+// 1,000 rows. kCsv: RFC 4180, one header line, NULL is empty. kJson: a list of objects, a row per line;
 // NULL, infinity and NaN are null, a blob is its hexadecimal digits. A second statement begins
 // after an empty line, in JSON on the next line. `write` gets whole lines.
 std::unique_ptr<ResultWriter> make_result_writer(const ResultOptions& options,

@@ -43,7 +43,7 @@ class TableData {
   std::size_t end_of_equal(Places places, std::size_t column);
 
   // All rows, sorted by integer or text columns (the first counts most) as SQL orders them; ties in
-  // the table's order. Made on first use: O(n log n) a column; keeps 4 bytes a row.
+  // the table's order. Made on first use: O(n log n) a column; keeps 4 bytes per row.
   std::span<const std::uint32_t> sorted_by(const std::vector<std::size_t>& columns);
   // True: sorted_by() has this order, or room for another: queries can name many combinations.
   bool can_sort_by(const std::vector<std::size_t>& columns) const {

@@ -1,4 +1,4 @@
-// Small traces drawn by hand for tests: one line an event, times in nanoseconds, the fields that
+// Small traces drawn by hand for tests: one line per event, times in nanoseconds, the fields that
 // Kineto would write.
 #pragma once
 #include <cstdint>

@@ -3,10 +3,10 @@
 //
 // Problem: a picture is 2,000 pixels wide, a row may hold 100 million slices. Idea: three indexes
 // over columns that are sorted by start.
-//   1. A tree of the longest slice of each 16, 256, 4096, ... slices (0.27 bytes a slice).
+//   1. A tree of the longest slice of each 16, 256, 4096, ... slices (0.27 bytes per slice).
 //   2. The busy time before every 16th slice (0.5 bytes).
 //   3. A grid of time: cells of 2^k ns, k chosen so that a cell has some 64 slices, then 2^(k+1), ...
-//      A cell holds its whole answer (about 0.7 bytes a slice).
+//      A cell holds its whole answer (about 0.7 bytes per slice).
 // Example: a row has 1,000,000 slices in 1 s, so cells are 2^16 ns. A picture of the whole second in
 // steps of 2^19 ns copies the cells of 2^19 ns, 1,908 of them. A picture of 1 ms has 1,000 slices,
 // which are returned as they are. In between, buckets are made with 1 and 2.

@@ -1,4 +1,4 @@
-// Which part of a trace someone asks about, in words: "10ms..12.5ms", or a step. Defined in
+// The part of a trace that a user names: "10ms..12.5ms", or a step. Defined in
 // docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>

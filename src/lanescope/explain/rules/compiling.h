@@ -11,7 +11,7 @@ namespace lanescope::explain::rules {
 // True: code of the compiler itself, not an operator or API call that it makes.
 bool is_own_time(const Facts& facts, const CompiledFacts& compiled, SliceId slice);
 
-// One entry a slice. True: it is inside a compiled call that contains another one, as after a graph
+// One entry per slice. True: it is inside a compiled call that contains another one, as after a graph
 // break.
 std::vector<bool> inside_broken_calls(const Facts& facts, const CompiledFacts& compiled);
 

@@ -10,20 +10,20 @@ bool is_small_matrix(const analysis::TensorArguments& inputs);
 bool has_many_classes(const analysis::TensorArguments& inputs);
 // [into, dim, index, source]: hundreds of rows for each of a few.
 bool adds_into_few_rows(const analysis::TensorArguments& inputs);
-// A row of the last dimension is spread over at least one sector of 32 bytes an element.
+// In a row of the last dimension, each element is in another 32-byte sector of memory.
 bool reads_spread_rows(const analysis::TensorArguments& inputs);
-// Reduces along a dimension whose neighbours are 32 bytes apart or more, while those of another lie side
-// by side: [self, dim, ...].
+// [self, dim, ...]: reduces along a dimension whose elements are 32 bytes apart or more, while the elements of
+// another dimension are adjacent in memory.
 bool reduces_across_rows(const analysis::TensorArguments& inputs);
-// The same of three dimensions or more: torch copies transposed matrices first.
+// The same for three dimensions or more: torch copies transposed matrices first.
 bool reduces_across_rows_of_batches(const analysis::TensorArguments& inputs);
 // [input, dims, ...]: along one of its dimensions.
 bool transforms_large_prime(const analysis::TensorArguments& inputs);
-// The same of [gradient, result, dim, ...].
+// The same for [gradient, result, dim, ...].
 bool goes_back_across_rows(const analysis::TensorArguments& inputs);
 // Goes along 256 elements or more of a dimension that is not the last of three or more: [self, dim, ...].
 bool goes_along_inner_classes(const analysis::TensorArguments& inputs);
-// The same of [gradient, result, dim, ...].
+// The same for [gradient, result, dim, ...].
 bool goes_back_along_inner_classes(const analysis::TensorArguments& inputs);
 // [input, dims, normalization, length of the result].
 bool returns_large_prime(const analysis::TensorArguments& inputs);
@@ -39,7 +39,7 @@ bool has_large_filter_per_channel(const analysis::TensorArguments& inputs);
 bool has_long_filter(const analysis::TensorArguments& inputs);
 // [input, n, dim, norm] of a floating-point type that is not complex.
 bool takes_real_numbers(const analysis::TensorArguments& inputs);
-// Batches of several matrices, of which one side is repeated eight times or more to meet the other.
+// Batches of several matrices, where one side is repeated eight times or more to fit the other.
 bool repeats_matrices(const analysis::TensorArguments& inputs);
 // Backward of a convolution: [gradient, input, weight, ..., mask]: makes the gradients of weight and input, and the
 // input has four channels or fewer.
@@ -51,7 +51,7 @@ bool multiplies_by_square(const analysis::TensorArguments& inputs);
 // A tensor of 64-bit integers with three dimensions or more.
 bool adds_up_whole_numbers(const analysis::TensorArguments& inputs);
 bool is_not_double(const analysis::TensorArguments& inputs);
-// For a row that its operator's name alone does not prove: advice_for_call() looks at each call.
+// For rows whose operator's name alone proves nothing: advice_for_call() looks at each call.
 bool has_any_inputs(const analysis::TensorArguments& inputs);
 
 }  // namespace lanescope::explain::rules

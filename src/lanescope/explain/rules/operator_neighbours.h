@@ -37,7 +37,7 @@ bool follows_no_diagonal(const Facts& facts, SliceId op);
 // The next product on the thread does not multiply its result by so few columns that the other order would need less
 // than half of the multiplications.
 bool is_no_detour(const Facts& facts, SliceId op);
-// Its target was not filled and scattered by one index a row just before.
+// Just before, its target was not filled with zeros and scattered with one index per row.
 bool has_other_target(const Facts& facts, SliceId op);
 
 // The next call on the thread is no sum or mean of its result over words: all dimensions of the index but the last stay.

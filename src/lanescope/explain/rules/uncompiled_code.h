@@ -15,7 +15,7 @@ struct UncompiledCode {
   explicit operator bool() const { return lookups > 0; }
 };
 
-// Lookups are counted from one a step on: Dynamo stops compiling a function for good after the recompile limit. Empty where
+// Lookups are counted from one per step on: Dynamo stops compiling a function for good after the recompile limit. Empty where
 // anything was compiled in the steady steps. O(slices).
 UncompiledCode find_uncompiled_code(const Facts& facts);
 

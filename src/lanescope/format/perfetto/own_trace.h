@@ -20,7 +20,7 @@ class OwnTrace {
  public:
   // The content of the own field of a packet. Sets the base time and the metadata of the builder.
   void read(std::string_view message, TraceBuilder& builder);
-  // The scope of the instant that is in the same packet; nothing: not told.
+  // The scope of the instant that is in the same packet; nothing: not given.
   static std::optional<char> event_scope(std::string_view message);
   bool is_there() const { return is_there_; }
   std::int64_t shifted(std::int64_t ns) const {

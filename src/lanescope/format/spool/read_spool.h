@@ -33,8 +33,8 @@ bool is_spool(std::string_view first_bytes);
 // Reads what can be read and counts damage (kTruncatedFile, kChecksumMismatch, kOpenChunk,
 // kDroppedRecords, kOpenRange, ...). Errors: kIo, kCorruptInput (no spool at all), kUnsupported
 // (another layout). Cost: the file once for its headers, twice for its records, once for device
-// activities; memory is the Trace, 40 bytes a chunk and, while it reads, about 250 bytes a launch
-// and 100 a range when there are activities. Any thread, one is used.
+// activities; memory is the Trace, 40 bytes per chunk and, while it reads, about 250 bytes per launch
+// and 100 per range when there are activities. Any thread, one is used.
 Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options = {});
 Result<Trace> read_spool_bytes(std::string_view bytes, const ReadSpoolOptions& options = {});
 

@@ -38,7 +38,7 @@ struct SpoolActivities {
 
 // Turns records into activities. Counts damage at the chunk's place: kEventLost (an unknown
 // kind, a second half without its first), kFieldLost (a first half without its second),
-// kUnmeasuredTime (no begin: leaves the event out). Cost: linear; 48 bytes a record and 56 more
+// kUnmeasuredTime (no begin: leaves the event out). Cost: linear; 48 bytes per record and 56 more
 // a kernel, copy or memset.
 class ActivityDecoder {
  public:

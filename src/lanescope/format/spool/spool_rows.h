@@ -35,7 +35,7 @@ struct RowCarry {
 
 // `plan`: null if the piece is the whole recording. Read pieces in order of time, with one carry.
 // The first piece has the trace's metadata, the last one the window's spans. Memory: the Trace, and
-// about 250 bytes a launch and 100 a range when there are activities.
+// about 250 bytes per launch and 100 per range when there are activities.
 Result<Trace> read_rows(const SpoolBytes& bytes, const SpoolScan& scan,
                         const ReadSpoolOptions& options, const SpoolPiece& piece,
                         const RowPlan* plan, RowCarry* carry, ImportStats stats);
