@@ -32,7 +32,7 @@ def parse_rate(value: Union[bool, int]) -> int:
         return 0
     if isinstance(value, int) and 0 <= value <= MOST:
         return value
-    raise ValueError(f"sample_python: expected True or 1 to {MOST} samples a second, found {value!r}")
+    raise ValueError(f"sample_python: expected True or 1 to {MOST} samples per second, found {value!r}")
 
 
 def hold(owner: object, rate: int) -> str:

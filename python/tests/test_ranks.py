@@ -31,7 +31,7 @@ def test_the_late_rank_is_found():
     job = lanescope.read_ranks(STRAGGLER)
     assert len(job) == 4 and job.ranks == [0, 1, 2, 3]
     assert job.verdict.kind == "straggler" and job.verdict.ranks == [1]
-    assert "Rank 1 holds the others up" in str(job.verdict)
+    assert "Rank 1 delays the others" in str(job.verdict)
     assert str(job.verdict)[:30] in str(job).replace("\n", " ")
     assert job.remarks == []
 

@@ -48,7 +48,7 @@ def test_many_files_in_one_folder_show_the_extremes(run, tmp_path):
     folder, _ = drawn(tmp_path, "--ranks", "40", "--steps", "4", "--kernels", "6", "--buckets", "2", "--fault", "straggler-cpu",
                       "--late-rank", "23")
     ran = run("ranks", str(folder))
-    assert ran.code == 0 and "Rank 23 holds the others up" in ran.out
+    assert ran.code == 0 and "Rank 23 delays the others" in ran.out
     assert len(ran.out.splitlines()) < 40 and "median" in ran.out
     rows = list(csv.DictReader(io.StringIO(run("ranks", str(folder), "--csv").out)))
     assert len(rows) == 40 and rows[23]["rank"] == "23"
@@ -148,7 +148,7 @@ def test_a_page_shows_the_late_rank_and_loads_nothing(run, tmp_path):
     for title in ("Who is late, and when", "What each rank does in a step", "What the late ranks do longer",
                   "The collectives that ranks waited in longest", "Rank by rank", "How fast the network is"):
         assert title in text
-    assert "Rank 1 holds the others up" in text and "a&lt;b&gt;&amp;rank0.json" in text
+    assert "Rank 1 delays the others" in text and "a&lt;b&gt;&amp;rank0.json" in text
     assert "<script" not in text and "http://www.w3.org/" in text and text.count("http") == text.count("http://www.w3.org/") + text.count("http-equiv")
     # The darkest cells are those of rank 1.
     dark = [line for line in text.splitlines() if 'class="heat h8"' in line or 'class="heat h7"' in line]
@@ -163,7 +163,7 @@ def test_a_page_of_many_ranks_stays_small(run, tmp_path):
     folder, _ = drawn(tmp_path, "--ranks", "90", "--steps", "4", "--kernels", "6", "--buckets", "2", "--fault", "straggler-cpu",
                       "--late-rank", "77")
     text = run("ranks", str(folder), "--html", "-").out
-    assert len(text) < 400_000 and "Rank 77 holds the others up" in text and "76 to 77" in text
+    assert len(text) < 400_000 and "Rank 77 delays the others" in text and "76 to 77" in text
 
 
 def test_explain_of_several_traces_points_to_ranks(run, tmp_path):
@@ -213,7 +213,7 @@ def test_check_keeps_every_rank_to_its_limits(run, tmp_path):
     out = json.loads(ran.out)
     assert [line["state"] for line in out["lines"]] == ["broken", "kept", "kept", "broken"]
     text = run("ranks", "check", str(folder), "--budget", str(budget)).out
-    assert text.startswith("The budget is broken: 2 of 4 lines not kept.") and "Rank 1 holds the others up" in text
+    assert text.startswith("The budget is broken: 2 of 4 lines not kept.") and "Rank 1 delays the others" in text
     budget.write_text('[at_most]\nlate = "50 %"\nwaits = "90 %"\n')
     assert run("ranks", "check", str(folder), "--budget", str(budget)).code == 0
     (folder / "rank2.json").write_text("no trace")

@@ -59,7 +59,7 @@ def test_a_real_straggler_is_named_with_what_it_did(run):
         step = rank["per_step"]
         assert step["step_ns"] == pytest.approx(step["own_ns"] + step["exposed_communication_ns"], abs=2)
         assert step["own_ns"] == pytest.approx(step["compute_ns"] + step["idle_ns"] + step["exposed_copy_ns"], abs=12)
-    assert "Rank 1 holds the others up" in run("ranks", STRAGGLER).out
+    assert "Rank 1 delays the others" in run("ranks", STRAGGLER).out
 
 
 @pytest.mark.skipif(not SHARED_TRACES.is_dir(), reason=NEEDS_SHARED_TRACES + "; the drawn jobs below stand in")

@@ -1,4 +1,4 @@
-// Problem: the list of all events (torch_events.h) takes 200 bytes a slice, written and read several
+// Problem: the list of all events (torch_events.h) takes 200 bytes per slice, written and read several
 // times, on one thread. Idea: a row of the table needs sums, and the sums of an event need its
 // children alone. They are on its thread and inside its time, so a thread is cut where nothing is
 // open: between two top-level calls. Such a group of events fits the cache, and groups do not know of

@@ -163,7 +163,7 @@ class GapFinder {
   const LaunchLinks& links_;
   const DeviceTimeline& timeline_;
   TrackId main_thread_ = kNone<TrackId>;
-  std::vector<std::vector<SliceId>> blocking_;  // one a track, by start
+  std::vector<std::vector<SliceId>> blocking_;  // one per track, by start
   std::vector<Window> overheads_;               // disjoint, in order
   Gaps result_;
 };

@@ -39,7 +39,7 @@ TEST(HardwareUseTest, ALongKernelHasTheRatesOfTheSamplesInsideIt) {
   EXPECT_DOUBLE_EQ(*uses[0].dram_read_bytes_per_second, 1.5e9);
   EXPECT_DOUBLE_EQ(*uses[0].dram_write_bytes_per_second, 0.5e9);
   EXPECT_DOUBLE_EQ(*uses[0].dram_peak_ratio, 2e9 / 4e12);
-  EXPECT_DOUBLE_EQ(*uses[0].dram_bytes_per_call, 2000);  // 2 bytes a ns, 1000 ns
+  EXPECT_DOUBLE_EQ(*uses[0].dram_bytes_per_call, 2000);  // 2 bytes per ns, 1000 ns
   EXPECT_DOUBLE_EQ(*uses[0].sm_clock_mhz, 1450);
 }
 

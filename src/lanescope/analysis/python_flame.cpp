@@ -158,7 +158,7 @@ class FlameMaker {
     if (!spans_) return {self, self};
     std::int64_t length = 0;
     for (const auto& [start, end] : open.self) length += end - start;
-    // A damaged count must not cost time: beyond a thousand and one a microsecond, shares will do.
+    // A damaged count must not cost time: beyond a thousand and one per microsecond, shares will do.
     if (self > length / 1000 + 1000) {
       const auto [all, inside] = time_of(open);
       return {self, all == 0 ? 0

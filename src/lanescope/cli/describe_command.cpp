@@ -28,7 +28,7 @@ struct DescribeFlags {
   bool json = false;
 };
 
-// Standard input, one name a line.
+// Standard input, one name per line.
 Result<std::vector<std::string>> read_names() {
   std::string text;
   std::string buffer(std::size_t{1} << 16, '\0');
@@ -36,8 +36,9 @@ Result<std::vector<std::string>> read_names() {
     const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) {
-      return Error{Errc::kIo, std::string("expected names on standard input, one a line; found: ") +
-                                  std::strerror(errno)};
+      return Error{Errc::kIo,
+                   std::string("expected names on standard input, one per line; found: ") +
+                       std::strerror(errno)};
     }
     if (count == 0) break;
     text.append(buffer, 0, static_cast<std::size_t>(count));
@@ -112,10 +113,9 @@ void add_describe_command(CommandLine& line) {
       "describe", "what a name in a trace means: GPU kernels, operators, API calls, overhead");
   command.old_name("name");
   const auto flags = std::make_shared<DescribeFlags>();
-  command.arguments(
-      "NAME", &flags->names,
-      "a kernel's name, mangled or not, or the name of any other event; - reads names "
-      "from standard input, one a line");
+  command.arguments("NAME", &flags->names,
+                    "a kernel's name, mangled or not, or the name of any other event; - reads "
+                    "names from standard input, one per line");
   command.text_flag("--trace", &flags->trace, "TRACE",
                     "every kernel, copy and memset of a trace, with readable name, raw name, count "
                     "and total time",

@@ -65,7 +65,7 @@ std::vector<std::string> LockShares::lines() const {
   else
     line += "; whether threads waited for it is not known: its libc is not that of lanescope";
   if (waited_ > 0)
-    line += fmt::format(", {:.1f} of them in the mean",
+    line += fmt::format(", {:.1f} of them on average",
                         static_cast<double>(waiting_) / static_cast<double>(waited_));
   lines.push_back(std::move(line));
   const auto most = std::max_element(

@@ -137,13 +137,13 @@ int run_program(int argc, char** argv, MpiCommunicator& workers) {
       "Many ranks of one job, read by the processes of an MPI job. Same answer as lanescope ranks.",
       "lanescope-mpi");
   app.require_subcommand(1);
-  CLI::App* const command = app.add_subcommand("ranks", "who holds the others up, and by what");
+  CLI::App* const command = app.add_subcommand("ranks", "which rank delays the others, and why");
   command
       ->add_option("PATHS", flags.paths,
                    "a folder that all machines see, a pattern in quotes, files, or parts")
       ->required();
   CLI::Option* const json = command->add_flag("--json", flags.report.json, "JSON");
-  command->add_flag("--csv", flags.report.csv, "CSV, a line a rank")->excludes(json);
+  command->add_flag("--csv", flags.report.csv, "CSV, one line per rank")->excludes(json);
   command->add_option("--html", flags.report.html_path, "write one page instead");
   command->add_option("-o,--output", flags.report.output_path,
                       "where worker 0 writes the answer (default: standard output)");

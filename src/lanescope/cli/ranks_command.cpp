@@ -157,26 +157,26 @@ int run_ranks(const RanksFlags& flags, Output& output) {
 
 void add_ranks_command(CommandLine& line) {
   Command command =
-      line.command("ranks", "many ranks of one job: who holds the others up, and by what");
+      line.command("ranks", "many ranks of one job: which rank delays the others, and why");
   const auto flags = std::make_shared<RanksFlags>();
   command.arguments("PATHS", &flags->paths,
                     "a folder with the traces of a job's ranks, a pattern in quotes, the files, or "
                     "parts that --shard wrote; before them may come table, diff, check or hang");
   const Option json =
       command.switch_flag("--json", &flags->report.json, "JSON: docs/formats/json_output.md");
-  const Option csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");
+  const Option csv = command.switch_flag("--csv", &flags->report.csv, "CSV, one line per rank");
   const Option html = command.text_flag("--html", &flags->report.html_path, "OUT.html",
                                         "write one page that needs nothing else: who is late and "
                                         "when, what each rank does, where ranks wait; - prints it",
                                         {Completes::kFile});
   json.excludes(csv).excludes(html);
   csv.excludes(html);
-  command.number_flag("--jobs,-j", &flags->jobs, 1, 1024,
-                      "files to read at a time (default: one a core); each needs the memory of a "
-                      "trace");
-  command.text_flag("--shard", &flags->shard, "I/N",
-                    "read only every N-th file, from the I-th on, and write what is needed of them "
-                    "to -o");
+  command.number_flag(
+      "--jobs,-j", &flags->jobs, 1, 1024,
+      "files to read at a time (default: one per core); each needs the memory of a trace");
+  command.text_flag(
+      "--shard", &flags->shard, "I/N",
+      "read only every N-th file, from the I-th on, and write the needed parts to -o");
   command.text_flag("-o,--output", &flags->report.output_path, "FILE",
                     "where to write the answer; with --shard the summaries, such as part0.lsranks",
                     {Completes::kFile});

@@ -99,7 +99,7 @@ Result<void> check_rate(std::string_view text) {
       rate <= sample::kMostSamplesPerSecond)
     return {};
   return Error{Errc::kInvalidArgument,
-               fmt::format("--sample-python expects 1 to {} samples a second; found '{}'",
+               fmt::format("--sample-python expects 1 to {} samples per second; found '{}'",
                            sample::kMostSamplesPerSecond, text)};
 }
 
@@ -327,7 +327,7 @@ void add_record_command(CommandLine& line) {
                     {Completes::kWords, {"cpu", "cuda", "cpu,cuda"}});
   command
       .text_flag("--hardware", &flags->hardware, "[=TIME]",
-                 "sample the GPU's counters (SMs, tensor cores, memory, PCIe) each TIME, and "
+                 "sample the GPU's counters (SMs, tensor cores, memory, PCIe) every TIME, and "
                  "clocks, power and temperature (default 100us)")
       .may_lack_value("100us");
   command.switch_flag("--shapes", &flags->shapes,

@@ -37,7 +37,7 @@ volatile std::sig_atomic_t stop_requested = 0;
 
 void note_counts(const Sampled& sampled, std::optional<std::uint32_t> version, Output& output) {
   std::string line = fmt::format(
-      "{} looks (about {} were due) at {} threads; {} torn stacks dropped, {} looks failed",
+      "{} samples (about {} were due) of {} threads; {} torn stacks dropped, {} samples failed",
       report::format_count(sampled.times), report::format_count(sampled.due),
       report::format_count(sampled.threads.size()), report::format_count(sampled.torn),
       report::format_count(sampled.lost));
@@ -211,7 +211,7 @@ void add_sample_command(CommandLine& line) {
   command.number_flag("--seconds", &flags->seconds, 1, 86'400,
                       "how long (default 10); Ctrl-C ends it earlier");
   command.number_flag("--rate", &flags->rate, 1, sample::kMostSamplesPerSecond,
-                      "samples a second, on average (default 1000)");
+                      "samples per second, on average (default 1000)");
   command.switch_flag("--native", &flags->native,
                       "also native functions, and threads and programs without Python");
   command.text_flag("-o,--out", &flags->trace, "FILE",

@@ -31,11 +31,10 @@ void add_size_flags(Command& command, SizeFlags* flags) {
   command.text_flag("--disk-reserve", &flags->disk_reserve, "SIZE",
                     "leave SIZE free on the disk (default: 5 % of the disk and at least 1G, but at "
                     "most half of what is free)");
-  command.text_flag(
-      "--budget", &flags->budget, "SHARE",
-      "recording operators may cost SHARE of the time: 1%, 0.5%. Beyond it details are "
-      "left out, shapes first, and the trace lists them (default: no limit)",
-      {Completes::kWords, {"1%", "2%", "5%"}});
+  command.text_flag("--budget", &flags->budget, "SHARE",
+                    "recording operators may cost SHARE of the time: 1%, 0.5%. Above it, details "
+                    "are left out, shapes first, and the trace lists them (default: no limit)",
+                    {Completes::kWords, {"1%", "2%", "5%"}});
 }
 
 Result<void> check_size_flags(const SizeFlags& flags) {

@@ -102,10 +102,9 @@ void add_whatif_command(CommandLine& line) {
   Command command = line.command("whatif", "what would a step take after a change?");
   const auto flags = std::make_shared<WhatifFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
-  const Option change =
-      command.repeated_flag("--change", &flags->changes, "CHANGE",
-                            "a change to predict, repeated for several together (default: the "
-                            "usual changes, each alone)");
+  const Option change = command.repeated_flag("--change", &flags->changes, "CHANGE",
+                                              "a change to predict; repeat the flag to combine "
+                                              "several (default: the usual changes, each alone)");
   const Option step =
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                           "use only this ProfilerStep (default: all but the first)");

@@ -139,7 +139,7 @@ Sentence within_variation(const Comparison& c, std::int64_t delta_ns) {
   append(out, change(median_ns));
   append(out, say(" in the median of a {}, ", {text(unit_of(c))}));
   append(out, change(delta_ns));
-  append(out, say(" in the mean"));
+  append(out, say(" on average"));
   append(out, spread_sentence(c));
   return out;
 }
@@ -180,7 +180,7 @@ Sentence compare_headline(const Comparison& c) {
   }
   Sentence out;
   if (delta == 0)
-    out = say("B's {} takes as long as A's in the mean, {}", {text(unit_of(c)), ns(a)});
+    out = say("B's {} takes as long as A's on average, {}", {text(unit_of(c)), ns(a)});
   else if (a > 0 && b / 2 >= a)
     out = say("B's {} takes {} times as long as A's: {} instead of {} (",
               {text(unit_of(c)), factor(b, a), ns(b), ns(a)});

@@ -46,7 +46,7 @@ std::string plain(const Sentence& sentence) {
   return out + sentence.pattern.substr(from);
 }
 
-// The gemm of the four steady steps takes 100 us, then 130 us: 30 us a step, per call.
+// The gemm of the four steady steps takes 100 us, then 130 us: 30 us per step, per call.
 TEST(CompareTest, ALongerKernelIsTheReason) {
   const Pair pair(training({100, 100, 100, 100, 100}), training({130, 130, 130, 130, 130}));
   EXPECT_EQ(pair.result.scope, CompareScope::kSteps);

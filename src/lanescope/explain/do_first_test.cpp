@@ -211,7 +211,7 @@ TEST_F(DoFirstTest, ANamedCauseComesBeforeAFixOfUnknownGain) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator", "few-blocks"}));
 }
 
-// A graph that is known to gain 60 us stands before a cause of 20 us of other time, and after one of 35 us of the same
+// A graph that is known to gain 60 us comes before a cause of 20 us of other time, and after one of 35 us of the same
 // waiting, because it gains only 25 us beyond that. Where nothing predicts it, 60 us are a bound.
 TEST_F(DoFirstTest, APredictedGeneralGainCountsBeyondTheCause) {
   predict_gains(facts_, all_);

@@ -160,7 +160,7 @@ std::string record_more(const Facts& facts, const Owner& owner) {
       return "record with_stack=True to see which lines make these calls";
     case Mechanism::kGpuWork:
       if (facts.main_device && !kernel_facts(facts).roofline.has_shapes)
-        return "record_shapes=True tells how near these kernels come to what the GPU can do";
+        return "record_shapes=True shows how near these kernels come to the GPU's peak";
       return {};
     case Mechanism::kData:
       return "record the workers too, or time the dataset's __getitem__";

@@ -65,7 +65,7 @@ Sentence gpu_text(const Facts& facts, const Owner& owner) {
                                  ns(mean(work.top_kernel_ns, work.top_kernel_count))})
                           : say("{}", {kernel(facts.trace->name(work.top_kernel))}));
   } else {
-    append(text, say(facts, "{} [kernel|kernels] of {} in the mean",
+    append(text, say(facts, "{} [kernel|kernels] of {} on average",
                      {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches))}));
   }
   if (is_most(work.rated_ns, work.gpu_ns)) {

@@ -54,7 +54,7 @@ TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
   EXPECT_GT(owner.total_ns * 10, explained.owners().total_ns * 9);
 }
 
-// Samples of the launching thread, one a microsecond, all in one function.
+// Samples of the launching thread, one per microsecond, all in one function.
 TEST(OwnersTest, SamplesNameTheCodeBetweenOperators) {
   ProgramSketch program;
   program.steps(4, [](ProgramSketch& p) {

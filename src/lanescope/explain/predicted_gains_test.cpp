@@ -26,7 +26,7 @@ Finding cost(const char* rule, std::int64_t at_stake_ns, std::int64_t step_ns) {
   return finding;
 }
 
-// Kernels of 500 and 250 us a step, launched long before they start.
+// Kernels of 500 and 250 us per step, launched long before they start.
 Trace gpu_bound() {
   ProgramSketch program;
   program.steps(4, [](ProgramSketch& p) { p.kernel("gemm", 500).kernel("relu", 250); });
@@ -123,7 +123,7 @@ TEST(PredictedGains, OfTheCpusWorkHaveTheErrorOfTheStep) {
   for (const Suggestion& each : do_first(*facts, explanation)) {
     if (!each.is_predicted) continue;
     EXPECT_LE(each.error_ns, base.error_ns);
-    EXPECT_LE(each.error_ns, each.gain_ns);  // else it is told as a bound
+    EXPECT_LE(each.error_ns, each.gain_ns);  // else it is shown as a bound
   }
 }
 

@@ -38,7 +38,7 @@ class Builder {
   }
 
  private:
-  // "384 times in 4 steps" is 96 times a step: the count right before the steps is of all of them.
+  // "384 times in 4 steps" is 96 times per step: the count right before the steps is of all of them.
   void count_by_step() {
     auto& values = sentence_.values;
     const std::size_t at = rest_.find(kInSteps);
@@ -96,7 +96,7 @@ class Builder {
     if (!rest_.starts_with(kInSteps)) return false;
     rest_.remove_prefix(kInSteps.size());
     if (by_step_ != kNoPlace) {
-      sentence_.pattern += "a step";
+      sentence_.pattern += "per step";
       by_step_ = kNoPlace;
       return true;
     }

@@ -65,10 +65,10 @@ TEST(SentencesTest, ACountOfAllStepsIsToldOfOne) {
     return sentence;
   };
   const Sentence many = told(384, 4);
-  EXPECT_EQ(many.pattern, "{} waits, {} times a step, {}");
+  EXPECT_EQ(many.pattern, "{} waits, {} times per step, {}");
   EXPECT_EQ(many.values.at(1).integer, 96);
-  EXPECT_EQ(told(7, 7).pattern, "{} waits, once a step, {}");
-  EXPECT_EQ(told(387, 4).pattern, "{} waits, about {} times a step, {}");  // 96.75
+  EXPECT_EQ(told(7, 7).pattern, "{} waits, once per step, {}");
+  EXPECT_EQ(told(387, 4).pattern, "{} waits, about {} times per step, {}");  // 96.75
   EXPECT_EQ(told(387, 4).values.at(1).integer, 97);
   // A few that do not divide stay what was counted, and so do those of a single step.
   EXPECT_EQ(told(14, 4).pattern, "{} waits, {} times in {} steps, {}");

@@ -324,7 +324,7 @@ constexpr std::array kTables{
     TableSchema{"launch", TableForm::kSql,
                 "GPU work with the call that launched it and the operator around that.", kLaunch},
     TableSchema{"flow", TableForm::kSql, "Whole arrows between tracks.", kFlow},
-    TableSchema{"args", TableForm::kSql, "Arguments of slices and marks, one a row.", kArgs},
+    TableSchema{"args", TableForm::kSql, "Arguments of slices and marks, one per row.", kArgs},
     TableSchema{"counter", TableForm::kSql, "Samples of counters.", kCounter},
     TableSchema{"memory_event", TableForm::kSql, "What the allocators did.", kMemoryEvent},
     TableSchema{"collective", TableForm::kSql, "Kernels of collective communication.", kCollective},

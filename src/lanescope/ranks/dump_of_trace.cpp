@@ -30,7 +30,7 @@ Result<FlightDump> dump_of_trace(const Trace& trace, std::string file) {
   dump.is_recording = true;
   dump.end_ns = trace.base_time_ns() + trace.window_end_ns();
   std::map<std::string, std::size_t> groups;
-  std::vector<std::int64_t> counts;  // one a group
+  std::vector<std::int64_t> counts;  // one per group
   for (const FoundCall& from : called.calls) {
     const auto [group, is_new] = groups.try_emplace(from.group.name, dump.groups.size());
     if (is_new) {

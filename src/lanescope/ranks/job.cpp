@@ -236,7 +236,7 @@ class JobMaker {
                     ranks.size() == 1 ? "is" : "are"));
   }
 
-  // A line for the first one of each rank. Returns how many are known, one a rank.
+  // A line for the first one of each rank. Returns how many are known, one per rank.
   std::vector<std::uint64_t> remark_mismatches(const std::vector<char>& is_other) {
     std::vector<std::uint64_t> known(job_.ranks.size(), 0);
     for (const Mismatch& mismatch : job_.matching.mismatches) ++known[mismatch.rank];

@@ -15,7 +15,7 @@ namespace {
 
 double milliseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-// Mean of these ranks, or of all others: ns a step.
+// Mean of these ranks, or of all others: ns per step.
 template <class Part>
 std::int64_t mean_of(const Job& job, const JobVerdict& verdict, bool late, Part part) {
   std::int64_t sum = 0, count = 0;

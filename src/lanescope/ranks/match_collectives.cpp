@@ -277,9 +277,9 @@ class Matcher {
   std::span<OwnRank> own_;
   Communicator& workers_;
   CallTable table_;
-  std::vector<std::uint64_t> matched_;        // one a rank
-  std::vector<std::uint64_t> group_matched_;  // one a group
-  std::vector<std::uint64_t> group_pairs_;    // one a group
+  std::vector<std::uint64_t> matched_;        // one per rank
+  std::vector<std::uint64_t> group_matched_;  // one per group
+  std::vector<std::uint64_t> group_pairs_;    // one per group
   std::vector<SentMismatch> mismatches_;
   std::uint64_t mismatch_count_ = 0, waited_count_ = 0;
   Matching out_;

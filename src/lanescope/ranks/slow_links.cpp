@@ -23,7 +23,7 @@ constexpr std::size_t kLeastGroups = 3;
 struct SlowLinks {
   std::vector<std::uint32_t> purposes;       // of the job's groups
   std::set<std::uint32_t> slow, others;      // groups
-  double slowest = 0, usual_of_slowest = 0;  // bytes a second
+  double slowest = 0, usual_of_slowest = 0;  // bytes per second
 };
 
 double mean_step_ns(const Job& job) {

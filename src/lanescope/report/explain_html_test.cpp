@@ -121,7 +121,7 @@ TEST(WallBarsTest, ManyStepsShareColumnsAndKeepTheirLongest) {
   EXPECT_TRUE(seen);
 }
 
-// Four steps of ten launches: the CPU takes 10 us a launch, the GPU works 1 of them.
+// Four steps of ten launches: the CPU takes 10 us per launch, the GPU works 1 of them.
 TEST(ExplainHtmlTest, HoldsVerdictNumbersPicturesAndLegend) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {

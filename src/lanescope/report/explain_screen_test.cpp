@@ -94,7 +94,7 @@ TEST(WrappedTest, ANumberKeepsItsUnit) {
   EXPECT_EQ(wrapped("", "all 20 steps", 7), "all 20\nsteps\n");
 }
 
-// A launch costs the CPU 10 us and the GPU 1 us: 100 us a step, 10 of them computing.
+// A launch costs the CPU 10 us and the GPU 1 us: 100 us per step, 10 of them computing.
 Trace slow_cpu() {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {

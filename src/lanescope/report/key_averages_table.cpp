@@ -285,7 +285,7 @@ class TableText {
     values.push_back(time(average_us(row.device_time_total_us, row)));
   }
 
-  // One line a frame, in the last column whatever that is, then an empty line.
+  // One line per frame, in the last column whatever that is, then an empty line.
   void write_more_frames(const KeyAverage& row) {
     std::vector<std::string> values(columns_.size());
     for (std::size_t i = 1; i < row.stack.size(); ++i) {

@@ -139,8 +139,8 @@ std::string hang_place_of(const HangReport& report, std::size_t index) {
 
 std::string no_hang_text(const HangReport& report) {
   return report.dumps.front().is_recording
-             ? "No sign of a hang: all ranks call the same collectives, and none is a call behind "
-               "another that has called nothing more for a second."
+             ? "No sign of a hang: all ranks call the same collectives, and no rank is a call "
+               "behind the others and silent for a second."
              : "No sign of a hang: all ranks that have a dump call the same collectives, and every "
                "call has ended.";
 }

@@ -114,9 +114,9 @@ std::string since_text(const JobVerdict& verdict) {
 std::vector<std::string> straggler_sentences(const JobVerdict& verdict) {
   const bool one = verdict.ranks.size() == 1;
   std::vector<std::string> out = {fmt::format(
-      "{} {} the others up: {} {} later than the latest other rank in each step ({:.0f} % of a "
-      "step of {}), {}.",
-      ranks_subject(verdict), one ? "holds" : "hold", one ? "it is" : "they are up to",
+      "{} {} the others: {} {} later than the latest other rank in each step ({:.0f} % "
+      "of a step of {}), {}.",
+      ranks_subject(verdict), one ? "delays" : "delay", one ? "it is" : "they are up to",
       rounded_time(verdict.late_ns), percent(verdict.late_ns, verdict.step_ns),
       rounded_time(verdict.step_ns), since_text(verdict))};
   add_causes(verdict, out);
@@ -155,8 +155,8 @@ std::vector<std::string> verdict_sentences(const JobVerdict& verdict) {
       return {fmt::format("No verdict: {}.", one_line(verdict.reason))};
     case VerdictKind::kBalanced:
       return {
-          fmt::format("No rank holds the others up: in a step of {}, none is steadily later than "
-                      "the others by {} or more (the clocks' error is {}).",
+          fmt::format("No rank delays the others: in a step of {}, none is steadily later than the "
+                      "others by {} or more (the clocks' error is {}).",
                       rounded_time(verdict.step_ns), rounded_time(verdict.threshold_ns),
                       rounded_time(verdict.error_ns))};
     case VerdictKind::kStraggler:

@@ -73,7 +73,7 @@ void TourMaker::add_ranks() {
   add("All ranks in one picture",
       "The lanes of all ranks lie below each other, on one clock: of each rank its busiest thread, "
       "the times when its GPU was idle, and its busiest streams. Time runs from left to right. The "
-      "sentence at the top of the page says which rank holds the others up. The next stops explain "
+      "sentence at the top of the page says which rank delays the others. The next stops explain "
       "the lanes; each says which rank it shows.",
       window_);
 }

@@ -216,8 +216,9 @@ Only* only() {
 
 Result<void> start_sampler(const SamplerOptions& options) {
   if (options.per_second == 0 || options.per_second > kMostSamplesPerSecond)
-    return Error{Errc::kInvalidArgument, fmt::format("expected 1 to {} samples a second, found {}",
-                                                     kMostSamplesPerSecond, options.per_second)};
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("expected 1 to {} samples per second, found {}", kMostSamplesPerSecond,
+                             options.per_second)};
   Only* const mine = only();
   const std::lock_guard lock(mine->mutex);
   if (mine->running != nullptr)

@@ -34,7 +34,7 @@ test("the late rank is named, and one click away", { skip }, async () => {
   const { page, problems } = await open(browser, server.url);
   assert.equal(await shown(page), "0");
   await page.waitForSelector(".ranks-line .link");
-  assert.match(await page.textContent(".ranks-line") ?? "", /Of 4 ranks this is rank 0\. Rank 1 holds the others up/);
+  assert.match(await page.textContent(".ranks-line") ?? "", /Of 4 ranks this is rank 0\. Rank 1 delays the others/);
   const step = await stepInView(page);
   await anew(page, () => page.click('.ranks-line .link:has-text("Open rank 1")'));
   assert.equal(await shown(page), "1");
@@ -51,7 +51,7 @@ test("the late rank is named, and one click away", { skip }, async () => {
 test("all ranks lie below each other, with the verdict on all of them", { skip }, async () => {
   const { page, problems } = await open(browser, server.url, { height: 2000 }); // labels out of view are not made
   await choose(page, "all");
-  assert.match(await page.textContent(".headline") ?? "", /^Rank 1 holds the others up/);
+  assert.match(await page.textContent(".headline") ?? "", /^Rank 1 delays the others/);
   assert.equal(await page.locator("#side-panel").count(), 0); // it would say that there are no answers
   const lanes = await page.locator(".lane-title").allTextContents();
   for (const rank of [0, 1, 2, 3]) {

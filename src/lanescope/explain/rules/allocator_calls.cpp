@@ -170,9 +170,9 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
 
 void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& finding) {
   if (found.growth_bytes > 0) {
-    finding.arithmetic.push_back(
-        say("memory grows by {} a step, and nothing is freed: new memory is what the program keeps",
-            {bytes(found.growth_bytes)}));
+    finding.arithmetic.push_back(say(
+        "memory grows by {} per step, and nothing is freed: new memory is what the program keeps",
+        {bytes(found.growth_bytes)}));
     finding.try_next = {
         "see memory-growth: once the program keeps no tensors from step to step, "
         "the cache serves these allocations"};

@@ -35,7 +35,7 @@ Trace draw_back_and_forth(const std::string& back,
   return program.trace();
 }
 
-// Two pairs of 30 + 20 us a step.
+// Two pairs of 30 + 20 us per step.
 TEST(BackAndForthTest, CountsBothConversionsOfAPair) {
   const auto finding = find_by_rule(draw_back_and_forth("c10::BFloat16"), "back-and-forth");
   ASSERT_TRUE(finding);

@@ -18,7 +18,7 @@ Trace waiting(const char* call) {
 TEST(BarriersTest, CountsUntilTheNextOperator) {
   const auto finding = find_by_rule(waiting("c10d::barrier"), "barriers");
   ASSERT_TRUE(finding);
-  EXPECT_NE(finding->verdict.pattern.find("once a step"), std::string::npos);
+  EXPECT_NE(finding->verdict.pattern.find("once per step"), std::string::npos);
   EXPECT_EQ(finding->at_stake_ns, us(50));
 }
 

@@ -175,8 +175,8 @@ Finding tell_blended_halves(const Facts& facts, const BlendedHalves& found) {
       called_at(facts, found.first.calls.front(), say("where the halves are joined")));
   finding.try_next = {
       "print s (guidance_scale) of each pass: where it is 1, run the half with the prompt only",
-      "guidance in only a part of the steps is often enough (it changes results: compare them); "
-      "if s is never 1 and all passes need it, this is right as it is"};
+      "guidance in only a part of the steps is often enough (it changes results: compare them); if "
+      "s is never 1 and all passes need it, no change is needed"};
   finding.brief =
       say("Each pass computes {} rows as two halves a and b, mixed as a + s * (b - a)", {rows});
   finding.action = say("Check s (the guidance scale): where it is 1, compute only the half b");

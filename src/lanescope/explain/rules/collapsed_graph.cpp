@@ -52,12 +52,11 @@ Finding tell_collapsed_graph(const Facts& facts, const GraphKernels& found) {
   const Trace& trace = *facts.trace;
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  finding.verdict =
-      say(facts,
-          "{} of {} [kernel|kernels] came out of CUDA graphs (replays: {}): the trace "
-          "names their graph, but not their operators, shapes or lines, so numbers per "
-          "operator do not include them.",
-          {count(found.replayed), count(found.kernels), count(found.replay_count)});
+  finding.verdict = say(
+      facts,
+      "{} of {} [kernel|kernels] ran in CUDA graphs (replays: {}): the trace names their graph, "
+      "but not their operators, shapes or lines, so numbers per operator do not include them.",
+      {count(found.replayed), count(found.kernels), count(found.replay_count)});
   finding.at_stake_ns = 0;
   if (found.borrowed_ns > 0)
     finding.arithmetic.push_back(

@@ -15,7 +15,7 @@ TEST(CompileOverheadTest, SpeaksWhenTheGpuWaitsForTheLayers) {
   EXPECT_EQ(finding->at_stake_ns, 46'000);
 }
 
-// One call a step cannot become one larger one, and what was fused gains from being compiled.
+// One call per step cannot become one larger one, and what was fused gains from being compiled.
 TEST(CompileOverheadTest, AdvisesNothingThatHolds) {
   const auto finding = find_by_rule(compiled_call(5).trace(), "compile-overhead");
   ASSERT_TRUE(finding);

@@ -124,7 +124,7 @@ Finding tell_constant_factor(const Facts& facts, const ConstantFactor& found) {
       "a triangle of ones adds up: x.cumsum(-1). A band averages neighbours: conv1d or avg_pool1d. "
       "Sines and cosines: torch.fft. One 1 in each row: x[..., index]. A diagonal: x * d",
       "if it is none of these and the data stays the same: multiply once, before the loop. A dense "
-      "matrix of any numbers is right as it is"};
+      "matrix of arbitrary numbers needs no change"};
   for (const char* covered : {"hotspot-kernel", "fp32-matmul", "slow-gemm", "same-flops"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("{} multiplies by a fixed matrix of {}, which nothing changes or learns",

@@ -1,7 +1,7 @@
-// A large tensor that no operator makes or writes is prepared anew in each step, before a product with what is new in the step:
+// A large tensor that no operator makes or writes is prepared again in each step, before a product with what is new in the step:
 // the vectors of a database are normalised for each query.
 //
-// Problem: a trace does not tell which tensor an operator took. Idea: follow, from the first operator that takes a tensor of a
+// Problem: a trace does not show which tensor an operator took. Idea: follow, from the first operator that takes a tensor of a
 // size, all that follows from it alone, until a product takes the result together with something else. If nothing but these
 // operators may have made a tensor of that size (standing_tensors.h), their input came from outside of the step. Example:
 // linalg_vector_norm, clamp_min and div of [2000000, 256], then matmul of [8, 256] and [256, 2000000].
@@ -204,7 +204,7 @@ Finding tell_constant_input(const Facts& facts, const ConstantInput& found) {
 
 extern constinit const Rule constant_input_rule = {
     .id = "constant-input",
-    .question = "is a tensor that stays the same prepared anew in each step?",
+    .question = "is a tensor that stays the same prepared again in each step?",
     .meant_by = "normalize normalise database query constant input once cache embedding search",
     .order = 472,
     .needs = {need::kAnyWork},

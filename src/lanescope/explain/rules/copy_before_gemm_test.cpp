@@ -21,7 +21,7 @@ TEST(CopyBeforeGemmTest, ExplainsTheCopyThatAddmmMakes) {
   });
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kCost);
-  EXPECT_EQ(finding->brief.pattern, "addmm copies the matrix that it adds, once a step");
+  EXPECT_EQ(finding->brief.pattern, "addmm copies the matrix that it adds, once per step");
   // 2 * 4096^3 operations take an H200 138.9 us of the matmul's 180: reading the matrix again may
   // cost up to the copy's 20 us.
   EXPECT_EQ(finding->at_stake_ns, 20'000 + 20'000);

@@ -53,8 +53,8 @@ Finding tell_cpu_ahead(const Facts& facts, const LateStarts& found) {
   finding.evidence.push_back(
       {found.latest, say("launched {} before it began", {ns(found.most_ns)})});
   finding.try_next = {
-      "change nothing; take a step's time from the GPU, and the step of a kernel from its launch "
-      "call"};
+      "change nothing. Measure a step's time on the GPU; to find the step of a kernel, look at its "
+      "launch call"};
   finding.confidence = facts.confidence();
   finding.sample_count = launches.linked_count;
   finding.sample_noun = "launch call";

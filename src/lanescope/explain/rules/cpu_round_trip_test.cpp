@@ -46,7 +46,7 @@ ProgramSketch drawn_trip(const Trip& trip) {
 TEST(CpuRoundTripTest, CountsFromTheCopyDownToTheNextKernel) {
   const auto finding = find_by_rule(drawn_trip({}).trace(), "cpu-round-trip");
   ASSERT_TRUE(finding);
-  EXPECT_NE(finding->verdict.pattern.find("once a step"), std::string::npos);
+  EXPECT_NE(finding->verdict.pattern.find("once per step"), std::string::npos);
   EXPECT_EQ(finding->verdict.values.at(0).integer, 2'000'000);  // both ways
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, us(40));
   EXPECT_EQ(finding->at_stake_ns, us(76));

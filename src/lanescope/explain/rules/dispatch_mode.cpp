@@ -180,8 +180,7 @@ void tell_torch_function(const Facts& facts, const DispatchMode& found, Finding&
                 "torch.set_default_device and `with torch.device(...)` are such a mode: pass "
                 "device= where tensors are made, and leave the mode before the steps"}
           : std::vector<std::string>{
-                "compute with plain tensors in the step: x.as_subclass(torch.Tensor); keep what the "
-                "subclass carries beside them, and wrap the results at the end",
+                "compute with plain tensors in the step: x.as_subclass(torch.Tensor); keep what the subclass carries outside of them, and wrap the results at the end",
                 "leave a TorchFunctionMode out of the steps that count"};
   finding.brief =
       say(facts, "Each operator passes through Python (__torch_function__), {} times [per step]",
@@ -190,7 +189,8 @@ void tell_torch_function(const Facts& facts, const DispatchMode& found, Finding&
       found.is_of_device
           ? say("Pass device= where tensors are made: torch.set_default_device costs Python in "
                 "each call")
-          : say("Compute with plain tensors: x.as_subclass(torch.Tensor), metadata beside them");
+          : say("Compute with plain tensors: x.as_subclass(torch.Tensor), metadata outside of "
+                "them");
 }
 
 // Tracing: what is measured is not the program as it runs later.

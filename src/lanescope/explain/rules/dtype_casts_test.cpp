@@ -37,7 +37,7 @@ TEST(DtypeCastsTest, CountsCastsAndHalfOfWhatIsBetween) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kCost);
   EXPECT_EQ(finding->verdict.values.at(0).text, "float32");
-  EXPECT_NE(finding->verdict.pattern.find("once a step"), std::string::npos);
+  EXPECT_NE(finding->verdict.pattern.find("once per step"), std::string::npos);
   EXPECT_EQ(finding->verdict.values.at(1).integer, us(60));
   EXPECT_EQ(finding->verdict.values.at(2).integer, us(40));
   EXPECT_EQ(finding->at_stake_ns, us(80));

@@ -1,7 +1,7 @@
 // Rounds of a loop that do the same work on inputs that no round before them made: members of an ensemble, drafted tokens,
 // samples one by one. One call over all rounds would do.
 //
-// Problem: layers of a model are equal rounds, too, and each needs the one before it. The trace does not tell which tensor
+// Problem: layers of a model are equal rounds, too, and each needs the one before it. The trace does not show which tensor
 // is which. Idea: the first product of a round takes a tensor of a size that no call of a round makes, so it comes from
 // outside. Example: 16 x (linear [256, 24] -> 200, linear 200 -> 200, linear 200 -> 18): nothing in a round makes 256 x 24
 // numbers. Modules in recorded stacks say whether the rounds use the same weights.

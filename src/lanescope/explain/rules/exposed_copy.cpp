@@ -173,7 +173,7 @@ std::uint64_t copies_per_step(const Facts& facts, const CopiesOfLine& line) {
   return std::max<std::uint64_t>(1, line.copies.copies / facts.selection.steady.size());
 }
 
-// The first evidence: its place stands on the first screen.
+// The first evidence: the first screen shows its place.
 void add_line_of_copies(const Facts& facts, const CopiesOfLine& line, Finding& finding) {
   Evidence evidence{line.copies.longest,
                     say(facts,

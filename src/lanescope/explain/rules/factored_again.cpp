@@ -83,7 +83,7 @@ struct FactoredAgain {
   SliceId first = kNone<SliceId>, again = kNone<SliceId>;
   Sizes shape;
   bool is_in_backward = false;
-  bool stands = false;  // the same matrix in each step
+  bool is_same_each_step = false;  // the matrix
   std::int64_t cost_ns = 0;
 
   void add(const FactoredCall& before, const FactoredCall& after, bool in_backward) {
@@ -177,7 +177,7 @@ void find_standing(const Facts& facts, FactoredAgain& found) {
       return;
   }
   for (const FactoredCall& call : calls) found.add(first, call, false);
-  found.stands = true;
+  found.is_same_each_step = true;
 }
 
 std::optional<FactoredAgain> measure_factored_again(const Facts& facts) {
@@ -234,7 +234,7 @@ Finding tell_standing(const Facts& facts, const FactoredAgain& found) {
 }
 
 Finding tell_factored_again(const Facts& facts, const FactoredAgain& found) {
-  if (found.stands) return tell_standing(facts, found);
+  if (found.is_same_each_step) return tell_standing(facts, found);
   const Trace& trace = *facts.trace;
   const Value first = name(trace.name(found.first)), again = name(trace.name(found.again)),
               shape = text(analysis::shape_text(found.shape));

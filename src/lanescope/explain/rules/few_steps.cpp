@@ -43,7 +43,7 @@ Finding tell_few_steps(const Facts& facts, const FewSteps& found) {
   else if (lengths.size() < 2)
     finding.verdict = say(facts,
                           "Only two steps were recorded{}, and the first is not counted because it "
-                          "may be start-up: every number [per step] is of one step.",
+                          "may be start-up: all numbers [per step] come from one step.",
                           {text(as_a_whole)});
   else
     finding.verdict =

@@ -272,7 +272,7 @@ void tell_without_gradients(const Facts& facts, const ForwardTwice& found, Findi
        ratio(found.cost_ns, facts.steady_wall_ns())});
   finding.arithmetic.push_back(
       say("counted: the layers without gradients alone, not the operators between them; the trace "
-          "does not tell whether weights and input are the same"));
+          "does not show whether weights and input are the same"));
   finding.try_next = {
       "if model and input are the same, use the first result again (detach() it); a teacher, a "
       "target network or another input needs its own pass"};
@@ -296,7 +296,7 @@ void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding&
           "accumulated as the layers were called; the first layer of both takes data, since no "
           "gradient of its input is computed"));
   finding.arithmetic.push_back(
-      say("the trace does not tell whether both inputs hold equal values"));
+      say("the trace does not show whether both inputs hold equal values"));
   if (found.has_dropout)
     finding.try_next = {
         "join both inputs into one batch and run the model once; dropout draws masks of its own "

@@ -33,7 +33,7 @@ Trace gathering(const char* first, bool reads, const char* second) {
 TEST(GatheredObjectsTest, SeesSizesThatAreReadBeforeTheBytesAreSent) {
   const auto finding = find_by_rule(gathering("Long", true, "Byte"), "gathered-objects");
   ASSERT_TRUE(finding);
-  EXPECT_NE(finding->verdict.pattern.find("once a step"), std::string::npos);
+  EXPECT_NE(finding->verdict.pattern.find("once per step"), std::string::npos);
   EXPECT_EQ(finding->at_stake_ns, us(41));
 }
 

@@ -1,4 +1,4 @@
-// The GPU is idle for a part of the step: where, and why as far as the trace tells.
+// The GPU is idle for a part of the step: where, and why as far as the trace shows.
 #include <algorithm>
 #include <optional>
 

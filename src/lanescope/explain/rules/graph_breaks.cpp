@@ -85,7 +85,7 @@ struct EagerPart {
   SliceId longest = kNone<SliceId>;
   std::int64_t cost_ns = 0;
 };
-constexpr double kLeastEagerShare = 0.05;  // of the steady wall, to be told first
+constexpr double kLeastEagerShare = 0.05;  // of the steady wall, to be named first
 
 EagerPart eager_part(const Facts& facts, const CompiledFacts& compiled,
                      const std::vector<bool>& broken) {

@@ -57,7 +57,7 @@ void tell_captures(const Facts& facts, const GraphGaps& found, Finding& finding)
       "and "
       "keep them",
       "a capture and its instantiation cost as much as many steps; they belong before the loop"};
-  finding.brief = say(facts, "A CUDA graph is captured anew, {} [time|times] [in {} steps]",
+  finding.brief = say(facts, "A CUDA graph is captured again, {} [time|times] [in {} steps]",
                       {count(found.captures), count(facts.selection.steady.size())});
   finding.action = say("Pad inputs to a few sizes; capture a graph for each once, and keep it");
 }

@@ -23,11 +23,11 @@ TEST(GraphGapsTest, KnowsGraphsThatAreCapturedAgain) {
     EXPECT_TRUE(finding);
     return finding ? finding->brief.pattern : "";
   };
-  EXPECT_TRUE(brief(4).starts_with("A CUDA graph is captured anew, {} times"));
+  EXPECT_TRUE(brief(4).starts_with("A CUDA graph is captured again, {} times"));
   EXPECT_EQ(brief(0), "The GPU waits for the CPU between CUDA graph replays");
 }
 
-// Each replay's launch takes longer than its work: with one a step there are no others to join it with.
+// Each replay's launch takes longer than its work: with one per step there are no others to join it with.
 TEST(GraphGapsTest, JoinsNoReplaysWhereAStepHasOne) {
   const auto action = [](int replays_a_step) {
     testing::Sketch sketch;

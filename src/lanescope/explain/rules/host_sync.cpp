@@ -106,7 +106,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
       std::max_element(callers.begin(), callers.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   finding.arithmetic.push_back(
-      say(facts, "{} of the {} [wait|waits] ask for a size that only the GPU knows",
+      say(facts, "{} of the {} [wait|waits] are for a size that only the GPU knows",
           {count(found.sizers.size()), count(found.waits)}));
   finding.try_next = {
       "keep sizes known ahead: torch.where(mask, new, old) instead of x[mask] = new, x * mask "
@@ -172,11 +172,10 @@ void tell_savings(const Facts& facts, const HostSyncs& found, Finding& finding) 
            ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
            ns(facts.per_step(found.waited_ns))}));
   if (found.sizing_ns > 0)
-    finding.arithmetic.push_back(
-        say(facts,
-            "operators of a known size instead of those that ask for one also save the GPU's waits "
-            "for the CPU while these run, {} [per step]",
-            {ns(facts.per_step(found.sizing_ns))}));
+    finding.arithmetic.push_back(say(facts,
+                                     "operators whose output size is known also save the GPU's "
+                                     "waits for the CPU while these run, {} [per step]",
+                                     {ns(facts.per_step(found.sizing_ns))}));
   if (found.lead_ns > 0)
     finding.arithmetic.push_back(say(
         facts,
@@ -304,10 +303,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
     tell_own_wait(facts, found.ranked.front().second, finding);
     return finding;
   }
-  finding.action = found.is_for_streams_in_turn
-                       ? say("Launch on all streams first, then wait for all: they can run beside "
-                             "each other")
-                       : remedy_for(facts, found.ranked.front());
+  finding.action =
+      found.is_for_streams_in_turn
+          ? say("Launch on all streams first, then wait for all: they can run at the same time")
+          : remedy_for(facts, found.ranked.front());
   return finding;
 }
 

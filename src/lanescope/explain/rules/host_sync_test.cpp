@@ -374,14 +374,14 @@ TEST(HostSyncTest, CountsTheLeadThatAWaitTakesAway) {
   EXPECT_EQ(at_stake(false, 5000), 0);
 }
 
-// The wait of the last step ends the recording: it costs nothing, and still is one a step.
+// The wait of the last step ends the recording: it costs nothing, and still is one per step.
 TEST(HostSyncTest, CountsTheWaitOfTheLastStepToo) {
   ProgramSketch program;
   for (int i = 0; i < 6; ++i)
     program.step().launch({.us = 100}).pass(50).launch({.us = 100}).wait("aten::item").end();
   const auto finding = find_by_rule(program.trace(), "host-sync");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->brief.pattern, "{} makes the CPU wait for the GPU, once a step");
+  EXPECT_EQ(finding->brief.pattern, "{} makes the CPU wait for the GPU, once per step");
 }
 
 // An upload and a read by one operator are two things: the read does not end with pinned memory.
@@ -401,7 +401,7 @@ TEST(HostSyncTest, TellsUploadsFromReadsOfTheSameOperator) {
   }
   const auto finding = find_by_rule(program.trace(), "host-sync");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->brief.pattern, "{} makes the CPU wait for the GPU, once a step");
+  EXPECT_EQ(finding->brief.pattern, "{} makes the CPU wait for the GPU, once per step");
 }
 
 // Each stream is waited for before the next one gets work.

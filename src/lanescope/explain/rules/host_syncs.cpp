@@ -251,7 +251,7 @@ void add_lost_lead(const Facts& facts, HostSyncs& found) {
 }
 
 // Between two waits all launches go to one stream, and after the wait to another: the waits keep the streams from running
-// beside each other.
+// at the same time.
 bool waits_for_streams_in_turn(const Facts& facts, const HostSyncs& found) {
   const Trace& trace = *facts.trace;
   std::vector<std::pair<std::int64_t, TrackId>> launches;  // when, to which stream

@@ -50,12 +50,14 @@ void add_loop(const Facts& facts, const Owner& owner, Finding& finding) {
   if (owner.kind != OwnerKind::kLoop || owner.rounds == 0) return;
   const auto rounds = static_cast<std::int64_t>(owner.rounds);
   Sentence text = owner_text(facts, owner);
-  append(text, say(": {} a round", {ns(owner.total_ns / rounds)}));
+  append(text, say(": {} per round", {ns(owner.total_ns / rounds)}));
   if (owner.work.launches >= owner.rounds)
-    append(text,
-           say(facts, "; {} [piece|pieces] of GPU work [per step], one call over all rounds {}",
-               {count(owner.work.launches / step_count(facts)),
-                count((owner.work.launches + owner.rounds - 1) / owner.rounds)}));
+    append(
+        text,
+        say(facts,
+            "; {} [piece|pieces] of GPU work [per step]; one call over all rounds would launch {}",
+            {count(owner.work.launches / step_count(facts)),
+             count((owner.work.launches + owner.rounds - 1) / owner.rounds)}));
   finding.arithmetic.push_back(std::move(text));
 }
 

@@ -301,7 +301,7 @@ Finding tell_late_cut(const Facts& facts, const LateCut& found) {
   finding.try_next = {
       "let each layer compute only the rows that the layers after it read: cut x and the edges for "
       "each layer (PyTorch Geometric: trim_to_layer)",
-      "if the program keeps the other rows for later, this is right as it is"};
+      "if the program keeps the other rows for later, no change is needed"};
   for (const char* covered : {"hotspot-kernel", "no-roof", "memory-roof", "unfused-chain",
                               "unused-rows", "inflated-tensor", "slow-backward"})
     finding.explains.push_back({covered, finding.at_stake_ns});

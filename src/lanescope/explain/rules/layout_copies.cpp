@@ -146,7 +146,7 @@ Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
     const AskedCopies& asked = ranked[i].second;
     finding.evidence.push_back(
         {asked.longest,
-         say(facts, "asked for by {} x{}: {} [per step]; this is the longest",
+         say(facts, "called by {} x{}: {} [per step]; this is the longest",
              {name(ranked[i].first), count(asked.copies), ns(facts.per_step(asked.total_ns))})});
   }
   rate_finding(facts, found, finding);

@@ -21,14 +21,14 @@ constexpr char kSameTypes[] = R"(["float", "float", "Scalar"])";
 
 constexpr char kTransposed[] = "[[512, 1], [1, 1024], []]";
 
-TEST(LayoutCopiesTest, NamesWhatAskedForTheCopy) {
+TEST(LayoutCopiesTest, NamesWhatCalledTheCopy) {
   const auto finding = find_in_steps(
       "layout-copies", [](ProgramSketch& p) { draw_contiguous(p, kSameTypes, kTransposed); });
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 20'000);
   EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::contiguous");
-  // One a step; one that many calls read may pay back.
-  EXPECT_NE(finding->brief.pattern.find("a step"), std::string::npos);
+  // One per step; one that many calls read may pay back.
+  EXPECT_NE(finding->brief.pattern.find("per step"), std::string::npos);
   EXPECT_NE(finding->action.pattern.find("only few calls read"), std::string::npos);
 }
 

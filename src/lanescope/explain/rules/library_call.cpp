@@ -40,7 +40,8 @@ struct LibraryAdvice {
 
 constexpr char kListOnce[] = "Make the list once, before the loop, and go over the list";
 constexpr char kAskLater[] =
-    "If that work begins only now: start it before this step's own, and ask for it afterwards";
+    "If that work begins only now: start it before this step's own work, and wait for it "
+    "afterwards";
 constexpr char kFurtherAhead[] =
     "Let that process work further ahead (ask for several at once), or use more of them";
 constexpr char kSharesMemory[] =

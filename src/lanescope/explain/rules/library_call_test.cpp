@@ -89,7 +89,7 @@ TEST(LibraryCallTest, KnowsCallsThatWaitForTheNetwork) {
   EXPECT_NE(finding->action.pattern.find("connection open"), std::string::npos);
 }
 
-// One call a step on a CPU, of these times; the first step is left out.
+// One call per step on a CPU, of these times; the first step is left out.
 std::optional<Finding> of_calls_on_cpu(std::initializer_list<std::int64_t> times_us) {
   ProgramSketch program;
   std::size_t step = 0;

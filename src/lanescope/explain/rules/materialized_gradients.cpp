@@ -112,7 +112,7 @@ void find_in_own_node(const Facts& facts, SliceId evaluated, MaterializedGradien
     zeros.push_back(*std::move(sizes));
   }
   if (zeros.size() < taken.missing) return;
-  // Gradients of one size are not told apart, so products belong to each in equal parts.
+  // Gradients of one size look alike in a trace, so each counts for an equal part of their products.
   const auto alike = static_cast<double>(std::count_if(
       taken.sizes.begin(), taken.sizes.end(), [&](const Sizes& each) { return each == zeros[0]; }));
   const double missing = static_cast<double>(zeros.size());
@@ -165,7 +165,7 @@ Finding tell_materialized_gradients(const Facts& facts, const MaterializedGradie
   finding.arithmetic.push_back(say(
       "counted: nodes of torch.autograd.Function that take an undefined gradient and begin with "
       "aten::zeros; the zeros, and the products in the node that take a tensor of their size. "
-      "Gradients of one size cannot be told apart: their products count in equal parts"));
+      "Gradients of one size look alike: each counts for an equal part of their products"));
   finding.evidence.push_back(called_at(facts, found.first, say("the first of these products")));
   finding.try_next = {
       "in forward(): ctx.set_materialize_grads(False). In backward() a missing gradient then is "

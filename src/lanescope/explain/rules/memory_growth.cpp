@@ -55,7 +55,7 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
   Finding finding;
   finding.kind = device->has_blocks ? FindingKind::kEnds : FindingKind::kMemory;
   finding.verdict =
-      say("{} grows by {} a step: {} of {} steps end with more than they began with{}.",
+      say("{} grows by {} per step: {} of {} steps end with more than they began with{}.",
           {text(memory_name(*device)), bytes(growth), count(growing), count(steps.size()),
            text(device->has_blocks ? ", and what they keep is not freed" : "")});
   finding.arithmetic.push_back(
@@ -90,7 +90,7 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
       steps.size() >= 6 && device->has_blocks ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = steps.size();
   finding.brief =
-      say("{} grows by {} a step until it runs out", {text(memory_name(*device)), bytes(growth)});
+      say("{} grows by {} per step until it runs out", {text(memory_name(*device)), bytes(growth)});
   finding.action = say("Keep no tensors from step to step: append loss.item() or loss.detach()");
   return finding;
 }

@@ -96,13 +96,12 @@ constexpr std::array kLayerOperatorRows = {
                    "attacks on a model need it, training does not",
                    kConv2d, makes_gradient_of_images},
     OperatorAdvice{"aten::gru_cell", "", "aten::gru", 8, kCells, kWholeLstm, kWholeLstmMore, kLstm},
-    OperatorAdvice{
-        "aten::im2col", "", "", 1, "writes each window of its input out as a column",
-        "Before a product with weights: F.conv2d, which needs no columns in memory",
-        "F.unfold and a product are a convolution; F.conv2d does the same without writing "
-        "each element once a window, forward and backward. Leave it as it is if the windows "
-        "themselves are wanted",
-        kConv2d},
+    OperatorAdvice{"aten::im2col", "", "", 1, "writes each window of its input out as a column",
+                   "Before a product with weights: F.conv2d, which needs no columns in memory",
+                   "F.unfold and a product are a convolution; F.conv2d does the same without "
+                   "writing each element once a window, forward and backward. No change is needed "
+                   "if the windows themselves are wanted",
+                   kConv2d},
     OperatorAdvice{"aten::kl_div", "", "", 1,
                    "compares with a distribution that was filled in around one class",
                    "Use F.cross_entropy(logits, classes, label_smoothing=...)",

@@ -29,8 +29,8 @@ constexpr char kByWholePixels[] =
     "For flips, crops and shifts: flip, slices, roll; else keep the grid";
 constexpr char kByWholePixelsMore[] =
     "x.flip(3), x[..., top:bottom, left:right] and torch.roll move pixels without a grid, and "
-    "torch.where chooses pictures. A grid that does not change can be made once. For rotations and "
-    "other angles it is right as it is; in 16 bits it moves half of the bytes";
+    "torch.where chooses pictures. A grid that does not change can be made once. Other "
+    "rotations need the grid; in 16 bits it moves half of the bytes";
 
 constexpr std::array kLookupOperatorRows = {
     OperatorAdvice{"aten::affine_grid_generator", "", "", 1, kResamples, kByWholePixels,
@@ -84,12 +84,12 @@ constexpr std::array kLookupOperatorRows = {
         "it, "
         "torch.renorm(table, 2, 0, max_norm) on the whole table every few steps is one kernel",
         kEmbedding},
-    OperatorAdvice{
-        "aten::index", "", "", 1, "reads from a tensor whose last dimension is spread over memory",
-        "If whole rows are read: keep the tensor contiguous (x.contiguous(), once)",
-        "each element of a row is in another sector of memory, of which the rest is read "
-        "for nothing; right as it is if columns are read",
-        kIndexing, reads_spread_rows},
+    OperatorAdvice{"aten::index", "", "", 1,
+                   "reads from a tensor whose last dimension is spread over memory",
+                   "If whole rows are read: keep the tensor contiguous (x.contiguous(), once)",
+                   "each element of a row is in another sector of memory, of which the rest is "
+                   "read for nothing; no change is needed if columns are read",
+                   kIndexing, reads_spread_rows},
     OperatorAdvice{"aten::index_add", "indexing_backward_kernel", "", 1, kSortsEqual,
                    kNotDeterministic, kNotDeterministicMore, kDeterministic},
     OperatorAdvice{
@@ -116,8 +116,8 @@ constexpr std::array kLookupOperatorRows = {
                    "searches the whole mask for the places that are set",
                    "If sums or means follow: keep the mask, torch.where(mask, x, 0).sum()",
                    "x[mask] and torch.where(mask) list the places first; with a mask that is kept, "
-                   "nothing is listed and the backward pass adds up no rows. Leave it as it is if few "
-                   "of many places are set and much work follows",
+                   "nothing is listed and the backward pass adds up no rows. No change is needed "
+                   "if few of many places are set and much work follows",
                    kIndexing, nullptr, has_gpu_work},
     OperatorAdvice{
         "aten::one_hot", "", "", 1, "makes a matrix with a column for each class",

@@ -106,8 +106,8 @@ constexpr std::array kMatrixOperatorRows = {
     OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 1,
                    "computes the whole inverse of a matrix",
                    "To multiply by the inverse use torch.linalg.solve(A, B)",
-                   "torch.linalg.solve(A, B) is faster and more accurate than inv(A) @ B; it is "
-                   "right as it is if the inverse itself is needed",
+                   "torch.linalg.solve(A, B) is faster and more accurate than inv(A) @ B; inv is "
+                   "right if the inverse itself is needed",
                    kInverse},
     OperatorAdvice{"aten::linalg_matrix_exp", "", "", 2, kMatrixOfWeight, kCached, kCachedMore,
                    kParametrize},
@@ -149,8 +149,8 @@ constexpr std::array kMatrixOperatorRows = {
     OperatorAdvice{"aten::matmul", "", "", 2, "multiplies by a large square matrix",
                    "If it is mostly zeros (a graph's adjacency): to_sparse_csr(), or index_add_",
                    "a product with a dense n x n matrix reads and multiplies all n * n elements; a "
-                   "sparse one, or index_add_ over edges, only those that are not zero. Right as "
-                   "it is if most of them are not",
+                   "sparse one, or index_add_ over edges, only those that are not zero. No change "
+                   "is needed if most of them are not zero",
                    kSparse, multiplies_by_square, multiplies_sparse},
 };
 

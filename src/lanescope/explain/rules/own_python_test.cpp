@@ -56,7 +56,7 @@ TEST(OwnPythonTest, NamesTheFunctionWithItsCalls) {
   EXPECT_EQ(finding->brief.values.at(1).integer, us(400));
 }
 
-// Of each call 5 us are its own, 100 us a step: what a library does in it is library-call's.
+// Of each call 5 us are its own, 100 us per step: what a library does in it is library-call's.
 TEST(OwnPythonTest, CountsNoLibraries) {
   const auto finding =
       find_by_rule(draw_python({.inside = "numpy/lib/npyio.py(10): load"}), "own-python");

@@ -1,5 +1,5 @@
 // A small tensor of a wider type, such as a parameter in float32, makes a large result of that type out of half precision:
-// torch may_promote to the wider type. What follows then moves twice as many bytes.
+// torch promotes to the wider type. What follows then moves twice as many bytes.
 #include <algorithm>
 #include <array>
 #include <optional>

@@ -1,4 +1,4 @@
-// A large tensor is copied as a whole so that a small part of it can change: a queue that cat makes anew with the new rows
+// A large tensor is copied as a whole so that a small part of it can change: a queue that cat makes again with the new rows
 // in front, a clone into which few rows are written, a cache whose rows are put into another order after each write, an
 // operator such as index_copy that returns a changed copy.
 //
@@ -252,7 +252,7 @@ Finding tell_rebuilt_tensor(const Facts& facts, const RebuiltTensors& found) {
        {"hotspot-kernel", "memory-roof", "no-roof", "exposed-copy", "copy-bound"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
-      say("{} copies {} elements anew, of which {} are new", {op, count(whole), count(added)});
+      say("{} copies {} elements, of which {} are new", {op, count(whole), count(added)});
   return finding;
 }
 

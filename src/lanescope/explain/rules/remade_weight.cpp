@@ -1,4 +1,4 @@
-// The weight of a layer is computed anew before each call, in a program that only runs forward: dequantised, merged,
+// The weight of a layer is computed again before each call, in a program that only runs forward: dequantised, merged,
 // masked, scaled.
 //
 // Problem: each of these operators is usual. Idea: a weight can be recognised by its slot, input 1 of a linear layer or a
@@ -117,8 +117,8 @@ Finding tell_remade_weight(const Facts& facts, const RemadeWeight& found) {
   Finding finding;
   finding.verdict =
       say(facts,
-          "{} [layer|layers] [per step] {} a weight that the operators before it make anew, up to "
-          "{}, last by {}: {} [per step] ({}).",
+          "{} [layer|layers] [per step] {} a weight that the operators before it compute again, up "
+          "to {}, last by {}: {} [per step] ({}).",
           {count(layers), text(layers == 1 ? "takes" : "take"), weight, maker,
            ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
@@ -137,7 +137,7 @@ Finding tell_remade_weight(const Facts& facts, const RemadeWeight& found) {
        {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain", "dtype-casts"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
-      say(facts, "{} makes the weight {} of {} anew in each call, {} [time|times] [per step]",
+      say(facts, "{} computes the weight {} of {} again in each call, {} [time|times] [per step]",
           {maker, weight, op, count(layers)});
   finding.action = say(
       "Make it once, after loading; if memory is too short for that, let torch.compile fuse what "
@@ -149,7 +149,7 @@ Finding tell_remade_weight(const Facts& facts, const RemadeWeight& found) {
 
 extern constinit const Rule remade_weight_rule = {
     .id = "remade-weight",
-    .question = "are weights computed anew before each layer?",
+    .question = "are weights computed again before each layer?",
     .meant_by = "dequantize quantised lora merge mask weight inference",
     .order = 464,
     .needs = {need::kAnyWork},

@@ -67,7 +67,7 @@ std::set<std::int64_t> made_in_backward(const Facts& facts) {
   return made;
 }
 
-// The node stands for itself in the program's backward pass: a recomputation inside another node does not.
+// The node is part of the program's backward pass: a recomputation inside another node does not.
 bool is_outer_node(const Facts& facts, SliceId node) {
   return ancestor_named(facts, facts.nesting.parent[raw(node)], kEvaluate) == kNone<SliceId>;
 }

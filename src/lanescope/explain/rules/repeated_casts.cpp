@@ -255,7 +255,7 @@ Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
         "(cache_enabled=True)"};
   else
     finding.try_next = {
-        "cast the weight once a step, before its first use, and use the result again"};
+        "cast the weight once per step, before its first use, and use the result again"};
   for (const char* covered : {"unfused-chain", "back-and-forth", "tiny-kernels", "remade-weight"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
@@ -270,7 +270,7 @@ Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
   finding.action = !found.has_backward ? say("Cast them once: model.to(torch.{})", {text(to)})
                    : found.is_autocast
                        ? say("Enter autocast once around all uses, with its cache on")
-                       : say("Cast each weight once a step and use the result again");
+                       : say("Cast each weight once per step and use the result again");
   return finding;
 }
 

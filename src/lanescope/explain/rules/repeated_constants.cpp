@@ -133,7 +133,7 @@ Finding tell_repeated_constants(const Facts& facts, const RepeatedConstants& fou
   }
   finding.try_next = {
       "compute it once and keep it: in register_buffer(), or in a variable outside of the layers",
-      "if it depends on a length that changes, compute it for the longest and slice, or once a "
+      "if it depends on a length that changes, compute it for the longest and slice, or once per "
       "step"};
   for (const char* covered : {"unfused-chain", "tiny-kernels"})
     finding.explains.push_back({covered, finding.at_stake_ns});

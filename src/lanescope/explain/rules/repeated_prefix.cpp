@@ -1,7 +1,7 @@
-// All rows of a batch begin with the same part: expand() repeats one row, and cat puts the rest behind it. What follows
+// All rows of a batch begin with the same part: expand() repeats one row, and cat puts the rest after it. What follows
 // works on that part once for each row.
 //
-// Example: instructions of 1,024 tokens, expanded to 8 rows, and questions of 64 tokens behind them: 7 of 8 times 1,024 of
+// Example: instructions of 1,024 tokens, expanded to 8 rows, and questions of 64 tokens after them: 7 of 8 times 1,024 of
 // 1,088 tokens are the same work.
 #include <algorithm>
 #include <cstdint>
@@ -126,7 +126,7 @@ Finding tell_repeated_prefix(const Facts& facts, const RepeatedPrefix& found) {
           "the shared ones, without one row: {}",
           {ns(facts.per_step(found.all_ns)),
            ratio(static_cast<std::int64_t>(prefix.repeated() * 1e6), 1'000'000)}));
-  finding.evidence.push_back(called_at(facts, prefix.join, say("the cat behind the shared part")));
+  finding.evidence.push_back(called_at(facts, prefix.join, say("the cat after the shared part")));
   finding.try_next = {
       "compute the shared part once, for one row, and expand its keys and values; if it is the "
       "same in each step (a system prompt, instructions, examples), keep them between steps",

@@ -265,7 +265,7 @@ Finding tell_same_input(const Facts& facts, const SameInput& found) {
     finding.arithmetic.push_back(
         say(facts,
             "as many run on tensors of that shape without a gradient, which are counted as if they "
-            "were one tensor, too: the trace does not tell",
+            "were one tensor, too: the trace does not show it",
             {}));
   finding.evidence.push_back(called_at(facts, found.most, say("the longest of these calls")));
   finding.try_next = {"make the result once in the step, and pass it to all that use it",

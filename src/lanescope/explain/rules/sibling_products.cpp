@@ -1,4 +1,4 @@
-// Several products of one input that one wider product would do: q, k and v of attention, gates side by side.
+// Several products of one input that one wider product would do: q, k and v of attention, gates and values.
 //
 // Problem: a trace has no names of tensors, so a product that takes the result of the one before looks like one that takes
 // the same input. Idea: the result does not fit the next product's input, or views have changed its shape before
@@ -137,8 +137,8 @@ Finding tell_sibling_products(const Facts& facts, const SiblingProducts& found) 
   add_line(facts, first.op, line);
   finding.evidence.push_back({first.op, std::move(line)});
   finding.try_next = {
-      "one nn.Linear with the weights below each other, then chunk() or split(): q, k and v of "
-      "attention, gates and values; a trained model can join its weights when it is loaded",
+      "one nn.Linear with the weights stacked, then chunk() or split(): q, k and v of attention, "
+      "gates and values; a trained model can join its weights when it is loaded",
       "if the inputs are different tensors of one shape: torch.bmm over both"};
   finding.brief =
       say(facts, "{} follows {} over an input of one shape, {}, {} [time|times] [per step]",

@@ -33,7 +33,7 @@ constexpr std::int64_t kUnusual = 5;  // from here on it is remarked on
 constexpr std::int64_t kNodeOnCpuNs = 20'000;
 constexpr double kLeastSlowBackwardShare = 0.05;
 
-// What is known about nodes: data, one row a node.
+// What is known about nodes: data, one row per node.
 struct NodeAdvice {
   std::string_view node;
   std::uint64_t least_calls;  // in a step: fewer are usual
@@ -250,7 +250,7 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
         "of calls with equal shapes the shortest counts for all: other work may hold the core in "
         "the others"));
   Sentence longest =
-      say(facts, "{}, for {} [call|calls] of {}: that of the call with most",
+      say(facts, "{}, for {} [call|calls] of {}: the call with the most time",
           {name(node_label(*facts.trace, part.node)), count(part.calls), name(label)});
   add_line(facts, part.forward, longest);
   finding.evidence.push_back({part.node, std::move(longest)});

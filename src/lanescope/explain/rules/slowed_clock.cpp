@@ -129,8 +129,8 @@ Finding tell_slowed_clock(const Facts& facts, const SlowedClock& found) {
   finding.kind = FindingKind::kWhere;
   finding.verdict = cause_of(found);
   append(finding.verdict,
-         say(found.highest_is_known ? ": {} MHz in the mean, of {} MHz at most."
-                                    : ": {} MHz in the mean, {} MHz was the highest seen.",
+         say(found.highest_is_known ? ": {} MHz on average, of {} MHz at most."
+                                    : ": {} MHz on average, {} MHz was the highest seen.",
              {count(found.clock_mhz), count(found.highest_mhz)}));
   finding.arithmetic.push_back(
       say(facts,
@@ -140,10 +140,10 @@ Finding tell_slowed_clock(const Facts& facts, const SlowedClock& found) {
            ns(facts.per_step(lost_ns))}));
   if (found.named_mhz > 0)
     finding.arithmetic.push_back(
-        say("this is the clock that the SMs counted; NVML says {} MHz in the mean",
+        say("this is the clock that the SMs counted; NVML says {} MHz on average",
             {count(found.named_mhz)}));
   if (found.watts > 0 && found.limit_watts > 0)
-    finding.arithmetic.push_back(say("power: {} W in the mean, the limit is {} W",
+    finding.arithmetic.push_back(say("power: {} W on average, the limit is {} W",
                                      {count(found.watts), count(found.limit_watts)}));
   if (found.most_degrees > 0)
     finding.arithmetic.push_back(say("at most {} C", {count(found.most_degrees)}));

@@ -118,7 +118,7 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
   for (const auto& [label, group] : groups)
     finding.evidence.push_back(
         {group.longest,
-         say(facts, "{} x{}: {} each in the mean, {} in all [per step], exposed {}",
+         say(facts, "{} x{}: {} each on average, {} in all [per step], exposed {}",
              {name(label), count(group.calls),
               bytes(group.bytes / static_cast<std::int64_t>(group.calls)),
               ns(facts.per_step(group.total_ns)), ns(facts.per_step(group.exposed_ns))})});

@@ -39,7 +39,7 @@ Finding tell_stack_cost(const Facts& facts, const StackCost& measured) {
            text(cpu_counts ? ", and so is the step, because the GPU waits for the CPU" : "")});
   if (!facts.selection.steady.empty() && facts.steps.marked)
     finding.arithmetic.push_back(
-        say("about {} frames a step", {count(frames / facts.steps.steps.size())}));
+        say("about {} frames per step", {count(frames / facts.steps.steps.size())}));
   finding.arithmetic.push_back(say(
       "one trace does not show how much slower; durations of kernels and copies are not affected"));
   finding.try_next = {

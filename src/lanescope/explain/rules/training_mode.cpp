@@ -106,9 +106,8 @@ Finding tell_training_mode(const Facts& facts, const TrainingMode& found) {
       "call model.eval() before inference: results are random without it, and batch norm changes "
       "its "
       "statistics",
-      "right as it is if the randomness is wanted (Monte Carlo dropout), or if only the forward "
-      "pass "
-      "of a training step was recorded"};
+      "no change is needed if the randomness is wanted (Monte Carlo dropout), or if only the "
+      "forward pass of a training step was recorded"};
   finding.brief = say(found.norms > 0 ? "Dropout and batch norm are in training mode, and no "
                                         "backward pass is in the trace"
                                       : "Dropout is in training mode, and no backward pass is in "

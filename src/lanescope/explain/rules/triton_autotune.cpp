@@ -229,7 +229,7 @@ Finding tell_triton_autotune(const Facts& facts, const TritonAutotune& measured)
   add_named(facts, by_name, finding);
   finding.try_next = {
       "warm up before recording: every shape once. Inductor keeps its choice in its cache "
-      "directory; @triton.autotune tunes anew in each process and for each new key",
+      "directory; @triton.autotune tunes again in each process and for each new key",
       "use a key with few values, such as sizes rounded up, if it comes back with each new size"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = trials;

@@ -390,7 +390,7 @@ bool is_compiled_to_operators(const Facts& facts, SliceId op) {
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto& [groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  // Of a step, rounded; fewer than one a step are those of all.
+  // Of a step, rounded; fewer than one per step are those of all.
   const std::uint64_t steps = step_count(facts);
   const bool is_even = chains % steps == 0, is_of_step = chains >= steps;
   const std::uint64_t shown = is_of_step ? a_step(facts, chains) : chains;

@@ -232,7 +232,7 @@ Finding tell_unread_product(const Facts& facts, const UnreadProduct& found) {
   finding.try_next = {
       "in backward() compute a gradient only if ctx.needs_input_grad says that it is needed, and "
       "return None for it otherwise",
-      "if the program keeps the result for later, this is right as it is"};
+      "if the program keeps the result for later, no change is needed"};
   finding.brief = say(facts, "{} computes {} [product|products] of {} that nothing takes",
                       {node, count(products), size});
   finding.action =

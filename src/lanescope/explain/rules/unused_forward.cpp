@@ -194,10 +194,10 @@ Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
       "counted: operators that made nodes of autograd of which none ran in the whole recording; "
       "without its result all of this time goes, under torch.no_grad() the operators still run"));
   if (is_again)
-    finding.arithmetic.push_back(say(
-        "{} of them in a row have names and shapes of operators that a backward pass of the same "
-        "step goes through; the trace does not tell whether their values are equal, too",
-        {count(found.equal)}));
+    finding.arithmetic.push_back(
+        say("{} of them in a row have names and shapes of operators that a backward pass of the "
+            "same step goes through; the trace does not show whether their values are equal, too",
+            {count(found.equal)}));
   add_named(facts, found.by_name, finding);
   finding.try_next = {"leave the call out if nothing uses its result",
                       "for validation, metrics and targets compute it under torch.no_grad() or "

@@ -143,7 +143,7 @@ Finding tell_zero_weighted_rows(const Facts& facts, const ZeroWeightedRows& foun
   finding.try_next = {
       "give each part only its chosen rows: x.index_select(0, rows) before it, index_add(0, rows, "
       "...) after it; with one size for all parts, one batched product for all of them",
-      "right as it is if the weights that topk left out are not zero"};
+      "no change is needed if the weights that topk left out are not zero"};
   finding.brief = say("{} parts work on all {} rows each, of which {} are then weighted by zero",
                       {number(found.table.parts), number(found.table.rows), zero});
   finding.action =
