@@ -1,7 +1,7 @@
 // A program whose recording grows on demand: growing_recording_program RECORDING.lspool [LAST_MS]. With LAST_MS
 // it is a ring that keeps so many milliseconds. Each line on standard input is a
 // number of steps to do; "done" is printed after them. At the end of the input the recording is finished.
-// test_cli_view.py and the browser test of a recording that runs use it.
+// test_cli_view_growing.py and the browser test of a recording that runs use it.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,11 +1,9 @@
-"""`lanescope view`: the server of the page, who may ask it, and what it does with hostile input."""
+"""`lanescope view`: what the server of the page answers, the command, pages without a server."""
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
-import os
 import pathlib
 import signal
 import socket
@@ -13,87 +11,14 @@ import struct
 import subprocess
 import sys
 import time
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, List
 
 import pytest
 
 from conftest import NEEDS_SHARED_TRACES, SHARED_TRACES, SOURCE, clean_environment
+from view_server import View, has_page, saved_data, small, small_trace, viewing, write_trace  # noqa: F401  # `small` is a fixture
 
 TRACE = SHARED_TRACES / "h200" / "64_bf16_warm_eager.json"
-NONE = 0xFFFFFFFF
-
-
-class View:
-    """A running `lanescope view`."""
-
-    def __init__(self, process: subprocess.Popen, url: str) -> None:
-        self.process = process
-        address, self.token = url.split("/#t=")
-        self.port = int(address.rsplit(":", 1)[1])
-
-    def ask(self, method: str, path: str, body: Any = None, headers: Optional[Dict[str, str]] = None,
-            token: Optional[str] = "own") -> http.client.HTTPResponse:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        sent = dict(headers or {})
-        if token is not None:
-            sent["X-Token"] = self.token if token == "own" else token
-        data = body if isinstance(body, (bytes, str)) or body is None else json.dumps(body)
-        connection.request(method, path, data, sent)
-        answer = connection.getresponse()
-        answer.content = answer.read()
-        connection.close()
-        return answer
-
-    def json(self, path: str, body: Any = None) -> Any:
-        answer = self.ask("GET" if body is None else "POST", path, body)
-        assert answer.status == 200, answer.content
-        return json.loads(answer.content)
-
-    def refused(self, path: str, body: Any = None) -> str:
-        answer = self.ask("GET" if body is None else "POST", path, body)
-        assert answer.status == 400, answer.content
-        return json.loads(answer.content)["error"]
-
-
-@contextlib.contextmanager
-def viewing(binary: str, *arguments: Any, env: Optional[Dict[str, str]] = None) -> Iterator[View]:
-    page = pathlib.Path(__file__).parent / "view_page"  # the server runs without a built page, too
-    process = subprocess.Popen([binary, "view", *map(os.fspath, arguments), "--no-open"], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=clean_environment({"LANESCOPE_PAGE": str(page), **(env or {})}))
-    try:
-        url = process.stdout.readline().strip()
-        assert url.startswith("http://127.0.0.1:"), (url, process.stderr.read() if not url else "")
-        yield View(process, url)
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
-
-
-def write_trace(path: pathlib.Path, events: List[Dict[str, Any]]) -> pathlib.Path:
-    path.write_text(json.dumps({"traceEvents": events}))
-    return path
-
-
-def small_trace(folder: pathlib.Path) -> pathlib.Path:
-    events = []
-    for step in range(4):
-        at = 1000 + step * 500
-        events += [
-            {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 2, "ts": at, "dur": 480},
-            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 2, "ts": at + 10, "dur": 60,
-             "args": {"External id": step + 1, "Input Dims": [[64, 64], [64, 64]]}},
-            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 2, "ts": at + 30, "dur": 10,
-             "args": {"correlation": step + 1}},
-            {"ph": "X", "cat": "kernel", "name": "ampere_sgemm_128x64_nn", "pid": 0, "tid": 7, "ts": at + 50, "dur": 100,
-             "args": {"correlation": step + 1, "device": 0, "stream": 7}},
-        ]
-    return write_trace(folder / "small.json", events)
-
-
-@pytest.fixture(scope="module")
-def small(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
-    with viewing(binary, small_trace(tmp_path_factory.mktemp("view"))) as view:
-        yield view
 
 
 def read_frame(data: bytes) -> List[Dict[str, Any]]:
@@ -222,104 +147,6 @@ def test_more_lanes_than_are_listed_are_all_there(binary: str, tmp_path: pathlib
         view.refused("/api/lanes", {"limit": 5000})
 
 
-# Who may ask.
-
-def test_questions_need_the_token(small: View) -> None:
-    for token in [None, "", "x", small.token[:-1], small.token + "0", small.token.upper() + " "]:
-        for method, path in [("GET", "/api/meta"), ("POST", "/api/frame"), ("GET", "/api/alive"), ("GET", "/api/none")]:
-            answer = small.ask(method, path, "{}" if method == "POST" else None, token=token)
-            assert answer.status == 401 and small.token.encode() not in answer.content
-            assert b"slice" not in answer.content
-    assert small.ask("GET", "/", token=None).status == 200  # the page itself, which holds nothing
-
-
-def test_a_name_that_was_bound_to_this_machine_gets_nothing(small: View) -> None:
-    for host in ["evil.example", f"evil.example:{small.port}", f"127.0.0.1.evil.example:{small.port}", "0.0.0.0", "192.168.0.1"]:
-        for path in ["/", "/api/meta", "/assets/page.js"]:
-            assert small.ask("GET", path, headers={"Host": host}).status == 403
-    for host in [f"localhost:{small.port}", "127.0.0.1:9999", f"[::1]:{small.port}"]:  # as ssh forwards it
-        assert small.ask("GET", "/api/meta", headers={"Host": host}).status == 200
-
-
-def test_another_page_gets_nothing(small: View) -> None:
-    own = f"http://127.0.0.1:{small.port}"
-    for origin in ["http://evil.example", "null", "https://127.0.0.1", f"http://127.0.0.1:{small.port + 1}", f"http://localhost:{small.port}"]:
-        answer = small.ask("POST", "/api/frame", "{}", headers={"Origin": origin})
-        assert answer.status == 403
-        assert answer.getheader("Access-Control-Allow-Origin") is None
-    answer = small.ask("POST", "/api/names", {"names": [0]}, headers={"Origin": own})
-    assert answer.status == 200 and answer.getheader("Access-Control-Allow-Origin") is None
-    assert small.ask("OPTIONS", "/api/frame", headers={"Origin": "http://evil.example"}).status in (403, 404, 405)
-
-
-def test_every_answer_has_the_headers(small: View) -> None:
-    for path in ["/", "/api/meta", "/none"]:
-        answer = small.ask("GET", path)
-        policy = answer.getheader("Content-Security-Policy")
-        assert policy.startswith("default-src 'none'; script-src 'self'") and "unsafe" not in policy and "frame-ancestors 'none'" in policy
-        assert answer.getheader("X-Content-Type-Options") == "nosniff"
-        assert answer.getheader("Referrer-Policy") == "no-referrer"
-        assert answer.getheader("Cross-Origin-Resource-Policy") == "same-origin"
-        assert answer.getheader("Cache-Control") == "no-store"
-
-
-def test_no_path_leads_out_of_the_page(small: View) -> None:
-    for path in ["/assets/../index.html", "/assets/..%2f..%2fetc/passwd", "/../../etc/passwd", "/assets/%2e%2e/%2e%2e/conftest.py",
-                 "//etc/passwd", "/assets/", "/assets/..", "/assets/a/b", "/etc/passwd", "/assets/page.js%00"]:
-        answer = small.ask("GET", path)
-        assert answer.status in (400, 404), path
-        assert b"root:" not in answer.content and b"import" not in answer.content
-
-
-def test_long_and_broken_requests_get_an_error_and_nothing_else(small: View) -> None:
-    assert small.ask("POST", "/api/frame", b'{"a":"' + b"x" * (2 << 20) + b'"}').status in (400, 413)
-    assert small.ask("GET", "/api/" + "a" * 100_000).status in (400, 404, 414)
-    for body in ["", "[]", "null", "{", '{"t0":1e999}', '{"t0":"x","t1":2,"step":1}', '{"lanes":[1e300],"t0":0,"t1":1,"step":1}',
-                 '{"t0":5,"t1":5,"step":1,"lanes":[]}', '{"t0":0,"t1":9e15,"step":1,"lanes":[0]}', '{"trace":7}', '{"trace":-1}',
-                 "[" * 5000, '{"t0":0,"t1":100,"step":1,"lanes":[4000000000]}', "\xff"]:
-        assert small.ask("POST", "/api/frame", body.encode("latin-1")).status == 400, body
-    for path in ["event", "at", "area", "lanes", "search", "table", "flame", "gap", "save", "perfetto", "notes", "names"]:
-        assert small.ask("POST", f"/api/{path}", '{"slice":4294967295,"lane":99999,"row":-1,"t0":3,"t1":1,"text":7,"names":7}').status == 400, path
-    assert small.json("/api/meta")
-
-
-def test_slow_clients_do_not_keep_others_waiting(small: View) -> None:
-    slow = []
-    for _ in range(12):
-        connection = socket.create_connection(("127.0.0.1", small.port))
-        connection.sendall(b"POST /api/frame HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\nX-Token: " + small.token.encode() + b"\r\n\r\n{")
-        slow.append(connection)
-    start = time.monotonic()
-    assert small.json("/api/meta")
-    assert time.monotonic() - start < 5
-    for connection in slow:
-        connection.close()
-
-
-def test_only_this_machine_is_listened_to(small: View) -> None:
-    listening = subprocess.run(["cat", "/proc/net/tcp"], capture_output=True, text=True, check=True).stdout
-    own = [line.split()[1] for line in listening.splitlines()[1:] if line.split()[1].endswith(f":{small.port:04X}") and line.split()[3] == "0A"]
-    assert own == [f"0100007F:{small.port:04X}"]
-
-
-def test_hostile_texts_of_a_trace_stay_text(binary: str, tmp_path: pathlib.Path) -> None:
-    hostile = ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "\u202egnirts\u202c", "k" * 5000, "", "\x1b[31m", "a\nb",
-               "\"'`${}", "_Z" + "N" * 3000]
-    events = []
-    for i, name in enumerate(hostile):
-        events += [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 2, "ts": 10 * i, "dur": 5, "args": {name or "e": name}},
-                   {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 10 * i, "dur": 0}]
-    with viewing(binary, write_trace(tmp_path / "hostile.json", events)) as view:
-        meta = view.json("/api/meta")["traces"][0]
-        assert meta["slice_count"] == len(events)
-        for slice_ in range(meta["slice_count"]):
-            event = view.json("/api/event", {"slice": slice_})
-            shown = json.dumps([event["name"], event["short"], event["args"], event["command"]])
-            assert "\\u202e" not in shown and "\\u001b" not in shown and len(event["short"]) <= 130 and len(event["name"]) <= 5010
-        for page in [view.ask("GET", "/api/explain?trace=0"), view.ask("GET", "/api/tour?trace=0")]:
-            assert page.getheader("Content-Type") == "application/json; charset=utf-8"
-
-
 # The command.
 
 def test_ctrl_c_ends_it_and_the_port_is_the_one_asked_for(binary: str, tmp_path: pathlib.Path) -> None:
@@ -395,130 +222,7 @@ def test_real_traces_answer_every_question(binary: str, run: Any, name: str) -> 
             view.json("/api/table", {"table": table})
 
 
-# Following a recording, and pages without a server.
-
-def test_a_folder_is_followed(binary: str, tmp_path: pathlib.Path) -> None:
-    folder = tmp_path / "traces"
-    folder.mkdir()
-    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 2, "ts": 10 * i, "dur": 5} for i in range(5)]
-    write_trace(folder / "a.json", events)
-    with viewing(binary, folder) as view:
-        meta = view.json("/api/meta")
-        assert meta["live"] and meta["generation"] == 1 and meta["traces"][0]["slice_count"] == 5
-        more = [{**event, "ts": event["ts"] + 100} for event in events]
-        write_trace(tmp_path / "new.json", events + more)
-        os.replace(tmp_path / "new.json", folder / "a.json")
-        deadline = time.monotonic() + 60
-        while json.loads(view.ask("GET", "/api/alive?gen=1").content)["generation"] == 1:
-            assert time.monotonic() < deadline
-        assert view.json("/api/meta")["traces"][0]["slice_count"] == 10
-
-
-class GrowingRecording:
-    """A program that records steps when it is asked to; its recording is at `path`."""
-
-    def __init__(self, path: pathlib.Path, last_ms: Optional[int] = None) -> None:
-        found = sorted(SOURCE.glob("build/*/tests/end_to_end/growing_recording_program"), key=lambda each: each.stat().st_mtime)
-        if not found:
-            pytest.skip("needs growing_recording_program: cmake --build ... --target all")
-        self.path = path
-        self.process = subprocess.Popen([found[-1], path, *([] if last_ms is None else [str(last_ms)])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment())
-
-    def do_steps(self, count: int) -> None:
-        self.begin_steps(count)
-        self.wait_for_steps()
-
-    def begin_steps(self, count: int) -> None:
-        self.process.stdin.write(f"{count}\n")
-        self.process.stdin.flush()
-
-    def wait_for_steps(self) -> None:
-        assert self.process.stdout.readline() == "done\n"
-
-    def end(self) -> None:
-        self.process.stdin.close()
-        assert self.process.wait(60) == 0
-
-
-def wait_for(view: View, generation: int, is_there: Any) -> Dict[str, Any]:
-    """The first meta after `generation` for which `is_there` holds."""
-    deadline = time.monotonic() + 60
-    while True:
-        meta = view.json("/api/meta")
-        if meta["generation"] > generation and is_there(meta):
-            return meta
-        assert time.monotonic() < deadline, meta
-        view.json(f"/api/alive?gen={meta['generation']}")
-
-
-def test_a_recording_that_runs_is_followed_to_its_end(binary: str, tmp_path: pathlib.Path) -> None:
-    program = GrowingRecording(tmp_path / "run.lspool")
-    program.do_steps(3)
-    with viewing(binary, program.path) as view:
-        first = view.json("/api/meta")
-        trace = first["traces"][0]
-        assert first["live"] and len(trace["steps"]) >= 3
-        assert [item for item in trace["quality"] if item["severity"] != "note"] == []  # open chunks are no damage
-        threads = [lane["title"] for lane in trace["lanes"] if lane["kind"] == "cpu"]
-        program.do_steps(4)
-        grown = wait_for(view, first["generation"], lambda meta: len(meta["traces"][0]["steps"]) >= 7)
-        assert grown["live"]
-        after = [lane["title"] for lane in grown["traces"][0]["lanes"] if lane["kind"] == "cpu"]
-        assert len(after) == len(threads) + 1 and set(threads) < set(after)
-        # What was asked with the old numbers of lanes and slices gets no answer of the new trace.
-        old = {"X-Generation": str(first["generation"])}
-        assert view.ask("POST", "/api/event", {"slice": 0}, headers=old).status == 409
-        assert view.ask("POST", "/api/event", {"slice": 0}, headers={"X-Generation": str(grown["generation"])}).status == 200
-        program.end()
-        ended = wait_for(view, grown["generation"], lambda meta: not meta["live"])
-        assert len(ended["traces"][0]["steps"]) >= 7
-
-
-def test_a_ring_that_runs_is_followed(binary: str, tmp_path: pathlib.Path) -> None:
-    """A flight recorder keeps the last second, and a step takes 3 ms: new events appear, and old ones go."""
-    program = GrowingRecording(tmp_path / "run.lspool", last_ms=1000)
-    program.begin_steps(2500)
-    time.sleep(1)
-    with viewing(binary, program.path) as view:
-        first = wait_for(view, 0, lambda meta: meta["traces"][0]["slice_count"] >= 40)
-        assert first["live"]
-        end = int(first["traces"][0]["origin_ns"]) + first["traces"][0]["span_ns"]
-        later = wait_for(view, first["generation"], lambda meta: int(meta["traces"][0]["origin_ns"]) > end)
-        trace = later["traces"][0]
-        assert later["live"] and trace["slice_count"] >= 40
-        assert [item for item in trace["quality"] if item["severity"] == "lost"] == []  # a ring forgets on purpose
-        program.wait_for_steps()
-        program.end()
-        assert not wait_for(view, later["generation"], lambda meta: not meta["live"])["live"]
-
-
-def test_a_recording_that_became_a_trace_is_followed_there(binary: str, run: Any, tmp_path: pathlib.Path) -> None:
-    program = GrowingRecording(tmp_path / "run.lspool")
-    program.do_steps(2)
-    with viewing(binary, program.path) as view:
-        first = view.json("/api/meta")
-        program.do_steps(2)
-        program.end()
-        # As the end of a short program does.
-        assert run("convert", program.path, tmp_path / "part.json").code == 0
-        os.rename(tmp_path / "part.json", tmp_path / "run.json")
-        program.path.unlink()
-        ended = wait_for(view, first["generation"], lambda meta: meta["traces"][0]["title"] == "run.json")
-        assert not ended["live"] and len(ended["traces"][0]["steps"]) >= 4
-
-
-def has_page(binary: str) -> bool:
-    ran = subprocess.run([binary, "view", "/nonexistent.json", "--no-open"], capture_output=True, text=True, check=False)
-    return "built without" not in ran.stderr
-
-
-def saved_data(html: str) -> Any:
-    import base64
-    import gzip
-
-    packed = html.split('<script type="text/plain" id="lanescope-saved">')[1].split("</script>")[0]
-    return json.loads(gzip.decompress(base64.b64decode(packed)))
-
+# Pages without a server.
 
 def test_a_saved_page_holds_its_range_and_loads_nothing(binary: str, run: Any, tmp_path: pathlib.Path) -> None:
     if not has_page(binary):

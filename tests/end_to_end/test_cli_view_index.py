@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Tuple
 import pytest
 
 from conftest import DATA
-from test_cli_view import View, has_page, saved_data, viewing, write_trace
+from view_server import View, has_page, saved_data, viewing, write_trace
 
 TRACE = DATA / "h200_mlp_train" / "trace.json.gz"
 MANY = 3000  # steps; more than the first answer lists

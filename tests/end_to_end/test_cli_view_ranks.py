@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 import pytest
 
 from conftest import SOURCE
-from test_cli_view import View, viewing, write_trace
+from view_server import View, viewing, write_trace
 
 
 def rank_events(rank: int) -> List[Dict[str, Any]]:
@@ -85,7 +85,7 @@ def test_the_verdict_on_the_ranks_is_that_of_the_command(binary: str, run: Any) 
     with viewing(binary, folder) as view:
         job = view.json("/api/ranks")
         said = json.loads(run("ranks", folder, "--json").out)
-        assert job["late"] == [1] and job["sentences"][0].startswith("Rank 1 holds the others up")
+        assert job["late"] == [1] and job["sentences"][0].startswith("Rank 1 delays the others")
         assert [row["rank"] for row in job["rows"]] == [0, 1, 2, 3]
         for row in job["rows"]:
             assert row["step_ns"] == row["own_ns"] + row["transfer_ns"] + row["wait_ns"]
