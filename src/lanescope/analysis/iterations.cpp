@@ -102,6 +102,18 @@ class Periods {
     return alike * 4 >= pairs * 3;
   }
 
+  // Would periods with the work of the middle one hold half of it? Otherwise they are a few waits
+  // close together, next to a period in which the program does its work.
+  bool hold_the_work(const std::vector<std::int64_t>& bounds) const {
+    std::vector<std::size_t> sizes;
+    for (std::size_t i = 1; i + 1 < bounds.size(); ++i)
+      sizes.push_back(index_of(bounds[i + 1]) - index_of(bounds[i]));
+    if (sizes.size() < kFewestIterations) return true;
+    std::sort(sizes.begin(), sizes.end());
+    return sizes[sizes.size() / 2] * sizes.size() * 2 >=
+           std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+  }
+
  private:
   std::size_t index_of(std::int64_t time_ns) const {
     const auto after = std::lower_bound(
@@ -240,7 +252,8 @@ class Finder {
     // is unknown: asking for one more may only have ended the loop.
     if (candidate.rank == Rank::kRange) bounds.push_back(trace_.end_ns(marks.back()));
     if (!periods_.repeat(bounds)) return std::nullopt;
-    if (candidate.rank == Rank::kWait && !hold_the_time(bounds)) return std::nullopt;
+    if (candidate.rank == Rank::kWait && !(hold_the_time(bounds) && periods_.hold_the_work(bounds)))
+      return std::nullopt;
     Iterations found;
     found.kind = by_start                        ? IterationMark::kRangeStart
                  : candidate.rank == Rank::kWait ? IterationMark::kWait

@@ -104,6 +104,18 @@ TEST(IterationsTest, OneLongIterationLeavesTheOthersWhatTheyAre) {
   EXPECT_TRUE(program.find());
 }
 
+// Two calls of a generator: seven waits close together while each begins, then its work without such a wait.
+TEST(IterationsTest, AFewWaitsNextToMostOfTheWorkAreNoIterations) {
+  Program program;
+  for (int call = 0; call < 2; ++call) {
+    const int begin = 60000 * call;
+    for (int i = 0; i < 7; ++i) program.round(begin + 100 * i).wait(begin + 100 * i + 50);
+    if (call == 0)
+      for (int i = 0; i < 400; ++i) program.round(begin + 1000 + 100 * i);
+  }
+  EXPECT_FALSE(program.find());
+}
+
 // XLA measures kernels while it compiles: equal launches, and a wait after each round.
 TEST(IterationsTest, RoundsOfXlasSearchForKernelsAreNoIterations) {
   Program program;
