@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "lanescope/analysis/wall_partition.h"
 #include "lanescope/base/sort_rows.h"
@@ -84,6 +85,35 @@ void leave_out_cut_steps(const StepEvidence& evidence, StepSelection& selection)
   selection.lacks_gpu_work = stops && !steady.empty() && has_lost_work(counts[steady.back()]);
 }
 
+// How long the loop waited for its next batch in each step, as the DataLoader's ranges say.
+std::vector<std::int64_t> loader_ns_of(const StepEvidence& evidence) {
+  const auto& steps = evidence.steps.steps;
+  std::vector<std::int64_t> waited(steps.size());
+  const Trace& trace = evidence.trace;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (is_device_work(trace.kind(id)) || !is_front_end(trace.kind(id)) ||
+        !trace.name(id).starts_with("enumerate(DataLoader)"))
+      continue;
+    for (std::size_t step = 0; step < steps.size(); ++step)
+      waited[step] +=
+          std::max<std::int64_t>(0, std::min(trace.end_ns(id), steps[step].cpu_end_ns) -
+                                        std::max(trace.start_ns(id), steps[step].cpu_start_ns));
+  }
+  return waited;
+}
+
+// Worker processes finish their batches at about the same time: then one step waits for all of
+// them, and the next few for none. Another step waited half as long, and without its wait this one is not long.
+bool waits_for_batches_in_turn(const StepEvidence& evidence, std::size_t step,
+                               std::int64_t length_ns, std::int64_t others_ns) {
+  const std::vector<std::int64_t> waited = loader_ns_of(evidence);
+  if (length_ns - waited[step] > others_ns) return false;
+  for (std::size_t other = 0; other < waited.size(); ++other)
+    if (other != step && waited[other] * 2 >= waited[step]) return true;
+  return false;
+}
+
 // The longest, if it is longer than all others together and three or more of these have work of the
 // device: a mean with it would describe none of them.
 void leave_out_long_step(const StepEvidence& evidence, StepSelection& selection) {
@@ -96,7 +126,9 @@ void leave_out_long_step(const StepEvidence& evidence, StepSelection& selection)
                        [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
   std::int64_t others_ns = -length(*longest);
   for (const std::size_t step : steady) others_ns += length(step);
-  if (length(*longest) <= others_ns) return;
+  if (length(*longest) <= others_ns ||
+      waits_for_batches_in_turn(evidence, *longest, length(*longest), others_ns))
+    return;
   const auto has_work = [&](std::size_t step) {
     return !evidence.device ||
            compute_wall_partition(*evidence.device, evidence.windows[step]).busy_ns() > 0;

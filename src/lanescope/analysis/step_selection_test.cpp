@@ -57,6 +57,29 @@ TEST(StepSelectionTest, EachStepIsSteadyOrLeftOutForOneReason) {
   EXPECT_FALSE(selection->one_chosen);
 }
 
+// Three workers finish at once: steps 4 and 7 wait for their batches, steps 5, 6 and 8 for none. Where
+// only step 7 waits, it is like any other long step.
+TEST(StepSelectionTest, AStepThatWaitsForWorkersInTurnIsNotLeftOut) {
+  const auto draw_waits = [](std::int64_t first, std::int64_t fourth) {
+    Sketch sketch;
+    std::int64_t start = 0;
+    for (const std::int64_t wait :
+         {first, std::int64_t{1}, std::int64_t{1}, fourth, std::int64_t{1}, std::int64_t{1}}) {
+      sketch.annotation("ProfilerStep#" + std::to_string(start), start, wait + 100);
+      sketch.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start,
+                        wait);
+      for (int k = 0; k < 10; ++k) sketch.op("aten::add", start + wait + 2 * k, 1);
+      start += wait + 100;
+    }
+    return sketch.trace();
+  };
+  const Trace in_turn = draw_waits(900, 900), once = draw_waits(1, 900);
+  const auto selection = select(in_turn), other = select(once);
+  ASSERT_TRUE(selection && other);
+  EXPECT_EQ(selection->long_step, std::nullopt);
+  EXPECT_EQ(other->long_step, 3u);
+}
+
 TEST(StepSelectionTest, LimitsCountALongStepToo) {
   const Trace trace = draw({{10, 100}, {10, 100}, {10, 100}, {10, 600}, {10, 100}, {10, 100}});
   const auto selection = select(trace, {.step = {}, .count_long_step = true});
