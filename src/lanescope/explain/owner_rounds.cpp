@@ -1,6 +1,7 @@
 #include "lanescope/explain/owner_rounds.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -69,6 +70,13 @@ bool changes_size(const Owner& owner) {
          (owner.kind == OwnerKind::kOperator && owner.sizes.op == owner.name);
 }
 
+// What a model computes of its rows. A mask or a list that grows by one is no sign of rows that are computed again.
+bool is_model_work(std::string_view op) {
+  constexpr std::string_view kParts[] = {"linear", "matmul", "mm", "conv", "attention", "norm"};
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return op.find(part) != op.npos; });
+}
+
 // One small operator for each parameter. Where that is a quarter of a step on a CPU, few parameters are enough.
 bool is_optimizer_loop(const Facts& facts, const Owner& owner) {
   constexpr std::uint64_t kFewestRounds = 8, kFewestOnCpu = 4, kMostCalls = 24;
@@ -116,6 +124,7 @@ Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
 Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (differentiates_twice(owner))
     return say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
+  if (changes_size(owner) && owner.sizes.grows && !is_model_work(owner.sizes.op)) return {};
   if (changes_size(owner) && owner.sizes.grows)
     return say(
         "If earlier rows stay as they are: keep their results (a KV cache), compute new rows only");

@@ -50,6 +50,14 @@ TEST(OwnerRoundsTest, ASizeGrowsRoundByRound) {
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("KV cache"), std::string::npos);
 }
 
+// The mask of a decoder with a KV cache grows by one in each round as well.
+TEST(OwnerRoundsTest, AGrowingMaskIsNoSignOfRowsThatAreComputedAgain) {
+  const ExplainedRounds explained(draw_rounds(32, 1));
+  Owner owner = explained.first();
+  owner.sizes.op = "aten::pad";
+  EXPECT_TRUE(remedy_of_rounds(explained.facts, owner).pattern.empty());
+}
+
 TEST(OwnerRoundsTest, ASizeChangesFromRoundToRound) {
   const ExplainedRounds explained(draw_rounds(32, 8, false));
   EXPECT_EQ(explained.first().sizes.most, 104);
