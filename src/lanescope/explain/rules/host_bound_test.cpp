@@ -290,6 +290,27 @@ TEST(HostBoundTest, AdvisesNoGraphForAnOperatorThatWaits) {
   EXPECT_THAT(action(4, 12), ::testing::HasSubstr("No CUDA graph holds the waits in {}"));
 }
 
+// A sparse optimizer waits for the size of each table's gradient: compiling the model would not change it.
+TEST(HostBoundTest, AdvisesFewerParametersForAnOptimizerThatWaits) {
+  const auto action = [](int launches_inside, int launches_outside) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin("Optimizer.step#SparseAdam.step");
+      program.begin_op("aten::_coalesce").pass(8).kernel("sort", 1);
+      program.call("cudaStreamSynchronize", 5).end();
+      for (int k = 0; k < launches_inside; ++k) program.launch({.us = 1});
+      program.end();
+      for (int k = 0; k < launches_outside; ++k) program.launch({.us = 1});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action(12, 4), ::testing::HasSubstr("Most are the optimizer's"));
+  EXPECT_THAT(action(4, 12), ::testing::HasSubstr("torch.compile(model)"));
+}
+
 // After the backward pass, work is for parameters, of which a larger batch has no fewer.
 TEST(HostBoundTest, AdvisesNoLargerBatchForWorkOfParameters) {
   const auto action = [](int before, int after) {

@@ -92,6 +92,18 @@ OperatorThatWaits operator_that_waits(const Facts& facts) {
   return found;
 }
 
+// An optimizer is no part of the model that torch.compile would get.
+bool are_mostly_the_optimizers(const Facts& facts) {
+  std::uint64_t own = 0;
+  for (const analysis::DeviceWork* work : steady_work(facts)) {
+    const SliceId launch = facts.links.launch_of[raw(work->slice)];
+    if (launch != kNone<SliceId> &&
+        ancestor_named(facts, launch, "Optimizer.step#") != kNone<SliceId>)
+      ++own;
+  }
+  return own * 2 > facts.launches.linked_count;
+}
+
 void fit_launch_advice(const Facts& facts, Finding& finding) {
   constexpr std::string_view kOrBatch = ", or a larger batch";
   const bool is_of_graphs = finding.action.pattern.find("reduce-overhead") != std::string::npos;
@@ -109,8 +121,12 @@ void fit_launch_advice(const Facts& facts, Finding& finding) {
       return;
     }
     finding.action =
-        say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
-            {name(waiting.op)});
+        are_mostly_the_optimizers(facts)
+            ? say("Most are the optimizer's, which waits in {}: join its parameters, such as "
+                  "tables of one width, so that it updates fewer",
+                  {name(waiting.op)})
+            : say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
+                  {name(waiting.op)});
   }
   if (const std::size_t at = finding.action.pattern.find(kOrBatch);
       at != std::string::npos && are_for_parameters(facts))
