@@ -7,12 +7,14 @@
 run.py times a program in one process and records it in another, seconds or minutes later. A CPU may run at another speed by then, so
 part of what a prediction misses is not the prediction's. Here the step that is timed and the step that is recorded are a second apart.
 A process has one pair and one recorder. Pairs whose twins change the state of the whole process have a process for each twin.
+--set takes the programs of a folder of examples/fault_sets or of examples instead, such as real_changes.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import importlib
 import json
 import multiprocessing
 import os
@@ -33,12 +35,33 @@ ROUNDS = 4
 APART = {"fp32_matmul", "no_memory_caching"}  # a precision, and an allocator, of the whole process
 
 
-def prepared(pair: str, variants: Tuple[str, ...], setting: Setting, warm: int) -> Dict[str, Callable[[], Any]]:
+def load_set(name: str) -> Tuple[Dict[str, Callable[..., Any]], Tuple[str, ...]]:
+    """The programs of another folder, and the names of the two variants."""
+    sys.path.insert(0, os.path.join(HERE, "..", "fault_sets"))
+    programs, variants = importlib.import_module("record").load(name)
+    return programs, tuple(variants)
+
+
+def maker_of(pair: str, variant: str, args: argparse.Namespace) -> Callable[[Setting], Callable[[], Any]]:
+    """Makes the step of a program."""
+    if not args.set:
+        maker: Callable[[Setting], Callable[[], Any]] = getattr(__import__(pair), variant)
+        return maker
+    programs, variants = load_set(args.set)
+
+    def make(setting: Setting) -> Callable[[], Any]:
+        step: Callable[[], Any] = programs[pair](setting, variant == variants[1])
+        return step
+
+    return make
+
+
+def prepared(pair: str, variants: Tuple[str, ...], setting: Setting, warm: int, args: argparse.Namespace) -> Dict[str, Callable[[], Any]]:
     sys.path.insert(0, os.path.join(HERE, "programs"))
-    program, steps = __import__(pair), {}
+    steps = {}
     for variant in variants:
         torch.manual_seed(0)
-        steps[variant] = getattr(program, variant)(setting)
+        steps[variant] = maker_of(pair, variant, args)(setting)
         for _ in range(warm):
             steps[variant]()
     setting.finish()
@@ -46,11 +69,11 @@ def prepared(pair: str, variants: Tuple[str, ...], setting: Setting, warm: int) 
 
 
 def run_pair(pair: str, variants: Tuple[str, ...], recorder: str, args: argparse.Namespace) -> List[Dict[str, Any]]:
-    options, setting = load_pairs()[pair], Setting(args.device, args.small)
+    options, setting = {} if args.set else load_pairs()[pair], Setting(args.device, args.small)
     torch.set_num_threads(min(torch.get_num_threads(), 4))
     lock = os.path.join(args.out, "lock")
     with locked(lock, fcntl.LOCK_SH):
-        steps = prepared(pair, variants, setting, options.get("warm", 3))
+        steps = prepared(pair, variants, setting, options.get("warm", 3), args)
     blocks: Dict[str, List[float]] = {variant: [] for variant in variants}
     rows = []
     with locked(lock, fcntl.LOCK_EX):
@@ -116,6 +139,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--pairs", default="", help="names with commas between (default: all of one process whose steps are alike)")
+    add("--set", default="", help="a folder of examples/fault_sets or of examples (default: the pairs of this folder)")
     add("--out", default="gains_results")
     add("--device", default="cuda", choices=("cpu", "cuda"))
     add("--small", action="store_true", help="sizes for a quick run on a CPU")
@@ -131,9 +155,13 @@ def main() -> int:
     usual = [pair for pair, options in table.items()
              if pair not in OTHER_STEPS and not options.get("remark") and not options.get("cold_cache") and options.get("ranks", 1) == 1]
     jobs: List[Tuple[str, Tuple[str, ...], str]] = []
+    variants: Tuple[str, ...] = VARIANTS
+    if args.set:
+        programs, variants = load_set(args.set)
+        table, usual = {pair: {} for pair in programs}, list(programs)
     for pair in args.pairs.split(",") if args.pairs else usual:
         for recorder in args.recorders.split(","):
-            parts = [(variant,) for variant in VARIANTS] if pair in APART else [VARIANTS]
+            parts = [(variant,) for variant in variants] if pair in APART else [variants]
             jobs += [(pair, part, recorder) for part in parts if recorder in table[pair].get("recorders", RECORDERS)]
     rows: List[Dict[str, Any]] = []
     begin, wanted = time.monotonic(), len(jobs)
