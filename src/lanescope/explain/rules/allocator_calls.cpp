@@ -24,21 +24,6 @@ std::set<std::uint32_t> launching_threads(const Facts& facts) {
   return threads;
 }
 
-// The parts of windows in which the GPU is in a steady step. The CPU may be ahead of the GPU.
-std::vector<analysis::Window> within_steady(const Facts& facts,
-                                            const std::vector<analysis::Window>& windows) {
-  std::vector<analysis::Window> parts;
-  for (const analysis::Window& window : windows) {
-    auto steady = std::upper_bound(
-        facts.steady_windows.begin(), facts.steady_windows.end(), window.start_ns,
-        [](std::int64_t time, const analysis::Window& each) { return time < each.end_ns; });
-    for (; steady != facts.steady_windows.end() && steady->start_ns < window.end_ns; ++steady)
-      parts.push_back(
-          {std::max(window.start_ns, steady->start_ns), std::min(window.end_ns, steady->end_ns)});
-  }
-  return parts;
-}
-
 // Calls inside an operator that allocates first, frees as often, and last: the workspace of a library such as cuSOLVER.
 // torch's cache keeps what an operator frees, and frees only to allocate again.
 struct OwnCalls {

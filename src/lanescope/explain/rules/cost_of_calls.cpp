@@ -18,13 +18,15 @@ std::int64_t cost_of_calls(const Facts& facts, const std::unordered_set<std::uin
     windows.push_back({trace.start_ns(id), trace.end_ns(id)});
   }
   if (!facts.main_device) return own_ns;
-  std::vector<const DeviceWork*> works;
+  std::vector<Window> works;
   for (const DeviceWork* work : steady_work(facts)) {
     SliceId op = facts.links.op_of[raw(work->slice)];
     while (op != kNone<SliceId> && !calls.contains(raw(op))) op = facts.nesting.parent[raw(op)];
-    if (op != kNone<SliceId>) works.push_back(work);
+    if (op != kNone<SliceId>) works.push_back({work->start_ns, work->end_ns});
   }
-  return union_ns(works) + device_idle_during(facts, std::move(windows));
+  // Both only inside of steady steps, so that they are never more than those.
+  return total_length(within_steady(facts, works)) +
+         device_idle_during(facts, within_steady(facts, windows));
 }
 
 void rate_cost(const Facts& facts, std::int64_t cost_ns, std::uint64_t calls, Finding& finding) {

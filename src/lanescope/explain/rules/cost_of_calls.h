@@ -9,7 +9,7 @@
 namespace lanescope::explain::rules {
 
 // The cost of these calls in the steady steps (raw SliceIds, none inside another). With a GPU: the
-// union of the work that they launched, plus the time in which the GPU was idle during them.
+// union of the work that they launched, plus the time in which the GPU was idle during them: at most those steps.
 // Without: their own times. O(work x depth).
 std::int64_t cost_of_calls(const Facts& facts, const std::unordered_set<std::uint32_t>& calls);
 

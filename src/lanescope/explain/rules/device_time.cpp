@@ -55,6 +55,19 @@ std::int64_t device_idle_during(const Facts& facts, std::vector<Window> windows)
   return idle_ns;
 }
 
+std::vector<Window> within_steady(const Facts& facts, const std::vector<Window>& windows) {
+  std::vector<Window> parts;
+  for (const Window& window : windows) {
+    auto steady =
+        std::upper_bound(facts.steady_windows.begin(), facts.steady_windows.end(), window.start_ns,
+                         [](std::int64_t time, const Window& each) { return time < each.end_ns; });
+    for (; steady != facts.steady_windows.end() && steady->start_ns < window.end_ns; ++steady)
+      parts.push_back(
+          {std::max(window.start_ns, steady->start_ns), std::min(window.end_ns, steady->end_ns)});
+  }
+  return parts;
+}
+
 std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns) {
   const IdleTimes idle = idle_within_steady(facts, {start_ns, end_ns});
   std::int64_t waits = 0;

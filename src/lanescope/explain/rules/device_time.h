@@ -20,6 +20,10 @@ std::int64_t union_ns(const std::vector<const analysis::DeviceWork*>& works);
 // The part of these (any order, overlaps allowed) in which the main device ran nothing.
 std::int64_t device_idle_during(const Facts& facts, std::vector<analysis::Window> windows);
 
+// The parts of windows in which the GPU is in a steady step. The CPU may be ahead of the GPU.
+std::vector<analysis::Window> within_steady(const Facts& facts,
+                                            const std::vector<analysis::Window>& windows);
+
 // Idle time of the main device between two moments, in steady steps, that comes from launching: not
 // launched yet, launch latency, pauses between queued work.
 std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns);
