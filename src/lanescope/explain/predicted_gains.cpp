@@ -24,6 +24,8 @@ using simulate::PathKind;
 
 constexpr std::size_t kMostPredictions = 8;
 constexpr double kMostFactor = 100;
+// Times of a trace are rounded to about a nanosecond, and no launch takes less: what is shorter is no step of a program.
+constexpr std::int64_t kLeastStepNs = 1'000;
 
 Fix fix_of(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);
@@ -161,6 +163,7 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   model->base_ = {simulation.recorded.step_ns, simulation.unprofiled.outcome.step_ns,
                   simulation.unprofiled.error_ns(), simulation.unprofiled.cpu_error_ns()};
   if (are_uneven(simulation)) use_mean(simulation, model->mean_step_ns(), model->base_);
+  if (model->base_.step_ns < kLeastStepNs) return nullptr;
   model->longest_stream_ns_ = facts.per_step(longest_stream_ns(facts, simulation));
   model->between_queued_ns_ =
       facts.per_step(facts.wall.idle_by(analysis::IdleCause::kBetweenQueued));

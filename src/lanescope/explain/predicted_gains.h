@@ -33,7 +33,7 @@ struct StepBase {
 // Predicts gains of one or several findings. Borrows the facts that it was made from. Any thread.
 class GainModel {
  public:
-  // Null: the trace cannot be replayed, or it explains its own step too poorly.
+  // Null: the trace cannot be replayed, it explains its own step too poorly, or its steps take less than a microsecond.
   static std::shared_ptr<const GainModel> of(const Facts& facts);
   const StepBase& base() const { return base_; }
   // The mean, where base() has the median. So a step that is longer than the others counts.

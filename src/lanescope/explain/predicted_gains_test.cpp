@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "lanescope/explain/do_first.h"
@@ -346,6 +347,26 @@ TEST(PredictedGains, ATraceWithoutGpuWorkHasNone) {
   Explanation explanation;
   predict_gains(*facts, explanation);
   EXPECT_FALSE(explanation.gains);
+}
+
+// Times that somebody made up, or in another unit: "0.04 us +- 0.00 us" would be no prediction.
+TEST(PredictedGains, StepsOfLessThanAMicrosecondHaveNone) {
+  for (const std::int64_t unit_ns : {1, 100}) {
+    testing::Sketch sketch;
+    for (std::int64_t i = 0; i < 5; ++i) {
+      const std::int64_t begin = 1000 + i * 40 * unit_ns;
+      sketch.annotation("ProfilerStep#" + std::to_string(i), begin, 40 * unit_ns);
+      sketch.op("aten::mm", begin + unit_ns, 20 * unit_ns);
+      sketch.runtime("cudaLaunchKernel", begin + 2 * unit_ns, 5 * unit_ns, {.correlation = i + 1});
+      sketch.kernel("gemm", begin + 10 * unit_ns, 25 * unit_ns, {.correlation = i + 1});
+    }
+    const Trace trace = sketch.trace();
+    const auto facts = gather_facts(trace);
+    ASSERT_TRUE(facts);
+    Explanation explanation;
+    predict_gains(*facts, explanation);
+    EXPECT_EQ(explanation.gains != nullptr, unit_ns == 100);
+  }
 }
 
 // How fast pinned copies are here, only pinned copies of the trace can say.
