@@ -36,6 +36,18 @@ export function cpuTimes() {
   return times;
 }
 
+// What the browser's processes hold in memory, MiB. A page that several share counts once.
+export function memoryMiB() {
+  let kib = 0;
+  for (const pid of descendants()) {
+    try {
+      if (!fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("chromium")) continue;
+      kib += Number(/^Pss:\s+(\d+) kB/m.exec(fs.readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))?.[1] ?? 0);
+    } catch {} // it has ended
+  }
+  return kib / 1024;
+}
+
 // What each used between the two, for each of `frames`, most first. `all` has the sum of the browser's.
 export function cpuPerFrame(before, after, frames) {
   const parts = [...after].map(([name, ms]) => [name, Math.max(0, ms - (before.get(name) ?? 0)) / frames]).sort((a, b) => b[1] - a[1]);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "lanescope/base/number_after.h"
@@ -27,11 +28,13 @@ std::uint64_t most_of(std::uint64_t free_bytes) {
 }
 
 // Takes no memory.
-[[noreturn]] void refuse(const char* format, std::uint64_t first, std::uint64_t second) {
-  std::array<char, 256> message{};
+[[noreturn]] void refuse(const char* format, std::uint64_t first, std::uint64_t second,
+                         std::uint64_t third = 0) {
+  std::array<char, 512> message{};
   std::snprintf(message.data(), message.size(), format,
                 static_cast<unsigned long long>(first / kMiB),
-                static_cast<unsigned long long>(second / kMiB));
+                static_cast<unsigned long long>(second / kMiB),
+                static_cast<unsigned long long>(third / kMiB));
   throw SpillFailed(message.data());
 }
 
@@ -83,8 +86,23 @@ void MemoryWatch::expect_room() const {
       group_.limit_bytes, group_.free_bytes);
 }
 
+void MemoryWatch::expect_in_use(std::uint64_t bytes) const {
+  const std::uint64_t free = group_.free_bytes + group_.swap_bytes;
+  if (free >= bytes || std::getenv("LANESCOPE_MEMORY")) return;
+  refuse(
+      "the control group (a container or a job) allows %llu MiB of memory, of which %llu MiB are "
+      "free; expected about %llu MiB for this trace; raise its limit, or make an index elsewhere "
+      "(`lanescope index`) and take a part (`--window`); LANESCOPE_MEMORY=16MiB tries it as it is, "
+      "from the disk",
+      group_.limit_bytes, free, bytes + kMiB - 1);
+}
+
 void MemoryWatch::start() {
   if (const auto group = group_memory()) made_ = new MemoryWatch(*group);
+}
+
+void expect_in_use(std::uint64_t bytes) {
+  if (const MemoryWatch* const watch = MemoryWatch::of_process()) watch->expect_in_use(bytes);
 }
 
 }  // namespace lanescope

@@ -31,6 +31,9 @@ class MemoryWatch {
   // Both throw SpillFailed if too little is free: the first at the start, the second now.
   void expect_least() const;
   void expect_room() const;
+  // Throws SpillFailed if less than `bytes` were free at the start: pages of which so much is in use at once would come from the
+  // disk again and again. Who says with LANESCOPE_MEMORY how much to take, tries all the same.
+  void expect_in_use(std::uint64_t bytes) const;
   // expect_least(), then the thread of paging_watch.h. Once, when the first large block is taken.
   void begin() const;
   // How many bytes a thread may take between two checks.
@@ -50,5 +53,8 @@ class MemoryWatch {
   const int status_;
   const std::uint64_t own_at_start_;
 };
+
+// The same for this process; nothing without a limit.
+void expect_in_use(std::uint64_t bytes);
 
 }  // namespace lanescope

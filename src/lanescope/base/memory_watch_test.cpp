@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -87,6 +88,23 @@ TEST_F(MemoryWatchTest, SaysTheLeast) {
             "the control group (a container or a job) allows 20 MiB of memory; expected at least "
             "28 MiB that are "
             "free; raise its limit");
+}
+
+TEST_F(MemoryWatchTest, RefusesAtOnceWhatWouldReadTheSamePagesAgain) {
+  ASSERT_EQ(::unsetenv("LANESCOPE_MEMORY"), 0);
+  const GroupMemory group = {.limit_bytes = 32 * kWatchedMiB,
+                             .free_bytes = 20 * kWatchedMiB,
+                             .swap_bytes = 10 * kWatchedMiB};
+  const MemoryWatch watch(group, folder_.string());
+  watch.expect_in_use(30 * kWatchedMiB);
+  EXPECT_EQ(refusal([&] { watch.expect_in_use(30 * kWatchedMiB + 1); }),
+            "the control group (a container or a job) allows 32 MiB of memory, of which 30 MiB are "
+            "free; expected about 31 MiB for this trace; raise its limit, or make an index "
+            "elsewhere (`lanescope index`) and take a part (`--window`); LANESCOPE_MEMORY=16MiB "
+            "tries it as it is, from the disk");
+  ASSERT_EQ(::setenv("LANESCOPE_MEMORY", "16MiB", 1), 0);
+  watch.expect_in_use(1000 * kWatchedMiB);
+  ASSERT_EQ(::unsetenv("LANESCOPE_MEMORY"), 0);
 }
 
 TEST_F(MemoryWatchTest, WithoutAStatusNothingIsRefused) {
