@@ -20,10 +20,10 @@ inline testing::ProgramSketch with_break(bool inside) {
   return program;
 }
 
-// In one of four steps 3 ms of compiling between two launches.
-inline testing::ProgramSketch compiling_in(int compiled_step) {
+// In one of four steps, or of so many, 3 ms of compiling between two launches.
+inline testing::ProgramSketch compiling_in(int compiled_step, int steps = 4) {
   testing::ProgramSketch program;
-  for (int i = 1; i <= 4; ++i) {
+  for (int i = 1; i <= steps; ++i) {
     program.step().launch({});
     if (i == compiled_step) {
       program.begin("_compile.compile_inner (dynamo_timed)").pass(1000);

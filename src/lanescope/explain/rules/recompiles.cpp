@@ -59,6 +59,7 @@ struct Recompiles {
   std::set<std::string, std::less<>> ids;
   std::int64_t lost = 0;
   std::int64_t wall_ns = 0;
+  bool in_long_step_only = false;  // which no steady step pays for
 };
 
 // A start compiles each function once. New versions of one function are guards that failed, with or without marks.
@@ -118,8 +119,11 @@ Measurement<Recompiles> measure_recompiles(const Facts& facts) {
   for (std::size_t i = 0; i < later.size(); ++i)
     wall_ns += facts.main_device ? facts.device().walls[later[i]].partition.wall_ns
                                  : windows[i].length_ns();
-  return Recompiles{std::nullopt, std::move(found), later.size(), in_steps.size(), std::move(ids),
-                    lost,         wall_ns};
+  const auto long_step = facts.selection.long_step;
+  const bool in_long_step_only = long_step && in_steps == std::set<std::size_t>{*long_step};
+  return Recompiles{std::nullopt,    std::move(found), later.size(),
+                    in_steps.size(), std::move(ids),   lost,
+                    wall_ns,         in_long_step_only};
 }
 
 void tell_how_to_compile_once(Finding& finding) {
@@ -167,7 +171,8 @@ Finding tell_versions(const Facts& facts, const Recompiles& measured) {
 
 Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
   if (measured.versions) return tell_versions(facts, measured);
-  const auto& [versions, found, later_steps, in_steps, ids, lost, wall_ns] = measured;
+  const auto& [versions, found, later_steps, in_steps, ids, lost, wall_ns, in_long_step_only] =
+      measured;
   const auto steps = static_cast<std::int64_t>(later_steps);
   Finding finding;
   finding.verdict =
@@ -204,6 +209,13 @@ Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
                       ? say("torch.compile compiles during this step")
                       : say("torch.compile compiles in {} of {} steps after the first",
                             {count(in_steps), count(later_steps)});
+  if (in_long_step_only) {
+    finding.kind = FindingKind::kOnce;
+    finding.at_stake_ns = lost;
+    finding.at_stake_ratio = 0;
+    finding.brief = say("torch.compile compiles again in step {}: {}",
+                        {step_number(facts, *facts.selection.long_step), ns(found.time_ns)});
+  }
   return finding;
 }
 

@@ -19,6 +19,16 @@ TEST(RecompilesTest, SpeaksOfCompilingInASteadyStep) {
   EXPECT_FALSE(find_by_rule(compiling_in(3).trace(), "cold-compile"));
 }
 
+// Of six steps the third is left out as a long one: no other step pays, so nothing is told as a cost of each.
+TEST(RecompilesTest, InTheLongStepOnlyAreToldOnce) {
+  const auto finding = find_by_rule(compiling_in(3, 6).trace(), "recompiles");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kOnce);
+  EXPECT_EQ(finding->at_stake_ns, us(2'991));
+  EXPECT_EQ(finding->brief.values.at(0).integer, 3);
+  EXPECT_EQ(finding->brief.values.at(1).integer, us(3'000));
+}
+
 TEST(RecompilesTest, AreQuietWithoutCompiling) {
   EXPECT_FALSE(find_by_rule(compiling_in(0).trace(), "recompiles"));
   EXPECT_FALSE(find_by_rule(compiling_in(0).trace(), "cold-compile"));
