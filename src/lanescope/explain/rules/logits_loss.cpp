@@ -1,11 +1,14 @@
 // The loss over logits of a large vocabulary reads and writes them many times.
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
@@ -44,6 +47,17 @@ std::int64_t last_dimension(std::string_view dims) {
   return 0;
 }
 
+// A softmax without gradients, in a program that trains, and in no loss: a metric.
+bool is_beside_loss(const Facts& facts, SliceId op, const std::set<std::uint32_t>& for_backward) {
+  const std::string_view name = facts.trace->name(op);
+  if (for_backward.empty() || (name != "aten::log_softmax" && name != "aten::_log_softmax") ||
+      ancestor_where(facts, op, is_of_loss) != kNone<SliceId>)
+    return false;
+  for (SliceId up = op; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
+    if (for_backward.contains(raw(up))) return false;
+  return true;
+}
+
 struct LogitsLoss {
   std::int64_t vocabulary = 0;
   std::int64_t loss_ns = 0;
@@ -79,10 +93,13 @@ Measurement<LogitsLoss> measure_logits_loss(const Facts& facts) {
   if (!any_loss) return Quiet{};
   if (!any_shape) return NotChecked{"the operators' shapes (record_shapes=True)"};
   if (of_loss.empty()) return Quiet{};
+  std::set<std::uint32_t> for_backward;
+  for (const AutogradPair& pair : autograd_pairs(facts)) for_backward.insert(raw(pair.forward));
   for (const DeviceWork* work : steady) {
     const SliceId op = facts.links.op_of[raw(work->slice)];
     if (op == kNone<SliceId>) continue;
     SliceId owner = loss_around(op);
+    if (owner != kNone<SliceId> && is_beside_loss(facts, owner, for_backward)) continue;
     if (owner == kNone<SliceId> && is_cast(trace.name(op))) owner = op;
     // nll_loss_backward takes the scalar gradient first: its size is that of the loss around it.
     if (owner == kNone<SliceId>) continue;

@@ -57,5 +57,28 @@ TEST(LogitsLossTest, DoesNotAdviseChunksWhereTheLossRunsInChunks) {
   EXPECT_TRUE(action_of_calls(2).starts_with("It runs in {} chunks already"));
 }
 
+// A softmax for the log beside the loss is none of the loss: of both, 60 us, a loss could spare what it takes itself.
+TEST(LogitsLossTest, DoesNotCountASoftmaxWithoutGradients) {
+  constexpr char kDims[] = "[[512, 50257], [512]]";
+  const auto stake_ns = [&](bool logs) {
+    ProgramSketch program;
+    std::int64_t number = 1;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 300});
+      p.begin_op("aten::cross_entropy_loss",
+                 {.sequence = ++number, .fwd_thread = 0, .input_dims = kDims});
+      p.launch({.name = "softmax", .us = 60, .op = "aten::_log_softmax", .dims = kDims}).end();
+      if (logs) p.launch({.name = "softmax", .us = 60, .op = "aten::log_softmax", .dims = kDims});
+      p.begin_op("autograd::engine::evaluate_function: CrossEntropyLossBackward0",
+                 {.sequence = number, .fwd_thread = 1});
+      p.launch({.us = 100}).end();
+    });
+    const auto finding = find_by_rule(program.trace(), "logits-loss");
+    return finding ? finding->at_stake_ns : 0;
+  };
+  EXPECT_GT(stake_ns(false), 0);
+  EXPECT_EQ(stake_ns(true), stake_ns(false));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
