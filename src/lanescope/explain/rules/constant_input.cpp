@@ -95,7 +95,7 @@ std::optional<Prepared> prepared_from(const Trace& trace, const CallSequence& ca
   for (std::size_t i = first; i < calls.size(); ++i) {
     const std::string_view name = trace.name(calls[i]);
     if (name.starts_with(kEvaluateNode)) return std::nullopt;
-    if (is_view(name) || name == "aten::expand_as" || name == "aten::numpy_T") continue;
+    if (is_view(name)) continue;
     const TensorArguments inputs = operator_inputs(trace, calls[i]);
     if (is_whole_made && is_product_with_new(name, inputs, *tensor)) {
       found.product = calls[i];
@@ -194,9 +194,10 @@ Finding tell_constant_input(const Facts& facts, const ConstantInput& found) {
                               "unfused-norm", "kernel-spread", "costly-operator"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
-      say("{} prepares the same {} in each step, if nothing changes its input", {op, shape});
+      say("{} prepares {} in each step, from a tensor that no operator changes", {op, shape});
   finding.action =
-      say("Compute it once and keep it, or divide the result of {} by kept norms", {product});
+      say("If it is one tensor: compute this once, or divide the result of {} by kept norms",
+          {product});
   return finding;
 }
 

@@ -228,7 +228,7 @@ Finding tell_standing(const Facts& facts, const FactoredAgain& found) {
                               "no-roof", "fp32-matmul", "few-blocks"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
-      say(facts, "{} factors the same {} matrix in each step, if nothing changes it", {op, shape});
+      say("{} factors a {} matrix in each step, which no operator changes", {op, shape});
   finding.action = kept_factor(op.text);
   return finding;
 }

@@ -59,7 +59,11 @@ bool is_view(std::string_view op) {
                                                 "aten::slice",
                                                 "aten::_reshape_alias",
                                                 "aten::flatten",
-                                                "aten::alias"};
+                                                "aten::alias",
+                                                "aten::numpy_T",
+                                                "aten::mT",
+                                                "aten::expand_as",
+                                                "aten::view_as"};
   return std::find(std::begin(kViews), std::end(kViews), op) != std::end(kViews);
 }
 

@@ -16,12 +16,6 @@ namespace {
 
 constexpr double kFastestBytesPerNs = 10'000;  // more than any memory writes
 
-// Operators that give a view whatever their arguments, beyond is_view().
-bool is_other_view(std::string_view op) {
-  return op == "aten::numpy_T" || op == "aten::mT" || op == "aten::detach" ||
-         op == "aten::expand_as" || op == "aten::view_as";
-}
-
 }  // namespace
 
 StandingTensors::StandingTensors(const Facts& facts) : facts_(facts) {
@@ -52,7 +46,7 @@ bool StandingTensors::may_be_made_outside(double bytes) const {
 
 bool StandingTensors::may_make(SliceId op, double elements, double bytes) const {
   const std::string_view name = facts_.trace->name(op);
-  if (name != "aten::reshape" && (is_view(name) || is_other_view(name))) return false;
+  if (name != "aten::reshape" && (is_view(name) || name == "aten::detach")) return false;
   if (static_cast<double>(work_ns(op)) < bytes / kFastestBytesPerNs) return false;
   const TensorArguments inputs = operator_inputs(*facts_.trace, op);
   const auto first = inputs.tensor(0);
