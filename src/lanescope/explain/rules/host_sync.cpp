@@ -2,16 +2,19 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lanescope/analysis/launching_calls.h"
-#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/analysis/tensor_arguments.h"
+#include "lanescope/base/json_value.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/host_syncs.h"
+#include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
@@ -93,6 +96,37 @@ void tell_checks(std::string_view op, Finding& finding) {
                 {name(call->form_without_check)});
 }
 
+// Sizes that were read from the GPU become visible where a tensor is split by them. True: the same sizes follow each of these
+// operators, and their list is not so plain, as [64, 64] is, that the program may have written it.
+bool are_sizes_the_same(const Facts& facts, std::vector<SliceId> sizers) {
+  constexpr std::size_t kFewestTimes = 4, kFewestSizes = 4, kFewestDifferent = 3, kListArgument = 1;
+  const Trace& trace = *facts.trace;
+  std::sort(sizers.begin(), sizers.end());
+  sizers.erase(std::unique(sizers.begin(), sizers.end()), sizers.end());
+  if (sizers.size() < kFewestTimes) return false;
+  std::string_view same;
+  for (std::size_t i = 0; i < sizers.size(); ++i) {
+    const Track& track = trace.track(sizers[i]);
+    const std::uint32_t track_end = track.first_slice + track.slice_count;
+    const std::uint32_t end =
+        i + 1 < sizers.size() && raw(sizers[i + 1]) < track_end ? raw(sizers[i + 1]) : track_end;
+    std::string_view sizes;
+    for (std::uint32_t k = raw(sizers[i]); k < end && sizes.empty(); ++k)
+      if (trace.name(SliceId{k}) == "aten::split_with_sizes")
+        if (const auto list = trace.slice_args(SliceId{k}).text(ArgKey::kConcreteInputs))
+          sizes = trace.text(*list);
+    if (sizes.empty() || (i > 0 && sizes != same)) return false;
+    same = sizes;
+  }
+  const auto arguments = parse_json(same);
+  if (!arguments || arguments->items.size() <= kListArgument) return false;
+  const auto list =
+      analysis::sizes_of(parse_json(arguments->items[kListArgument].text).value_or(JsonValue{}));
+  if (!list || list->size() < kFewestSizes) return false;
+  const std::set<std::int64_t> different(list->begin(), list->end());
+  return different.size() >= kFewestDifferent;
+}
+
 // "aten::index" with a mask in it, or the operator that counts by itself.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -136,6 +170,16 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
     finding.try_next = {
         "the number of different values is only known on the GPU: sort, compare neighbours, and "
         "use a mask or torch.scatter with a known size; or find them where the batch is made"};
+  }
+  if (are_sizes_the_same(facts, found.sizers)) {
+    append(finding.brief, say(", with the same result each time"));
+    finding.action =
+        say("Compute it once and keep it: the sizes that follow are the same each time");
+    finding.try_next.insert(
+        finding.try_next.begin(),
+        "the sizes by which a tensor is split after each wait are the same each time: compute "
+        "them once, before the loop, or once for all layers");
+    return;
   }
   if (most->first != "aten::repeat_interleave") return;
   finding.action = say("Pass output_size=n, the sum of the counts, if it is known: no wait");
@@ -218,18 +262,10 @@ void tell_what_to_try(const HostSyncs& found, Finding& finding) {
   }
 }
 
-// A backward pass or an optimizer in the steady steps: a value may be a loss that is only reported. Elsewhere it is
-// rather a result of the step.
-bool trains(const Facts& facts) {
-  const Trace& trace = *facts.trace;
+// A value may be a loss that is only reported. Elsewhere it is rather a result of the step.
+bool trains_in_steps(const Facts& facts) {
   const auto windows = facts.steady_cpu_windows();
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (const SliceId id{i}; !is_device_work(trace.kind(id)) &&
-                             (trace.name(id).starts_with(kEvaluateNode) ||
-                              trace.name(id).starts_with("Optimizer.step")) &&
-                             inside(windows, trace.start_ns(id)))
-      return true;
-  return false;
+  return trains(facts, &windows);
 }
 
 // What to do about the waits of one operator.
@@ -247,14 +283,14 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
         "Do it for all values at once on the GPU (where, gather, scatter), or read all in one "
         "copy");
   if (waits.at_end == waits.calls)
-    return trains(facts)
+    return trains_in_steps(facts)
                ? say("If the next step does not need it: read it a step later (pinned memory, "
                      "non_blocking=True), or every n steps")
                : say("If the next step does not need it: read it a step later (pinned memory, "
                      "non_blocking=True)");
   if (reads_many_at_once(facts, waits))
     return say("If the CPU needs these values now, one copy is right; else read them a step later");
-  return trains(facts)
+  return trains_in_steps(facts)
              ? say("Keep the value on the GPU; if it is only reported, read it after the last "
                    "launch or "
                    "every n steps")

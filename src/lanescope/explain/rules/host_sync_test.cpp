@@ -432,5 +432,31 @@ TEST(HostSyncTest, AdvisesAboutCounts) {
   EXPECT_THAT(finding->action.pattern, HasSubstr("scatter_add_"));
 }
 
+// Each step counts twice, waits, and splits a tensor by sizes that it has read.
+TEST(HostSyncTest, SeesSizesThatAreTheSameEachTime) {
+  const auto action = [](std::string_view first, std::string_view second) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (const std::string_view sizes : {first, second}) {
+        program.launch({.us = 50}).begin_op("aten::bincount").wait("aten::item").end();
+        program.begin_op("aten::split_with_sizes",
+                         {.input_dims = "[[100, 8], [], []]",
+                          .input_types = R"(["float", "ScalarList", "Scalar"])",
+                          .concrete_inputs = R"(["", ")" + std::string(sizes) + R"(", "0"])"});
+        program.end().launch({.us = 50});
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("[20, 31, 22, 27]", "[20, 31, 22, 27]"), HasSubstr("Compute it once"));
+  EXPECT_THAT(action("[20, 31, 22, 27]", "[24, 27, 22, 27]"), HasSubstr("scatter_add_"));
+  EXPECT_THAT(action("[25, 25, 25, 25]", "[25, 25, 25, 25]"), HasSubstr("scatter_add_"));
+  EXPECT_THAT(action("[60, 30, 10]", "[60, 30, 10]"), HasSubstr("scatter_add_"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -29,7 +29,7 @@ Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
   const auto& phases = training_phases(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
-    return is_training(phases) ? Measurement<OptimizerLoop>(NotChecked{kNeedsOptimizer}) : Quiet{};
+    return trains(facts) ? Measurement<OptimizerLoop>(NotChecked{kNeedsOptimizer}) : Quiet{};
   std::uint64_t kernels = 0, elementwise = 0, most = 0;
   KernelNames names(*facts.trace);
   for (const auto& [label, op] : work.ops) {

@@ -20,7 +20,7 @@ Measurement<OptimizerShare> measure_optimizer_share(const Facts& facts) {
   const auto& phases = training_phases(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
-    return is_training(phases) ? Measurement<OptimizerShare>(NotChecked{kNeedsOptimizer}) : Quiet{};
+    return trains(facts) ? Measurement<OptimizerShare>(NotChecked{kNeedsOptimizer}) : Quiet{};
   const std::int64_t optimizer_ns = union_ns(work.works);
   const std::int64_t busy_ns = facts.wall.partition.busy_ns();
   if (is_thin(facts) || share_of(optimizer_ns, busy_ns) < 0.15) return Quiet{};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/enclosing_facts.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 
@@ -58,8 +59,15 @@ void add_ops(const PhaseWork& work, Finding& finding) {
 
 std::uint64_t steps_of(const Facts& facts) { return step_count(facts); }
 
-bool is_training(const std::vector<Phase>& phases) {
-  return std::find(phases.begin(), phases.end(), Phase::kBackward) != phases.end();
+bool trains(const Facts& facts, const std::vector<analysis::Window>* windows) {
+  const Trace& trace = *facts.trace;
+  const auto& phases = training_phases(facts);
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (const SliceId id{i}; (phases[i] == Phase::kBackward || phases[i] == Phase::kOptimizer) &&
+                             !is_device_work(trace.kind(id)) &&
+                             (!windows || inside(*windows, trace.start_ns(id))))
+      return true;
+  return false;
 }
 
 }  // namespace lanescope::explain::rules

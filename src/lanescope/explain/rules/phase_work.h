@@ -34,8 +34,8 @@ std::uint64_t steps_of(const Facts& facts);
 // Adds the three operators with most GPU time as evidence.
 void add_ops(const PhaseWork& work, Finding& finding);
 
-// The trace holds a backward pass.
-bool is_training(const std::vector<analysis::Phase>& phases);
+// A backward pass or an optimizer's step begins in these windows; null: anywhere in the trace.
+bool trains(const Facts& facts, const std::vector<analysis::Window>* windows = nullptr);
 
 inline constexpr char kNeedsOptimizer[] =
     "an optimizer of torch.optim inside the recorded steps (its Optimizer.step range)";

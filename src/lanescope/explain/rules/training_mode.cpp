@@ -6,26 +6,16 @@
 #include <unordered_set>
 
 #include "lanescope/explain/owner_counts.h"
-#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 namespace {
 
 constexpr double kLeastTrainingModeShare = 0.02;
-
-bool has_backward(const Trace& trace) {
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const std::string_view label = trace.name(SliceId{i});
-    if (label.starts_with(kEvaluateNode) || label.starts_with("Optimizer.step") ||
-        label.find("Backward") != std::string_view::npos)
-      return true;
-  }
-  return false;
-}
 
 // The outermost dropout around an operator that draws its mask; kNone: it is in no dropout.
 SliceId dropout_around(const Facts& facts, SliceId op) {
@@ -55,7 +45,7 @@ struct TrainingMode {
 
 std::optional<TrainingMode> measure_training_mode(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  if (has_backward(trace)) return std::nullopt;
+  if (trains(facts)) return std::nullopt;
   const auto windows = facts.steady_cpu_windows();
   TrainingMode found;
   std::unordered_set<std::uint32_t> dropouts, norms;

@@ -25,10 +25,10 @@ Measurement<ZeroGradFills> measure_zero_grad_fills(const Facts& facts) {
   const auto& phases = training_phases(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kZeroGrad);
   if (!work.any_range)
-    return is_training(phases) ? Measurement<ZeroGradFills>(NotChecked{
-                                     "optimizer.zero_grad() inside the recorded steps (its range; "
-                                     "model.zero_grad() has none)"})
-                               : Quiet{};
+    return trains(facts) ? Measurement<ZeroGradFills>(NotChecked{
+                               "optimizer.zero_grad() inside the recorded steps (its range; "
+                               "model.zero_grad() has none)"})
+                         : Quiet{};
   if (work.works.empty()) return Quiet{};
   // Autograd adds to a gradient that exists; if it is None, the new gradient takes its place.
   std::vector<const DeviceWork*> adds;
