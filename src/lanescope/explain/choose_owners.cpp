@@ -17,6 +17,11 @@ constexpr double kScattered = 0.4;
 constexpr double kOfInnerLoops = 0.33;
 // What has so much of the step is the step itself: its parts are named.
 constexpr double kAll = 0.95;
+// A function or module whose own operators have so much of its time is named as a whole, if none of them has so much of it and
+// of the step: eight short passes over a tensor are one owner.
+constexpr double kOwnOperators = 0.8, kMostOfFunction = 0.5, kMostOfStep = 0.2;
+// One that has more of the step than this is no part of it.
+constexpr double kMostOfPart = 0.8;
 
 bool is_mostly_cpu(const CallNode& node) {
   const auto of = [&](PathKind kind) { return node.time_ns[static_cast<std::size_t>(kind)]; };
@@ -58,9 +63,34 @@ class Chooser {
         if (is_loader(node.name)) return true;
         [[fallthrough]];
       default:
-        return is_mostly_cpu(node) && share(largest.total_ns, node.total_ns) < kScattered &&
-               !(is_all(node) && largest.total_ns >= least_ns_);
+        return (is_mostly_cpu(node) && share(largest.total_ns, node.total_ns) < kScattered &&
+                !(is_all(node) && largest.total_ns >= least_ns_)) ||
+               is_spread(index);
     }
+  }
+
+  // A function, module or range of many operators of its own, none of which says what it is.
+  bool is_spread(std::uint32_t index) const {
+    const CallNode& node = nodes_[index];
+    const std::int64_t largest_ns = nodes_[children_[index].front()].total_ns;
+    const bool is_part_of_program = node.kind == OwnerKind::kLine ||
+                                    node.kind == OwnerKind::kModule ||
+                                    node.kind == OwnerKind::kRange;
+    return is_part_of_program && children_[index].size() > 2 && node.total_ns >= least_ns_ &&
+           share(node.total_ns, nodes_[0].total_ns) < kMostOfPart &&
+           share(largest_ns, node.total_ns) < kMostOfFunction &&
+           share(largest_ns, nodes_[0].total_ns) < kMostOfStep &&
+           share(own_operators_ns(index), node.total_ns) >= kOwnOperators;
+  }
+
+  std::int64_t own_operators_ns(std::uint32_t index) const {
+    std::int64_t own_ns = 0;
+    for (const std::uint32_t child : children_[index]) {
+      const OwnerKind kind = nodes_[child].kind;
+      if (kind == OwnerKind::kOperator || kind == OwnerKind::kCall || kind == OwnerKind::kCode)
+        own_ns += nodes_[child].total_ns;
+    }
+    return own_ns;
   }
 
   bool is_all(const CallNode& node) const {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lanescope/explain/enclosing_facts.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/sampled_code.h"
@@ -93,7 +94,17 @@ bool is_in_package(std::string_view frame, std::string_view package) {
 }
 
 bool is_profilers_frame(std::string_view frame) {
-  return is_in_package(frame, "torch/profiler/") || is_in_package(frame, "lanescope/_driving.py");
+  return is_in_package(frame, "torch/profiler/") || is_in_package(frame, "lanescope/_");
+}
+
+// The profiler's step() describes the job, for which it calls others.
+bool is_called_by_profiler(const Facts& facts, SliceId slice) {
+  const analysis::SliceNesting& nesting = nesting_with_frames(facts);
+  for (; slice != kNone<SliceId>; slice = nesting.parent[raw(slice)])
+    if (facts.trace->kind(slice) == CategoryKind::kPythonFunction &&
+        is_profilers_frame(facts.trace->name(slice)))
+      return true;
+  return false;
 }
 
 bool is_torch_frame(std::string_view frame) {
@@ -113,7 +124,7 @@ void OwnerCode::tell_whose_code(Owner& owner, const std::vector<analysis::Window
         path_.thread, window.start_ns, window.end_ns,
         [&](SliceId slice, std::int64_t from, std::int64_t to) {
           if (slice == kNone<SliceId> || trace.kind(slice) != CategoryKind::kPythonFunction) return;
-          if (is_profilers_frame(trace.name(slice)))
+          if (is_called_by_profiler(facts_, slice))
             profiler_ns += to - from;
           else if (is_torch_frame(trace.name(slice)))
             torch_ns += to - from;

@@ -123,6 +123,23 @@ TEST(OwnersTest, OnlyShortCallsOfTheProgramAreToBeBatched) {
               ::testing::Not(::testing::HasSubstr("batch all")));
 }
 
+// Each layer of an nn.Sequential takes what the one before it made: its rounds cannot be one batch.
+TEST(OwnersTest, LayersOfASequentialAreNotToBeBatched) {
+  const auto advice = [](const char* module) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      const std::int64_t start = p.cpu_us();
+      for (int i = 0; i < 10; ++i) p.cpu_op("aten::dot", 20).cpu_op("aten::sub", 10);
+      p.sketch().slice("python_function", module, us(start), us(p.cpu_us() - start));
+    });
+    const ExplainedOwners explained(program);
+    EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
+    return advice_text(explained.facts, explained.first()).pattern;
+  };
+  EXPECT_THAT(advice("nn.Module: Sequential_0"), ::testing::HasSubstr("needs the one before it:"));
+  EXPECT_THAT(advice("nn.Module: Members_0"), ::testing::HasSubstr("batch all"));
+}
+
 // The operator with two fifths of the loop or more says how.
 TEST(OwnersTest, OneCallForAllRoundsIsNamed) {
   EXPECT_THAT(advice_of_loop("aten::sort", "aten::sub", 20),
@@ -209,12 +226,14 @@ TEST(OwnersTest, CodeInALoopIsNamedByItsFrame) {
 }
 
 // The owners' mechanisms of steps with a hole that this frame fills; it began before the hole.
-std::string holes_of_frame(const char* frame) {
+std::string holes_of_frame(const char* frame, const char* called = nullptr) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     const std::int64_t start = p.cpu_us();
     p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item").pass(2000);
     program.sketch().slice("python_function", frame, us(start), us(p.cpu_us() - start));
+    if (called)
+      program.sketch().slice("python_function", called, us(start) + 1, us(p.cpu_us() - start) - 2);
     p.launch({.us = 20, .op = "aten::add"});
   });
   const ExplainedOwners explained(program);
@@ -232,6 +251,9 @@ TEST(OwnersTest, CodeOfTorchAndOfTheProfilerIsNotTheProgramsOwn) {
               ::testing::StartsWith("torch's own code in it"));
   EXPECT_EQ(holes_of_frame("lanescope/_driving.py(271): step"), "");
   EXPECT_EQ(holes_of_frame("/usr/lib/python3/site-packages/torch/profiler/profiler.py(9): step"),
+            "");
+  EXPECT_EQ(holes_of_frame("lanescope/_driving.py(271): step",
+                           "torch/distributed/distributed_c10d.py(1333): is_initialized"),
             "");
   EXPECT_THAT(holes_of_frame("torch_train.py(9): step"),
               ::testing::Not(::testing::HasSubstr("torch's own")));
@@ -440,6 +462,44 @@ TEST(OwnersTest, WhatOnlyRecordingDelaysBelongsToTheGpuWork) {
       EXPECT_NE(explained.mechanism(), Mechanism::kGpuWork);
     }
   }
+}
+
+// Four passes over one tensor in a range, 400 of 1300 us: the range owns them, unless one of them has most of its time.
+TEST(OwnersTest, ManyShortPassesOfAFunctionAreOneOwner) {
+  const auto owner = [](std::int64_t first_us, std::int64_t other_us) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.launch({.us = 600, .op = "aten::mm"}).launch({.us = 300, .op = "aten::conv2d"});
+      p.begin("draw").launch({.us = first_us, .op = "aten::div"});
+      for (const char* op : {"aten::exp", "aten::add", "aten::amax"})
+        p.launch({.us = other_us, .op = op});
+      p.end();
+    });
+    const ExplainedOwners explained(program);
+    for (const Owner& each : explained.owners().owners)
+      if (each.name == "draw" || (!each.around.empty() && each.around.back() == "draw"))
+        return std::pair(each.kind, each.total_ns);
+    return std::pair(OwnerKind::kStep, std::int64_t{0});
+  };
+  EXPECT_EQ(owner(100, 100), std::pair(OwnerKind::kRange, 5 * us(400)));
+  EXPECT_EQ(owner(250, 50), std::pair(OwnerKind::kOperator, 5 * us(250)));
+}
+
+// A detach of the loss, then a function that detaches six weights and copies them: the copies are no part of a loop of detach.
+TEST(OwnersTest, ALoopEndsWhereItsFunctionDoes) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.begin("learn").launch({.us = 20, .op = "aten::mm"}).cpu_op("aten::detach", 2).end();
+    p.begin("get_weights");
+    for (int i = 0; i < 6; ++i) p.cpu_op("aten::detach", 2);
+    for (int i = 0; i < 6; ++i)
+      p.launch(ProgramSketch::memcpy("Memcpy DtoH (Device -> Pageable)", 300, "aten::to"))
+          .wait("aten::numpy");
+    p.end();
+  });
+  const ExplainedOwners explained(program);
+  EXPECT_EQ(explained.first().cell.size(), 2u);
+  EXPECT_THAT(explained.first().around, ::testing::ElementsAre("get_weights"));
 }
 
 }  // namespace

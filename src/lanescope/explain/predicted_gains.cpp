@@ -88,16 +88,19 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
   // Headlines of no single limit are corrected too: the table below says what the GPU works without the profiler.
   constexpr std::string_view kBegins[] = {kBegin, "No single limit: of the ",
                                           "Mostly GPU-bound: of the ", "Idle: of the "};
+  constexpr std::string_view kRecordedBegin = "CPU-bound with the profiler: of the ";
   const StepBase& base = gains.base();
   const std::int64_t busy_ns = gains.busy_ns(), mean_ns = gains.mean_step_ns();
   if (!is_gpu_bound(busy_ns, mean_ns)) {
     // Two thirds of the step or less are no limit, however large the error of the prediction is.
     if (is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) && busy_ns * 3 > mean_ns * 2 &&
-        explanation.headline.pattern.starts_with(kBegin))
+        explanation.headline.pattern.starts_with(kBegin)) {
+      explanation.headline.pattern.replace(0, kBegin.size(), kRecordedBegin);
       append(
           explanation.headline,
           say(" Without the profiler it may be GPU-bound: a step then takes {} +- {}.",
               {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep)}));
+    }
     return;
   }
   const Sentence start = say(

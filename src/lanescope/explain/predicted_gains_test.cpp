@@ -418,6 +418,33 @@ TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
   }
 }
 
+// The longer the kernels, the less is the CPU the limit without the profiler: between both, the headline leaves it open.
+TEST(PredictedGains, LeavesOpenWhatMayBeGpuBound) {
+  std::vector<std::string> begins;
+  for (std::int64_t kernel_us = 10; kernel_us <= 36; kernel_us += 2) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i) {
+        for (int k = 0; k < 12; ++k) p.cpu_op("aten::view", 4);
+        p.launch({.us = kernel_us});
+      }
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    ASSERT_TRUE(facts);
+    auto explanation = run_rules(*facts);
+    ASSERT_TRUE(explanation);
+    predict_gains(*facts, *explanation);
+    const std::string& headline = explanation->headline.pattern;
+    const std::string begin = headline.substr(0, headline.find(':'));
+    EXPECT_EQ(headline.find("it may be GPU-bound") != std::string::npos,
+              begin == "CPU-bound with the profiler");
+    if (begins.empty() || begins.back() != begin) begins.push_back(begin);
+  }
+  EXPECT_EQ(begins, (std::vector<std::string>{"CPU-bound", "CPU-bound with the profiler",
+                                              "GPU-bound without the profiler"}));
+}
+
 // A step of no single limit as recorded, of which the CPU's part goes without the profiler; copies alone are no such work.
 TEST(PredictedGains, NoSingleLimitIsCorrectedLikeTheTableBelowIt) {
   const auto headline = [](bool copies) {

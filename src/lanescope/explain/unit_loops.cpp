@@ -145,6 +145,40 @@ bool UnitLoops::repeats_graph(const UnitLoop& backward) const {
   return same * 2 >= backward.cell.size();
 }
 
+// A round at either end may belong to another part of the program, whose calls happen to be alike: a detach of the loss before
+// those of a function that copies weights. It does if it lies in a function or range that the other rounds are not in, with a
+// round's calls or more beside it that are not of the loop.
+void UnitLoops::cut_to_container(UnitSequence& sequence, std::uint32_t index) {
+  UnitLoop& loop = loops_[index];
+  const auto& units = sequence.units;
+  const std::size_t size = loop.cell.size();
+  while (loop.rounds > 1) {
+    const std::size_t first = loop.first_unit, end = first + loop.rounds * size;
+    const auto from = containers_.around(loop.first), to = containers_.around(loop.last);
+    std::size_t depth = 0;
+    while (depth < from.size() && depth < to.size() && from[depth] == to[depth]) ++depth;
+    const bool is_first = depth < from.size() && first >= size &&
+                          trace_.start_ns(units[first - size]) >= trace_.start_ns(from[depth]);
+    const bool is_last = depth < to.size() && end + size <= units.size() &&
+                         trace_.start_ns(units[end + size - 1]) < trace_.end_ns(to[depth]);
+    if (!is_first && !is_last) return;
+    const std::size_t cut = is_first ? first : end - size;
+    for (std::size_t i = cut; i < cut + size; ++i)
+      if (sequence.loop_of[i] == index) sequence.loop_of[i] = loop.parent;
+    for (UnitLoop& inner : loops_)
+      if (inner.parent == index && inner.first_unit >= cut && inner.first_unit < cut + size)
+        inner.parent = loop.parent;
+    --loop.rounds;
+    if (!is_first) {
+      loop.last = units[cut - 1];
+      continue;
+    }
+    loop.first_unit = static_cast<std::uint32_t>(first + size);
+    loop.first = units[loop.first_unit];
+    for (std::size_t i = 0; i < size; ++i) loop.cell[i] = units[loop.first_unit + i];
+  }
+}
+
 void UnitLoops::fold(std::uint32_t thread, UnitSequence& sequence, std::size_t first,
                      std::size_t end) {
   std::vector<std::uint32_t> symbols;
@@ -171,6 +205,7 @@ void UnitLoops::fold(std::uint32_t thread, UnitSequence& sequence, std::size_t f
         sequence.loop_of[first + i] = base + static_cast<std::uint32_t>(r);
   }
   for (std::uint32_t l = base; l < loops_.size(); ++l) {
+    cut_to_container(sequence, l);
     const auto from = containers_.around(loops_[l].first), to = containers_.around(loops_[l].last);
     std::size_t& depth = loops_[l].depth;
     while (depth < from.size() && depth < to.size() && from[depth] == to[depth]) ++depth;

@@ -63,6 +63,7 @@ class UnitLoops {
 
  private:
   void fold(std::uint32_t thread, UnitSequence& sequence, std::size_t first, std::size_t end);
+  void cut_to_container(UnitSequence& sequence, std::uint32_t index);
   std::vector<std::int64_t> round_starts(const UnitLoop& loop) const;
   bool starts_rounds_of(const UnitLoop& loop, const UnitLoop& backward) const;
   void find_backward_rounds();
