@@ -30,10 +30,13 @@ struct Trip {
   const LaunchedWork *down, *up;
 };
 
-bool is_tensor_copy(const Facts& facts, const LaunchedWork& each, std::string_view direction) {
+bool is_copy(const Facts& facts, const LaunchedWork& each, std::string_view direction) {
   return each.work->work == WorkClass::kCopy &&
-         facts.trace->name(each.work->slice).starts_with(direction) &&
-         bytes_of(facts, each.work->slice) > kLargestReadValueBytes;
+         facts.trace->name(each.work->slice).starts_with(direction);
+}
+
+bool is_value(const Facts& facts, const LaunchedWork& each) {
+  return bytes_of(facts, each.work->slice) <= kLargestReadValueBytes;
 }
 
 // Another type on the way, such as NumPy's double for a float, changes the size.
@@ -41,18 +44,20 @@ bool is_same_tensor(std::int64_t down_bytes, std::int64_t up_bytes) {
   return up_bytes == down_bytes || up_bytes == 2 * down_bytes || down_bytes == 2 * up_bytes;
 }
 
+// A small copy is a value that the program reads, but for one between those of large tensors: a bias among weights.
 std::vector<Trip> trips_in(const Facts& facts, const LaunchSequence& sequence) {
   std::vector<Trip> trips;
   std::vector<const LaunchedWork*> on_cpu;  // copied down since the last kernel
   for (const LaunchedWork& each : sequence) {
-    if (is_tensor_copy(facts, each, "Memcpy DtoH")) {
-      on_cpu.push_back(&each);
+    if (is_copy(facts, each, "Memcpy DtoH")) {
+      if (!is_value(facts, each) || !on_cpu.empty()) on_cpu.push_back(&each);
       continue;
     }
-    if (!is_tensor_copy(facts, each, "Memcpy HtoD")) {
+    if (!is_copy(facts, each, "Memcpy HtoD")) {
       if (each.work->work != WorkClass::kCopy) on_cpu.clear();
       continue;
     }
+    if (is_value(facts, each) && trips.empty()) continue;
     const auto same = std::find_if(on_cpu.begin(), on_cpu.end(), [&](const LaunchedWork* down) {
       return down->work->end_ns <= each.work->start_ns &&
              is_same_tensor(bytes_of(facts, down->work->slice), bytes_of(facts, each.work->slice));
@@ -93,6 +98,7 @@ std::optional<RoundTrips> measure_cpu_round_trip(const Facts& facts) {
       if (has_optimizer_between(facts, trip.down->call, trip.up->call)) ++found.for_optimizer;
       found.size_bytes +=
           bytes_of(facts, trip.down->work->slice) + bytes_of(facts, trip.up->work->slice);
+      if (is_value(facts, *trip.up)) continue;  // among the others
       const Window window{trip.down->work->start_ns, next_work_ns(facts, trip.up->work->end_ns)};
       windows.push_back(window);
       if (window.length_ns() <= longest_ns) continue;

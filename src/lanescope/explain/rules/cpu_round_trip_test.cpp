@@ -52,6 +52,28 @@ TEST(CpuRoundTripTest, CountsFromTheCopyDownToTheNextKernel) {
   EXPECT_EQ(finding->at_stake_ns, us(76));
 }
 
+// Weights of 1 MB with a bias of 64 bytes: two tensors. A value of 64 bytes before them is none.
+TEST(CpuRoundTripTest, CountsSmallTensorsAmongLargeOnes) {
+  const auto trips = [](bool has_bias) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.kernel("gemm", 50).begin_op("aten::to");
+      if (!has_bias) p.copy(2, 64, "Memcpy DtoH (Device -> Pageable)");
+      p.copy(20, 1'000'000, "Memcpy DtoH (Device -> Pageable)");
+      if (has_bias) p.copy(2, 64, "Memcpy DtoH (Device -> Pageable)");
+      p.end().wait("aten::numpy").begin_op("aten::copy_");
+      if (!has_bias) p.copy(2, 64, "Memcpy HtoD (Pageable -> Device)");
+      p.copy(20, 1'000'000, "Memcpy HtoD (Pageable -> Device)");
+      if (has_bias) p.copy(2, 64, "Memcpy HtoD (Pageable -> Device)");
+      p.end().kernel("gemm", 50).wait();
+    });
+    const auto finding = find_by_rule(program.trace(), "cpu-round-trip");
+    return finding ? finding->sample_count : 0;
+  };
+  EXPECT_EQ(trips(true), 2 * trips(false));
+  EXPECT_GT(trips(false), 0u);
+}
+
 TEST(CpuRoundTripTest, KnowsAnOptimizerOnTheCpu) {
   const auto brief = [](bool optimizer_between) {
     const auto finding = find_by_rule(drawn_trip({.optimizer_between = optimizer_between}).trace(),

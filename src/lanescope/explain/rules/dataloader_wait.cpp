@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
@@ -24,9 +25,31 @@ constexpr Need kLaunchCallsOfAnyGpu = {
 
 struct LoaderWait {
   WaitTime wait;
-  std::int64_t batch_ns = 0;  // the median of the loader's calls
-  std::uint64_t selects = 0;  // of rows, in the longest call
+  std::int64_t batch_ns = 0;      // the median of the loader's calls
+  std::uint64_t selects = 0;      // of rows, in the longest call
+  std::int64_t receiving_ns = 0;  // of the waits: a batch is there, and is unpickled
 };
+
+// Workers put tensors into shared memory. The training process opens that of each tensor through a connection to the worker,
+// which with stacks shows as pickle's loads() inside the queue's get().
+std::int64_t receiving_in_waits(const Facts& facts, SliceId example) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(example);
+  const std::vector<analysis::Window> waits = batch_wait_windows(facts);
+  std::vector<analysis::Window> receiving;
+  auto wait = waits.begin();
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kPythonFunction ||
+        trace.name(id) != "<built-in function loads>")
+      continue;
+    while (wait != waits.end() && wait->end_ns <= trace.start_ns(id)) ++wait;
+    for (auto each = wait; each != waits.end() && each->start_ns < trace.end_ns(id); ++each)
+      receiving.push_back(
+          {std::max(each->start_ns, trace.start_ns(id)), std::min(each->end_ns, trace.end_ns(id))});
+  }
+  return total_length(std::move(receiving));
+}
 
 // The median length of the calls of one name in the steady steps: few long ones, while other work takes the core, do not count.
 std::int64_t median_call_ns(const Facts& facts, SliceId example) {
@@ -84,7 +107,8 @@ std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
       share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)
     return std::nullopt;
   return LoaderWait{wait, median_call_ns(facts, wait.longest),
-                    selects_in(*facts.trace, wait.longest)};
+                    selects_in(*facts.trace, wait.longest),
+                    receiving_in_waits(facts, wait.longest)};
 }
 
 // What the loading code did during the waits, if there are samples of Python stacks.
@@ -142,6 +166,21 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
                                        "pin_memory=True)"
                                      : "Load in worker processes: DataLoader(num_workers=4)")
              : say("Raise num_workers and prefetch_factor, or make decoding cheaper");
+  if (!single && found.receiving_ns * 2 > wait.time_ns) {
+    finding.gain_is_bound = true;
+    finding.arithmetic.push_back(
+        say(facts, "{} [per step] of it go into unpickling batches that have arrived",
+            {ns(facts.per_step(found.receiving_ns))}));
+    finding.try_next = {
+        "DataLoader(pin_memory=True) receives batches in a thread of its own, ahead of the loop",
+        "each tensor is handed over through a connection to its worker: join small ones in the "
+        "collate function, or torch.multiprocessing.set_sharing_strategy(\"file_system\")",
+        "for small batches no workers (num_workers=0) may be faster"};
+    finding.brief = say("The {} waits while the training process receives batches from its workers",
+                        {text(facts.main_device ? "GPU" : "loop")});
+    finding.action =
+        say("Use pin_memory=True: a thread receives them ahead; or join their tensors into fewer");
+  }
   if (single && found.batch_ns < kShortBatchNs) {
     finding.try_next = {
         "take a batch from memory in one call: slice a tensor, or give the dataset __getitems__()",

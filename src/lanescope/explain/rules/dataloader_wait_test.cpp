@@ -186,5 +186,25 @@ TEST(DataloaderWaitTest, OnTheCpuSpeaksFromATwentiethOfTheStepsOn) {
   EXPECT_TRUE(find_by_rule(draw_cpu_loop({.batch_us = 50}), "dataloader-wait"));
 }
 
+// The batch has arrived, and 350 us of 500 go into opening its tensors, or 150.
+TEST(DataloaderWaitTest, TellsReceivingFromWaitingForWorkers) {
+  const auto action = [](std::int64_t loads_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+      program.sketch().slice("python_function", "<built-in function loads>",
+                             us(program.cpu_us() + 100), us(loads_us));
+      program.pass(500).end();
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action(350).find("a thread receives them"), std::string::npos);
+  EXPECT_NE(action(150).find("num_workers"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -33,7 +33,8 @@ enum class WaitsFor : std::uint8_t { kNobody, kThreads, kProcess };
 
 // What to do instead.
 struct LibraryAdvice {
-  std::string_view file, function;  // of a frame "file(line): function"
+  // Of a frame "file(line): function"; no file: of "<built-in method function of ...>".
+  std::string_view file, function;
   const char* action;
   WaitsFor waits_for = WaitsFor::kNobody;
 };
@@ -65,9 +66,17 @@ constexpr char kNoProcess[] = "Start no process in the step: do it once, or in a
 constexpr char kAskAhead[] =
     "It waits for an answer: ask for the next one in a thread while the step runs, and keep the "
     "connection open";
+constexpr char kOneFile[] =
+    "Keep all samples in one file (np.load(mmap_mode=\"r\")), or read ahead in DataLoader workers";
+constexpr char kReadAhead[] =
+    "It may wait for the disk: read ahead, in a thread or in DataLoader workers";
+constexpr char kKeepOrder[] =
+    "Keep it in order as it changes (heapq, bisect.insort), or sort numbers in NumPy";
 constexpr char kModuleFile[] = "torch/nn/modules/module.py";
 
 constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
+    {"", "sort", kKeepOrder},
+    {"", "sorted", kKeepOrder},
     {"concurrent/futures/_base.py", "as_completed", kAskLater, WaitsFor::kThreads},
     {"concurrent/futures/_base.py", "result", kAskLater, WaitsFor::kThreads},
     {"concurrent/futures/_base.py", "result_iterator", kAskLater, WaitsFor::kThreads},
@@ -94,12 +103,16 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"multiprocessing/pool.py", "wait", kAskLater, WaitsFor::kProcess},
     {"multiprocessing/process.py", "join", kFurtherAhead, WaitsFor::kProcess},
     {"multiprocessing/queues.py", "get", kFurtherAhead, WaitsFor::kProcess},
+    {"numpy/_core/memmap.py", "__getitem__", kReadAhead},
     {"numpy/_core/shape_base.py", "hstack", kJoinAhead},
     {"numpy/_core/shape_base.py", "stack", kJoinAhead},
     {"numpy/_core/shape_base.py", "vstack", kJoinAhead},
+    {"numpy/core/memmap.py", "__getitem__", kReadAhead},
     {"numpy/core/shape_base.py", "hstack", kJoinAhead},
     {"numpy/core/shape_base.py", "stack", kJoinAhead},
     {"numpy/core/shape_base.py", "vstack", kJoinAhead},
+    {"numpy/lib/_npyio_impl.py", "load", kOneFile},
+    {"numpy/lib/npyio.py", "load", kOneFile},
     {"queue.py", "get",
      "If one request at a time is under way: do its work in this thread; else keep several under "
      "way",
@@ -133,6 +146,9 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
 const LibraryAdvice* advice_for_frame(std::string_view frame) {
   const auto found =
       std::find_if(kLibraryAdvice.begin(), kLibraryAdvice.end(), [&](const LibraryAdvice& each) {
+        if (each.file.empty())
+          return !is_frame_of_torch(frame) &&
+                 short_frame(frame) == "built-in " + std::string(each.function);
         const std::size_t colon = frame.find("): ");
         return colon != frame.npos && frame.substr(colon + 3) == each.function &&
                frame.substr(0, frame.rfind('(', colon)).ends_with(each.file);

@@ -196,5 +196,19 @@ TEST(LibraryCallTest, KnowsWhetherArraysAreJoinedIntoPinnedMemory) {
   EXPECT_NE(action("Memcpy HtoD (Pageable -> Device)", false).find("out="), std::string::npos);
 }
 
+// A sorted list changes from step to step: "once, before the loop" is no advice for it. Tensor.sort() is an operator.
+TEST(LibraryCallTest, KnowsWhatSortsAndReadsFiles) {
+  const auto action = [](const char* frame) {
+    const auto finding = find_by_rule(draw_library({.frame = frame}), "library-call");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_NE(action("<built-in method sort of list object at 0x7f0>").find("heapq"),
+            std::string::npos);
+  EXPECT_NE(action("numpy/lib/_npyio_impl.py(311): load").find("one file"), std::string::npos);
+  EXPECT_NE(action("numpy/_core/memmap.py(358): __getitem__").find("read ahead"),
+            std::string::npos);
+  EXPECT_EQ(action("<built-in method sort of Tensor object at 0x7f0>"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain
