@@ -7,6 +7,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -22,8 +23,18 @@ struct BlockGroup {
 struct FewBlocks {
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
-  std::int64_t own_ns = 0, all_ns = 0;  // of kernels that the program brings itself; of all of them
+  // Of kernels that the program brings itself; of those inside solvers; of all of them.
+  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0;
 };
+
+// Factorisations and solvers of one matrix work row by row: each needs those before it.
+bool is_in_solver(const Facts& facts, SliceId op) {
+  return ancestor_where(facts, op, [](std::string_view name) {
+           return name.starts_with("aten::linalg_") || name.starts_with("aten::_linalg_") ||
+                  name == "aten::cholesky_solve" || name == "aten::cholesky" ||
+                  name == "aten::triangular_solve" || name == "aten::lu_solve";
+         }) != kNone<SliceId>;
+}
 
 // True: the kernel is the program's own, not from a library or a compiler. Its name is unknown, or
 // Triton's, and no operator of PyTorch is around its launch.
@@ -43,7 +54,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
   bool has_grids = false, has_long = false;
-  std::int64_t own_ns = 0, all_ns = 0;
+  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.dur_ns() < 10'000 || !kernel.is_alone ||
         has_fixed_grid(facts.trace->name(kernel.slice)))
@@ -57,6 +68,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
     BlockGroup& group = by_name[facts.trace->name(kernel.slice)];
     all_ns += kernel.dur_ns();
     if (is_own(facts, kernel)) own_ns += kernel.dur_ns();
+    if (is_in_solver(facts, kernel.op)) solvers_ns += kernel.dur_ns();
     ++group.calls;
     group.total_ns += kernel.dur_ns();
     if (group.longest == kNone<SliceId> || kernel.dur_ns() > facts.trace->dur_ns(group.longest)) {
@@ -67,8 +79,11 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   if (has_long && !has_grids) return NotChecked{kNeedsGrids};
   calls.finish();
   if (calls.calls() == 0 || wall_share(facts, calls.saved_ns()) < 0.02) return Quiet{};
-  return FewBlocks{
-      .calls = std::move(calls), .by_name = std::move(by_name), .own_ns = own_ns, .all_ns = all_ns};
+  return FewBlocks{.calls = std::move(calls),
+                   .by_name = std::move(by_name),
+                   .own_ns = own_ns,
+                   .solvers_ns = solvers_ns,
+                   .all_ns = all_ns};
 }
 
 // The author of a kernel chooses its grid.
@@ -117,6 +132,14 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
   finding.gain_is_bound = true;  // a larger batch does more in the same time, and not in less
   finding.action =
       say("Use a larger batch, or join several calls into one (grouped, foreach, batched)");
+  if (wide(found.solvers_ns) * 2 > found.all_ns) {
+    finding.try_next = {
+        "a solver works row by row, and each row needs those before it: more right sides, or a "
+        "stack of matrices, in one call use the GPU better",
+        "one small system may be faster on the CPU, if it is there already"};
+    finding.action = say(
+        "A solver works row by row: solve more right sides, or a stack of matrices, in one call");
+  }
   return finding;
 }
 

@@ -40,6 +40,16 @@ TEST(FewBlocksTest, AdvisesALargerGridForAKernelOfTheProgram) {
   EXPECT_FALSE(own->gain_is_bound);
 }
 
+TEST(FewBlocksTest, KnowsThatASolverWorksRowByRow) {
+  const auto action = [](const char* op) {
+    const auto finding = find_in_steps(
+        "few-blocks", [&](ProgramSketch& p) { p.op(op, {}, "trsm_kernel", 100, grid(2)); });
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("aten::cholesky_solve"), HasSubstr("row by row"));
+  EXPECT_THAT(action("aten::native_layer_norm"), HasSubstr("larger batch"));
+}
+
 TEST(FewBlocksTest, IsQuietOnNearlyFullGpusAndShortKernels) {
   EXPECT_FALSE(find_in_steps("few-blocks",
                              [](ProgramSketch& p) { p.op("aten::sum", {}, "k", 100, grid(126)); }));

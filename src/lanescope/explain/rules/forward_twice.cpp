@@ -7,7 +7,8 @@
 // of the first. So the first layer of both passes must take data: its backward part computes no
 // gradient of its input. Example: linear a, b, c, a, b, c with three accumulated gradients, and one
 // product in the backward part of both a. Of a pass without gradients only names and shapes are
-// known. It must come after the other pass, because frozen layers come before trained ones.
+// known. It must come after the other pass, because frozen layers come before trained ones. An
+// optimizer's step between two passes changes the weights, so each part of a step is looked at alone.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -55,7 +57,8 @@ struct StepLayers {
 };
 
 struct ForwardTwice {
-  std::size_t layers = 0;  // of one pass, in the first such step
+  std::size_t layers = 0;   // of one pass, in the first such step
+  std::uint64_t times = 0;  // in all steps
   std::int64_t cost_ns = 0;
   std::uint64_t calls = 0;
   SliceId first{}, second{};  // the first layer of each pass
@@ -80,10 +83,25 @@ class TwiceFinder {
   }
 
  private:
+  // A steady step, and how many optimizer's steps began before.
+  using StepPart = std::pair<std::size_t, std::size_t>;
+
+  StepPart part_at(std::int64_t time_ns) const {
+    return {
+        steady_step_at(facts_, time_ns),
+        static_cast<std::size_t>(std::upper_bound(updates_ns_.begin(), updates_ns_.end(), time_ns) -
+                                 updates_ns_.begin())};
+  }
+
   void gather() {
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i)
+      if (const SliceId id{i};
+          !is_device_work(trace_.kind(id)) && trace_.name(id).starts_with("Optimizer.step#"))
+        updates_ns_.push_back(trace_.start_ns(id));
+    std::sort(updates_ns_.begin(), updates_ns_.end());
     for (const AutogradPair& pair : pairs_) {
-      const std::size_t step = steady_step_at(facts_, trace_.start_ns(pair.forward));
-      if (step == ~std::size_t{0}) continue;
+      const StepPart step = part_at(trace_.start_ns(pair.forward));
+      if (step.first == ~std::size_t{0}) continue;
       steps_[step].pairs.push_back(&pair);
       if (!is_layer(trace_.name(pair.forward))) continue;
       const auto weight = operator_inputs(trace_, pair.forward).tensor(1);
@@ -102,7 +120,7 @@ class TwiceFinder {
       if (trace_.kind(id) != CategoryKind::kCpuOp) continue;
       if (is_layer(trace_.name(id))) recomputes_ = recomputes_ || is_in_backward(id);
       if (trace_.name(id) != "torch::autograd::AccumulateGrad") continue;
-      const auto step = steps_.find(steady_step_at(facts_, trace_.start_ns(id)));
+      const auto step = steps_.find(part_at(trace_.start_ns(id)));
       if (step == steps_.end()) continue;
       if (const auto gradient = operator_inputs(trace_, id).tensor(0))
         ++step->second.accumulated[gradient->dims];
@@ -113,11 +131,12 @@ class TwiceFinder {
     ForwardTwice found;
     found.has_gradients = has_gradients;
     std::unordered_set<std::uint32_t> again;
-    std::size_t such_steps = 0;
-    for (auto& [index, step] : steps_) {
+    std::unordered_set<std::size_t> such_steps;
+    for (auto& [part, step] : steps_) {
       const auto passes = has_gradients ? halves_of(step) : pass_without_gradients(step);
       if (!passes) continue;
-      if (such_steps++ == 0) {
+      such_steps.insert(part.first);
+      if (found.times++ == 0) {
         found.layers = passes->layers;
         found.first = passes->first;
         found.second = passes->second;
@@ -128,7 +147,7 @@ class TwiceFinder {
       else
         for (const Layer& layer : step.without_gradients) again.insert(raw(layer.op));
     }
-    if (such_steps == 0 || such_steps * 2 <= facts_.selection.steady.size()) return std::nullopt;
+    if (such_steps.size() * 2 <= facts_.selection.steady.size()) return std::nullopt;
     found.calls = again.size();
     found.cost_ns = cost_of_calls(facts_, again);
     if (share_of(found.cost_ns, facts_.steady_wall_ns()) < kLeastForwardTwiceShare)
@@ -155,7 +174,7 @@ class TwiceFinder {
       for (const SliceId op : sequence) {
         if (!is_layer(trace_.name(op)) || paired.contains(raw(op))) continue;
         const auto dims = trace_.slice_args(op).text(ArgKey::kInputDims);
-        const auto step = steps_.find(steady_step_at(facts_, trace_.start_ns(op)));
+        const auto step = steps_.find(part_at(trace_.start_ns(op)));
         if (dims && step != steps_.end())
           step->second.without_gradients.push_back(
               {op, nullptr, {}, raw(trace_.slices().name[raw(op)]), raw(*dims)});
@@ -254,7 +273,8 @@ class TwiceFinder {
   const Facts& facts_;
   const Trace& trace_;
   std::vector<AutogradPair> pairs_;
-  std::map<std::size_t, StepLayers> steps_;
+  std::vector<std::int64_t> updates_ns_;  // in order
+  std::map<StepPart, StepLayers> steps_;
   bool recomputes_ = false;
 };
 
@@ -305,10 +325,15 @@ void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding&
   else
     finding.try_next = {"if both take the same input, run the model once and use its result twice",
                         "if they take different inputs, join them into one batch and run it once"};
-  finding.brief = say(facts,
-                      "The same {} layers run forward twice [per step], each time with a backward "
-                      "pass",
-                      {count(found.layers)});
+  const std::uint64_t times = a_step(facts, found.times);
+  finding.brief = times > 1 ? say(facts,
+                                  "The same {} layers run forward twice before each of {} updates "
+                                  "[per step], each time with a backward pass",
+                                  {count(found.layers), count(times)})
+                            : say(facts,
+                                  "The same {} layers run forward twice [per step], each time with "
+                                  "a backward pass",
+                                  {count(found.layers)});
   finding.action =
       found.has_dropout
           ? say("Join both inputs into one batch: dropout still gives each row masks of its own")

@@ -22,6 +22,7 @@ struct DrawnForwardTwice {
   bool has_dropout = false;  // after each layer
   // Frames of modules: the passes without gradients are of the same modules, or of others.
   bool has_modules = false, is_other_model = false;
+  bool updates_between = false;  // the weights, by an optimizer
 };
 
 void module_frame(ProgramSketch& p, int number, std::int64_t start_us) {
@@ -48,7 +49,8 @@ Trace draw_forward_twice(const DrawnForwardTwice& drawn) {
   program.steps(4, [&](ProgramSketch& p) {
     const std::int64_t first = number;
     draw_plain(p, drawn.plain_before);
-    for (int pass = 0; pass < drawn.passes; ++pass)
+    for (int pass = 0; pass < drawn.passes; ++pass) {
+      if (pass > 0 && drawn.updates_between) p.begin("Optimizer.step#SGD.step").pass(5).end();
       for (int layer = 0; layer < 3; ++layer) {
         const std::int64_t start_us = p.cpu_us();
         if (drawn.has_modules) p.pass(1);
@@ -60,6 +62,7 @@ Trace draw_forward_twice(const DrawnForwardTwice& drawn) {
         if (drawn.has_modules) module_frame(p, layer, start_us);
         if (drawn.has_dropout) p.cpu_op("aten::native_dropout", 5);
       }
+    }
     for (std::int64_t n = number; n-- > first;) {
       const std::int64_t place = n - first;
       p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
@@ -111,6 +114,11 @@ TEST(ForwardTwiceTest, KnowsThatDropoutMakesResultsDiffer) {
 
 TEST(ForwardTwiceTest, IsQuietAboutTwoModels) {
   EXPECT_FALSE(find_by_rule(draw_forward_twice({.gradients = 6}), "forward-twice"));
+}
+
+// After an update the weights are others.
+TEST(ForwardTwiceTest, IsQuietAboutPassesWithAnUpdateBetween) {
+  EXPECT_FALSE(find_by_rule(draw_forward_twice({.updates_between = true}), "forward-twice"));
 }
 
 TEST(ForwardTwiceTest, IsQuietAboutRecurrentLayers) {

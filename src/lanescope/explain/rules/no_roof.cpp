@@ -1,13 +1,16 @@
 // The GPU is busy nearly all the time and reaches little of what it can do.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/launch_mode.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -49,13 +52,31 @@ struct NoRoof {
   SliceId worst = kNone<SliceId>;
 };
 
+// What calls of one operator take beyond their floors: twelve of 150 us each are worse than one of 180.
+struct LostInOperator {
+  double lost_ns = 0, most_ns = 0;
+  SliceId worst = kNone<SliceId>;
+};
+
+std::string_view outermost_name(const Facts& facts, SliceId kernel) {
+  const SliceId op = outermost_operator_of(facts, kernel);
+  return op == kNone<SliceId> ? std::string_view{} : facts.trace->name(op);
+}
+
+SliceId worst_of(const std::map<std::string_view, LostInOperator>& by_operator) {
+  return std::max_element(
+             by_operator.begin(), by_operator.end(),
+             [](const auto& a, const auto& b) { return a.second.lost_ns < b.second.lost_ns; })
+      ->second.worst;
+}
+
 Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& roofline = kernels.roofline;
   Savings found;
   double floor_ns = 0;
-  const analysis::RooflineCall* worst = nullptr;
-  double worst_lost = 0, lost_ns = 0, lost_in_long_ns = 0;
+  std::map<std::string_view, LostInOperator> by_operator;
+  double lost_ns = 0, lost_in_long_ns = 0;
   double lost_at_indices_ns = 0;
   std::map<const char*, double> lost_in_dense_ns;
   std::map<const char*, Savings> dense_savings;
@@ -81,15 +102,17 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
       lost_in_dense_ns[dense] += lost;
       add(dense_savings[dense]);
     }
-    if (!worst || lost > worst_lost) {
-      worst = &call;
-      worst_lost = lost;
+    LostInOperator& lost_in = by_operator[outermost_name(facts, call.kernel)];
+    lost_in.lost_ns += lost;
+    if (lost_in.worst == kNone<SliceId> || lost > lost_in.most_ns) {
+      lost_in.worst = call.kernel;
+      lost_in.most_ns = lost;
     }
   }
   found.finish();
   // Work without a model may be work at which the GPU is good.
   if (floor_ns >= 0.3 * static_cast<double>(roofline.busy_ns)) return Quiet{};
-  if (!worst || wide(found.time_ns()) * 10 < wide(roofline.busy_ns) * 7)
+  if (by_operator.empty() || wide(found.time_ns()) * 10 < wide(roofline.busy_ns) * 7)
     return NotChecked{kNeedsOperators};
   if (floor_ns >= 0.3 * static_cast<double>(found.time_ns())) return Quiet{};
   const char* dense = nullptr;
@@ -101,7 +124,7 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
                   .is_of_long_calls = lost_in_long_ns * 2 > lost_ns,
                   .dense = dense,
                   .is_at_indices = lost_at_indices_ns * 2 > lost_ns,
-                  .worst = worst->kernel};
+                  .worst = worst_of(by_operator)};
   measured.reachable.finish();
   return measured;
 }

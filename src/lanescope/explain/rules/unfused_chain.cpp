@@ -373,6 +373,10 @@ Sentence compile_action(const Facts& facts, const ChainGroup& group) {
   if (first.pattern.empty() || last.pattern.empty() ||
       function_of_place(first) == function_of_place(last))
     return say("torch.compile the function that holds them");
+  // One line calls several modules.
+  if (!first.values.empty() && !last.values.empty() &&
+      first.values.front().text == last.values.front().text)
+    return say("torch.compile the function that calls this module: the chain goes on after it");
   Sentence action = say("torch.compile a function around the whole chain; it ends ");
   append(action, last);
   return action;
