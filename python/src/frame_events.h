@@ -17,14 +17,18 @@ namespace lanescope::python::frames {
 
 // ---- the common events, in short
 
-// `caller`: the key of what must be open innermost, or for a Python frame that plus one. `outer`: the
-// instruction that a Python frame's caller is at.
 template <bool kIsPython>
+bool begin_known_in_next_chunk(Key key, Key caller, std::uint32_t name, const void* outer);
+
+// `caller`: the key of what must be open innermost, or for a Python frame that plus one. `outer`: the
+// instruction that a Python frame's caller is at. Without kMayTakeChunk nothing is called in here, so
+// that it saves no registers.
+template <bool kIsPython, bool kMayTakeChunk = false>
 [[gnu::always_inline]] inline bool begin_known(Key key, Key caller, std::uint32_t name,
                                                [[maybe_unused]] const void* outer = nullptr) {
   ThreadFrames* const thread = thread_frames;
   LanescopeWriter* const writer = lanescope_thread_writer;
-  if (!thread || !writer) [[unlikely]]
+  if (!thread || !writer || record::RecordingScope::is_inside(writer)) [[unlikely]]
     return false;
   const std::uint32_t count = thread->count;
   if (count - 1 >= kMostOpen - 1 || (thread->lost | thread->import) != 0) [[unlikely]]
@@ -32,20 +36,32 @@ template <bool kIsPython>
   const OpenFrame& last = thread->open[count - 1];
   if ((kIsPython ? frame_of_key(last.key) : last.key) != caller) [[unlikely]]
     return false;
-  record::RecordingScope inside(writer);
-  if (inside.window() != thread->window) [[unlikely]]
-    return false;
-  record::RangeInfo info;
-  info.name = name;
-  info.scope = spool::kFrameScope;
-  info.forward_thread = count + 1;
-  const record::RangeToken token = record::begin_range(writer, info);
-  std::uint64_t callers = last.callers_hash;
-  if constexpr (kIsPython) callers = lanescope_hash_on(callers, outer);
-  thread->open[count] = {key, token, callers};
-  thread->count = count + 1;
-  ++thread->events;
-  return true;
+  {
+    const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
+    if (inside.window() != thread->window) [[unlikely]]
+      return false;
+    if (kMayTakeChunk || !record::RecordingScope::is_full(writer)) [[likely]] {
+      record::RangeInfo info;
+      info.name = name;
+      info.scope = spool::kFrameScope;
+      info.forward_thread = count + 1;
+      const record::RangeToken token = kMayTakeChunk ? record::begin_range(writer, info)
+                                                     : record::begin_range_in_chunk(writer, info);
+      std::uint64_t callers = last.callers_hash;
+      if constexpr (kIsPython) callers = lanescope_hash_on(callers, outer);
+      thread->open[count] = {key, token, callers};
+      thread->count = count + 1;
+      ++thread->events;
+      return true;
+    }
+  }
+  return begin_known_in_next_chunk<kIsPython>(key, caller, name, outer);
+}
+
+template <bool kIsPython>
+[[gnu::noinline, gnu::cold]] bool begin_known_in_next_chunk(Key key, Key caller, std::uint32_t name,
+                                                            const void* outer) {
+  return begin_known<kIsPython, true>(key, caller, name, outer);
 }
 
 inline bool note_call(const void* frame_object, std::uint32_t options) {
@@ -77,7 +93,7 @@ inline bool note_return(Key key, std::uint32_t options) {
     return false;
   ThreadFrames* const thread = thread_frames;
   LanescopeWriter* const writer = lanescope_thread_writer;
-  if (!thread || !writer) [[unlikely]]
+  if (!thread || !writer || record::RecordingScope::is_inside(writer)) [[unlikely]]
     return false;
   const std::uint32_t count = thread->count;
   if (count == 0) [[unlikely]]
@@ -86,12 +102,14 @@ inline bool note_return(Key key, std::uint32_t options) {
   if (last.key != key || key == thread->import) [[unlikely]]
     return false;
   const std::uint64_t now = record::ticks();
-  record::RecordingScope inside(writer);
-  if (inside.window() != thread->window) [[unlikely]]
+  const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
+  const record::RangeToken token = last.token();
+  if (inside.window() != thread->window || !record::detail::ends_in_place(writer, token))
+      [[unlikely]]
     return false;
   thread->count = count - 1;
   ++thread->events;
-  record::end_range(writer, last.token(), now);
+  record::detail::end_in_place(writer, token, now);
   return true;
 }
 

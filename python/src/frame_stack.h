@@ -7,6 +7,7 @@
 #pragma once
 #include <Python.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,10 +37,8 @@ struct OpenFrame {
   std::uint64_t callers_hash;
   OpenFrame() = default;  // sets nothing
   OpenFrame(Key of, record::RangeToken token, std::uint64_t callers)
-      : key(of), place(std::uint64_t{token.sequence} << 32 | token.index), callers_hash(callers) {}
-  record::RangeToken token() const {
-    return {static_cast<std::uint32_t>(place >> 32), static_cast<std::uint32_t>(place)};
-  }
+      : key(of), place(std::bit_cast<std::uint64_t>(token)), callers_hash(callers) {}
+  record::RangeToken token() const { return std::bit_cast<record::RangeToken>(place); }
 };
 
 struct ThreadFrames {

@@ -12,7 +12,7 @@
 // Changes whenever LanescopeWriter, Record or the functions below change. Compare with
 // lanescope_record_abi() first: LANESCOPE_RECORD_ABI is the version of the header, the function
 // returns that of the loaded library.
-#define LANESCOPE_RECORD_ABI 8u
+#define LANESCOPE_RECORD_ABI 9u
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u
@@ -80,24 +80,26 @@ struct LanescopeWriter {
   // window clears lanescope_recording, makes all threads' stores visible (membarrier), then waits
   // for 0 (acquire, pairs with the owner's release). So the owner needs no fence.
   std::atomic<std::uint32_t> busy;
-  std::uint32_t
-      sequence;  // of the chunk below; counts up during the whole life of the thread; 0: none yet
+  std::uint32_t capacity;  // count == capacity: full, or no chunk
   lanescope::spool::Record* first;
-  std::uint32_t count;                 // records in the chunk
-  std::uint32_t capacity;              // count == capacity: full, or no chunk
-  std::atomic<std::uint32_t>* used;    // in the chunk's header
-  lanescope::spool::ThreadSlot* slot;  // null until the first chunk of a spool
-  void* owner;                         // for the recorder
-  // Open ranges of callers that keep no token, innermost last.
-  std::uint32_t depth;
-  std::uint32_t lost_depth;     // open ranges beyond the stack; all are innermost
-  std::uint32_t stack_window;   // the window the stack belongs to
-  std::uint32_t thread_number;  // of `slot`
-  std::uint64_t torch_tid;
-  std::uint32_t has_torch_tid;
-  std::uint32_t chunks;  // that it had in this spool; only for the library
+  // The next record's place, read and written as one word: the two are a range's token.
+  std::uint32_t
+      sequence;         // of the chunk; counts up during the whole life of the thread; 0: none yet
+  std::uint32_t count;  // records in the chunk
+  std::atomic<std::uint32_t>* used;  // in the chunk's header
   // Counts up with each change of the thread's open Python frames; null: nobody counts here.
   const std::uint64_t* frame_changes;
+  // Open ranges of callers that keep no token, innermost last.
+  std::uint32_t depth;
+  std::uint32_t stack_window;  // the window the stack belongs to
+  std::uint32_t lost_depth;    // open ranges beyond the stack; all are innermost
+  std::uint32_t has_torch_tid;
+  lanescope::spool::ThreadSlot* slot;  // null until the first chunk of a spool
+  // So far one cache line: what each record needs.
+  void* owner;  // for the recorder
+  std::uint64_t torch_tid;
+  std::uint32_t thread_number;  // of `slot`
+  std::uint32_t chunks;         // that it had in this spool; only for the library
   struct LanescopeCost cost;
   struct LanescopeOpenRange stack[kLanescopeStackDepth];
   struct LanescopePointerName pointer_names[kLanescopePointerCache];

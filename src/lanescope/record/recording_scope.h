@@ -4,7 +4,9 @@
 // Part of the hot path (thread_writer.h), for the thread of the writer.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/record/record_abi.h"
@@ -19,22 +21,43 @@ inline std::uint32_t record_options() noexcept {  // LANESCOPE_RECORD_*
   return lanescope_record_options.load(std::memory_order_relaxed);
 }
 
+// Identifies an open range, for callers that can keep it. sequence 0: nothing was recorded.
+struct RangeToken {
+  std::uint32_t sequence = 0;
+  std::uint32_t index = 0;
+};
+
+// Two neighbouring 32-bit members of a struct as a token, in one load or store. Parts of what was just
+// stored as a whole can be read at once; a whole that was stored in parts must wait for the stores.
+inline RangeToken load_token(const void* object, std::size_t at) noexcept {
+  RangeToken token;
+  std::memcpy(&token, static_cast<const unsigned char*>(object) + at, sizeof token);
+  return token;
+}
+inline void store_token(void* object, std::size_t at, RangeToken token) noexcept {
+  std::memcpy(static_cast<unsigned char*>(object) + at, &token, sizeof token);
+}
+
 // Marks this thread as inside the recorder; `ok` when it may write. See LanescopeWriter::busy.
 class RecordingScope {
  public:
   [[gnu::always_inline]] explicit RecordingScope(LanescopeWriter* writer) noexcept
       : writer_(writer) {
-    if (writer_->busy.load(std::memory_order_relaxed) != 0)
-        [[unlikely]] {  // a signal handler interrupted its own thread in here
+    if (is_inside(writer)) [[unlikely]] {  // a signal handler interrupted its own thread in here
       count_reentered(writer_);
       writer_ = nullptr;
       return;
     }
-    writer_->busy.store(1, std::memory_order_relaxed);
-    std::atomic_signal_fence(
-        std::memory_order_seq_cst);  // the membarrier of whoever closes the window makes it
-                                     // a real fence
-    window_ = lanescope_recording.load(std::memory_order_acquire);
+    enter();
+  }
+  // For a thread that is not inside, as is_inside() has said.
+  struct FromOutside {};
+  [[gnu::always_inline]] RecordingScope(LanescopeWriter* writer, FromOutside) noexcept
+      : writer_(writer) {
+    enter();
+  }
+  [[gnu::always_inline]] static bool is_inside(const LanescopeWriter* writer) noexcept {
+    return writer->busy.load(std::memory_order_relaxed) != 0;
   }
   [[gnu::always_inline]] ~RecordingScope() {
     if (writer_) writer_->busy.store(0, std::memory_order_release);
@@ -49,20 +72,42 @@ class RecordingScope {
   void commit() noexcept { commit(writer_); }
   // The same two where the scope is open and known by its writer.
   static spool::Record* reserve(LanescopeWriter* writer) noexcept {
-    if (writer->count == writer->capacity) [[unlikely]]
+    if (is_full(writer)) [[unlikely]]
       if (!refill(writer)) return nullptr;
     return writer->first + writer->count;
   }
+  static bool is_full(const LanescopeWriter* writer) noexcept {
+    return writer->count == writer->capacity;
+  }
+  // Of the next record; while there is room.
+  static RangeToken next_token(const LanescopeWriter* writer) noexcept {
+    static_assert(offsetof(LanescopeWriter, count) == kTokenAt + sizeof writer->sequence);
+    return load_token(writer, kTokenAt);
+  }
   static void commit(LanescopeWriter* writer) noexcept {
-    const std::uint32_t count = ++writer->count;
-    prefetch_for_store(writer->first + count + kRecordsAhead);
-    writer->used->store(count, std::memory_order_release);  // pairs with the reader's acquire
+    commit(writer, writer->first + writer->count, next_token(writer));
+  }
+  // For who has both: what was stored since keeps the compiler from knowing that they are the same.
+  [[gnu::always_inline]] static void commit(LanescopeWriter* writer, const spool::Record* record,
+                                            RangeToken token) noexcept {
+    ++token.index;
+    store_token(writer, kTokenAt, token);
+    prefetch_for_store(record + 1 + kRecordsAhead);
+    writer->used->store(token.index, std::memory_order_release);  // pairs with the reader's acquire
   }
   void count(std::atomic<std::uint64_t> spool::ThreadSlot::*counter) noexcept {
     count(writer_, counter);
   }
 
  private:
+  static constexpr std::size_t kTokenAt = offsetof(LanescopeWriter, sequence);
+  [[gnu::always_inline]] void enter() noexcept {
+    writer_->busy.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(
+        std::memory_order_seq_cst);  // the membarrier of whoever closes the window makes it
+                                     // a real fence
+    window_ = lanescope_recording.load(std::memory_order_acquire);
+  }
   // Fetched early: another core has zeroed them, and a record that waits for its cache line holds up
   // all later stores of the thread. Beyond the chunk's end it does nothing.
   static constexpr std::uint32_t kRecordsAhead = 5;

@@ -19,12 +19,6 @@
 
 namespace lanescope::record {
 
-// Identifies an open range, for callers that can keep it. sequence 0: nothing was recorded.
-struct RangeToken {
-  std::uint32_t sequence = 0;
-  std::uint32_t index = 0;
-};
-
 // What a range has besides its time. Text ids come from intern_*().
 struct RangeInfo {
   std::uint32_t name = 0;
@@ -74,12 +68,10 @@ namespace detail {
   }
 }
 
-// `began`: 0: now.
-[[gnu::always_inline]] inline RangeToken begin(LanescopeWriter* writer, const RangeInfo& info,
-                                               std::uint64_t began = 0) noexcept {
-  spool::Record* record = RecordingScope::reserve(writer);
-  if (!record) [[unlikely]]
-    return {};
+// To the reserved record. `began`: 0: now.
+[[gnu::always_inline]] inline RangeToken write_begin(LanescopeWriter* writer, spool::Record* record,
+                                                     const RangeInfo& info,
+                                                     std::uint64_t began = 0) noexcept {
   // A fresh chunk is zero, so values of 0 (such as end_tsc) need no store. With a constant `info`
   // the compiler removes these tests.
   spool::RangeRecord& range = record->range;
@@ -87,11 +79,46 @@ namespace detail {
   set_details(range, info);
   if (info.sequence_number != 0) range.sequence_number = info.sequence_number;
   if (info.handle != 0) range.handle = info.handle;
-  const RangeToken token{writer->sequence, writer->count};
+  const RangeToken token = RecordingScope::next_token(writer);
   // Last, so that the range does not include our cost.
   range.begin_tsc = began != 0 ? began : ticks();
-  RecordingScope::commit(writer);
+  RecordingScope::commit(writer, record, token);
   return token;
+}
+
+[[gnu::always_inline]] inline RangeToken begin(LanescopeWriter* writer, const RangeInfo& info,
+                                               std::uint64_t began = 0) noexcept {
+  spool::Record* record = RecordingScope::reserve(writer);
+  if (!record) [[unlikely]]
+    return {};
+  return write_begin(writer, record, info, began);
+}
+
+// Whether end() has no record to write. `token` is of this window, or nothing was recorded.
+[[gnu::always_inline]] inline bool ends_in_place(const LanescopeWriter* writer,
+                                                 RangeToken token) noexcept {
+  return token.sequence == writer->sequence || token.sequence == 0;
+}
+// end(), where it ends in place.
+[[gnu::always_inline]] inline void end_in_place(LanescopeWriter* writer, RangeToken token,
+                                                std::uint64_t now) noexcept {
+  if (token.sequence != 0) [[likely]]
+    writer->first[token.index].range.end_tsc = now;
+}
+
+constexpr std::size_t kOpenTokenAt = offsetof(LanescopeOpenRange, sequence);
+static_assert(offsetof(LanescopeOpenRange, index) == kOpenTokenAt + sizeof(std::uint32_t));
+inline RangeToken token_of(const LanescopeOpenRange& open) noexcept {
+  return load_token(&open, kOpenTokenAt);
+}
+// Puts a range on the thread's stack, which has room.
+[[gnu::always_inline]] inline void push_open(LanescopeWriter* writer, std::uint64_t handle,
+                                             RangeToken token) noexcept {
+  const std::uint32_t depth = writer->depth;
+  LanescopeOpenRange& open = writer->stack[depth];
+  open.handle = handle;
+  store_token(&open, kOpenTokenAt, token);
+  writer->depth = depth + 1;
 }
 
 // Forgets ranges of an earlier window whose ends never came.
@@ -122,6 +149,17 @@ inline void end(LanescopeWriter* writer, RangeToken token, std::uint64_t now) no
 // For callers that have opened the scope, which is ok().
 inline RangeToken begin_range(LanescopeWriter* writer, const RangeInfo& info) noexcept {
   return detail::begin(writer, info);
+}
+// Where the writer's chunk is not full.
+[[gnu::always_inline]] inline RangeToken begin_range_in_chunk(LanescopeWriter* writer,
+                                                              const RangeInfo& info) noexcept {
+  return detail::write_begin(writer, writer->first + writer->count, info);
+}
+// Also puts it on the thread's stack, which has room and is of this window.
+[[gnu::always_inline]] inline void begin_pushed(LanescopeWriter* writer,
+                                                const RangeInfo& info) noexcept {
+  const RangeToken token = detail::begin(writer, info);
+  detail::push_open(writer, info.handle, token);
 }
 inline void end_range(LanescopeWriter* writer, RangeToken token, std::uint64_t now) noexcept {
   if (token.sequence != 0) [[likely]]
@@ -248,25 +286,26 @@ namespace detail {
 // The usual case: the range is this thread's innermost one. False: another case, and nothing changed.
 [[gnu::always_inline]] inline bool end_innermost(std::uint64_t handle, std::uint64_t now) noexcept {
   LanescopeWriter* const writer = lanescope_thread_writer;
-  if (!writer || writer->busy.load(std::memory_order_relaxed) != 0) [[unlikely]]
+  if (!writer || RecordingScope::is_inside(writer)) [[unlikely]]
     return false;
-  const RecordingScope inside(writer);
+  const RecordingScope inside(writer, RecordingScope::FromOutside{});
   const std::uint32_t last = writer->depth - 1;
   if (!inside.ok() || writer->stack_window != inside.window() || last >= kLanescopeStackDepth)
       [[unlikely]]
     return false;
   const LanescopeOpenRange& open = writer->stack[last];
-  if (open.handle != handle || handle == 0) [[unlikely]]
+  const RangeToken token = token_of(open);
+  // No call is left in here, so that it saves no registers.
+  if (open.handle != handle || handle == 0 || !ends_in_place(writer, token)) [[unlikely]]
     return false;
   writer->depth = last;
-  if (open.sequence != 0) [[likely]]
-    end(writer, {open.sequence, open.index}, now);
+  end_in_place(writer, token, now);
   return true;
 }
 }  // namespace detail
 
 // Ends the range with that handle, wherever it began; handle 0: this thread's innermost range.
-inline void end_nested(std::uint64_t handle = 0) noexcept {
+[[gnu::always_inline]] inline void end_nested(std::uint64_t handle = 0) noexcept {
   const std::uint64_t now = ticks();
   if (!detail::end_innermost(handle, now)) [[unlikely]]
     detail::end_any_nested(handle, now);

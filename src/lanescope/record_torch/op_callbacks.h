@@ -114,14 +114,14 @@ inline bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
   return info;
 }
 
-// False: the window has changed, and nothing else.
+// False: the window has changed, or the stack is full, and nothing else.
 [[gnu::always_inline]] inline bool write_usual(LanescopeWriter* writer,
                                                const record::RangeInfo& info) {
-  const record::RecordingScope inside(writer);
-  if (!inside.ok() || inside.window() != writer->stack_window) [[unlikely]]
+  const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
+  if (!inside.ok() || inside.window() != writer->stack_window ||
+      writer->depth == kLanescopeStackDepth) [[unlikely]]
     return false;
-  const record::RangeToken token = record::begin_range(writer, info);
-  writer->stack[writer->depth++] = {info.handle, token.sequence, token.index};
+  record::begin_pushed(writer, info);
   return true;
 }
 
@@ -144,18 +144,12 @@ inline bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
 template <bool kWithStack>
 [[gnu::always_inline]] inline bool begin_usual(const at::RecordFunction& fn) {
   LanescopeWriter* const writer = lanescope_thread_writer;
-  if (!writer || !writer->has_torch_tid || writer->depth == kLanescopeStackDepth ||
-      writer->busy.load(std::memory_order_relaxed) != 0 || fn.handle() != 0 || is_collective(fn))
-      [[unlikely]]
-    return false;
-  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
-  if (window == 0 || writer->stack_window != window) [[unlikely]]
+  if (!writer || !writer->has_torch_tid || record::RecordingScope::is_inside(writer) ||
+      fn.handle() != 0 || is_collective(fn)) [[unlikely]]
     return false;
   std::uint32_t stack = 0;
   if constexpr (kWithStack) {
-    if ((observed_options.load(std::memory_order_relaxed) & kDetailOptions) !=
-        LANESCOPE_RECORD_STACK) [[unlikely]]
-      return false;
+    // Of an earlier window, it is not written.
     stack = inherited_stack(writer);
     if (stack == 0) return begin_walked(fn, writer);
   }
@@ -235,13 +229,16 @@ template <bool kDetailed, bool kMeasured>
     lanescope_set_torch_thread(fn.threadId());
 }
 
-template <bool kDetailed, bool kMeasured>
+// What is recorded of an operator besides its times, by the options when the callback was added.
+enum class Details { kNone, kStack, kAny };
+
+template <Details kDetails, bool kMeasured>
 inline std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
-  if constexpr (!kMeasured) {
-    if (begin_usual<kDetailed>(fn)) [[likely]]
+  if constexpr (!kMeasured && kDetails != Details::kAny) {
+    if (begin_usual<kDetails == Details::kStack>(fn)) [[likely]]
       return nullptr;
   }
-  begin_any<kDetailed, kMeasured>(fn);
+  begin_any<kDetails != Details::kNone, kMeasured>(fn);
   return nullptr;
 }
 

@@ -24,8 +24,7 @@ struct LanescopeSharedRange {
 namespace lanescope::record_torch {
 
 inline bool is_ours(const at::StepCallbacks::StartEndPair& pair) {
-  return pair.start_ == on_begin<false, false> || pair.start_ == on_begin<false, true> ||
-         pair.start_ == on_begin<true, false> || pair.start_ == on_begin<true, true>;
+  return pair.end_ == on_end<false> || pair.end_ == on_end<true>;
 }
 
 inline LanescopeSharedRange* open_range(const char* name, size_t name_size, const char* args,

@@ -71,13 +71,23 @@ void remove_callback() {
   observer().handle = at::INVALID_CALLBACK_HANDLE;
 }
 
+template <bool kMeasured>
+at::RecordFunctionCallback::StartCallback begin_callback(uint32_t detail_options) {
+  switch (detail_options) {
+    case 0:
+      return on_begin<Details::kNone, kMeasured>;
+    case LANESCOPE_RECORD_STACK:
+      return on_begin<Details::kStack, kMeasured>;
+    default:
+      return on_begin<Details::kAny, kMeasured>;
+  }
+}
+
 void add_callback(uint32_t options) {
   const bool measured = (options & LANESCOPE_RECORD_MEASURE) != 0;
-  const bool detailed = (options & kDetailOptions) != 0;
-  at::RecordFunctionCallback callback(
-      measured ? (detailed ? on_begin<true, true> : on_begin<false, true>)
-               : (detailed ? on_begin<true, false> : on_begin<false, false>),
-      measured ? on_end<true> : on_end<false>);
+  at::RecordFunctionCallback callback(measured ? begin_callback<true>(options & kDetailOptions)
+                                               : begin_callback<false>(options & kDetailOptions),
+                                      measured ? on_end<true> : on_end<false>);
   callback.needsInputs((options & kInputOptions) != 0);
   // Steps and record_function stay: they are few, and times refer to them. When the budget has no
   // room for them either, nothing is left of us, because torch sorts even one callback by scope around
