@@ -188,7 +188,7 @@ TEST_F(FlightTest, WithTooLittleRoomTheOldestGoesAndTheRestIsWhole) {
   const bool dropped = recorder->stats().dropped_records != 0;
   EXPECT_LE(recorder->stats().file_bytes, kRoom);
   recorder->close();
-  EXPECT_THAT(recorder->notes(), ElementsAre(HasSubstr("of the 60 s asked for; more did not fit")));
+  EXPECT_THAT(recorder->notes(), ElementsAre(HasSubstr("of the 60 s requested; more did not fit")));
   const Trace trace = read();
   expect_undamaged(trace);
   const std::vector<std::int64_t> found = numbers(trace, "work");

@@ -288,7 +288,7 @@ std::string rule_list_text() {
     width = std::max(width, std::string_view(rule->id).size());
   for (const explain::Rule* rule : explain::all_rules())
     out += fmt::format("{}  {}{}\n", pad_right(rule->id, width), rule->question,
-                       rule->only_on_request ? " (only when asked)" : "");
+                       rule->only_on_request ? " (only on request)" : "");
   return out;
 }
 
