@@ -17,9 +17,9 @@ namespace lanescope::python {
 namespace {
 
 // The part that was asked for; a part without events is a Trace without rows.
-Result<Trace> part_of(Trace whole, const view::PartAsked& asked) {
+Result<Trace> part_of(Trace whole, const view::PartAsked& asked, const view::StepNote& note) {
   if (!asked.is_given()) return whole;
-  LANESCOPE_TRY(const view::TraceWindow window, view::find_part(whole, asked));
+  LANESCOPE_TRY(const view::TraceWindow window, view::find_part(whole, asked, note));
   LANESCOPE_TRY(view::CroppedTrace part,
                 view::crop_trace(whole, window.start_ns, window.end_ns, view::Edges::kCut));
   return std::move(part.trace);
@@ -44,8 +44,11 @@ std::shared_ptr<Trace> read(const std::string& path, const py::object& progress,
         Result<void>(Error{Errc::kInvalidArgument, "expected a window or a step, found both"}));
   value_or_raise(view::parse_window(window));  // before a long read
   return std::make_shared<Trace>(value_or_raise(without_gil([&]() -> Result<Trace> {
-    LANESCOPE_TRY(Trace whole, format::open_indexed(path, options));
-    return part_of(std::move(whole), asked);
+    LANESCOPE_TRY(const format::IndexOptions index, format::index_options_from_environment());
+    format::KeptSections kept;
+    kept.layer = view::steps_layer();
+    LANESCOPE_TRY(Trace whole, format::open_indexed(path, options, index, step ? &kept : nullptr));
+    return part_of(std::move(whole), asked, {kept.note, kept.remember_note});
   })));
 }
 

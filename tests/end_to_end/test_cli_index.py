@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -81,6 +82,44 @@ def test_info_is_remembered_beside_the_index(run, trace, tmp_path):
     assert run("index", trace).code == 0
     assert run("info", trace).out == first
     assert note.read_text() != kept  # of the new index
+
+
+def test_a_step_is_found_by_its_note_and_not_in_all_of_the_trace(run, trace, tmp_path, monkeypatch):
+    def of_step(number):
+        ran = [run(*command, trace, "--step", str(number)) for command in (("info",), ("table",), ("memory",))]
+        ran.append(run("sql", trace, "SELECT name, ts, dur FROM slice", "--csv", "--step", str(number)))
+        out = tmp_path / "part.json"
+        out.unlink(missing_ok=True)
+        code = run("convert", trace, out, "--step", str(number)).code
+        return [(each.code, re.sub("in memory .*", "", each.out), each.err) for each in ran], code, out.exists() and out.read_bytes()
+
+    monkeypatch.setenv("LANESCOPE_INDEX", "off")
+    steps = [int(line) for line in run("sql", trace, "SELECT number FROM step ORDER BY number", "--csv").out.split()[1:]]
+    before = {number: of_step(number) for number in (*steps[:2], steps[-1] + 1)}
+    monkeypatch.delenv("LANESCOPE_INDEX")
+    assert run("index", trace).code == 0
+    (note,) = (tmp_path / "cache" / "lanescope" / "checked").glob("*-steps")
+    kept = note.read_bytes()
+    assert {number: of_step(number) for number in before} == before
+    assert note.read_bytes() == kept
+    # The note says where a step is, so nothing looks for it: with the numbers of two steps exchanged, each has the part of the other.
+    first, second = (struct.pack("=q", number) for number in steps[:2])
+    head, at = kept.index(b" steps\n") + len(b" steps\n"), struct.calcsize("=qqq")
+    assert kept[head:].startswith(first) and kept[head + at :].startswith(second)
+    note.write_bytes(kept[:head] + second + kept[head + 8 : head + at] + first + kept[head + at + 8 :])
+    assert [of_step(number) for number in steps[:2]] == [before[number] for number in reversed(steps[:2])]
+    # A note that is cut, of another index or of another build is not used, and written again.
+    for damaged in (kept[:-1], kept.replace(b"lanescope checked", b"lanescope chequed"), kept.replace(b" steps ", b" steps 0"), b""):
+        note.write_bytes(damaged)
+        assert of_step(steps[0]) == before[steps[0]]
+        assert note.read_bytes() == kept
+    assert run("index", trace).code == 0
+    assert of_step(steps[1]) == before[steps[1]]
+    assert note.read_bytes() != kept  # of the new index
+    # Without a note, as of an index that another command wrote, the first question about a step leaves one.
+    note.unlink()
+    assert of_step(steps[1]) == before[steps[1]]
+    assert note.exists()
 
 
 def test_json_says_what_was_written(run, trace):

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "lanescope/cli/open_kept.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/text_format.h"
@@ -46,8 +47,9 @@ Result<std::optional<view::TraceWindow>> parse_window(const std::string& text) {
   return with_flag_name(view::parse_window(text));
 }
 
-Result<view::TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number) {
-  return with_flag_name(view::window_of_step(facts, number));
+Result<view::TraceWindow> window_of_step(const std::vector<view::StepWindow>& steps,
+                                         std::int64_t number) {
+  return with_flag_name(view::window_of_step(steps, number));
 }
 
 std::optional<Trace> open_part(const std::string& path, const PartFlags& flags, const char* command,
@@ -59,10 +61,14 @@ std::optional<Trace> open_part(const std::string& path, const PartFlags& flags, 
   };
   if (const auto asked = parse_window(flags.window); !asked)  // before a long read
     return complain(message_of(asked.error()));
-  std::optional<Trace> whole = open_trace(path, output, code, damage);
+  format::KeptSections kept;
+  kept.layer = view::steps_layer();
+  std::optional<Trace> whole = flags.step ? open_trace_kept(path, output, code, &kept, damage)
+                                          : open_trace(path, output, code, damage);
   if (!whole || !flags.is_given()) return whole;
   RecordFunction stage("choose part");
-  const Result<view::TraceWindow> window = with_flag_name(view::find_part(*whole, flags));
+  const Result<view::TraceWindow> window =
+      with_flag_name(view::find_part(*whole, flags, {kept.note, kept.remember_note}));
   if (!window) return complain(message_of(window.error()));
   auto part = view::crop_trace(*whole, window->start_ns, window->end_ns, edges);
   if (!part) return complain(message_of(part.error()));

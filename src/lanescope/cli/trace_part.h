@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lanescope/base/result.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
-#include "lanescope/explain/facts.h"
 #include "lanescope/view/crop_trace.h"
 #include "lanescope/view/trace_part.h"
 
@@ -21,9 +21,10 @@ void add_window_flag(Command& command, PartFlags* flags, Option step);
 // Both; they exclude each other.
 void add_part_flags(Command& command, PartFlags* flags);
 
-// As the functions of the same names in view/trace_part.h, but their messages name the flags.
+// As the functions of the same names in view/, but their messages name the flags.
 Result<std::optional<view::TraceWindow>> parse_window(const std::string& text);
-Result<view::TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number);
+Result<view::TraceWindow> window_of_step(const std::vector<view::StepWindow>& steps,
+                                         std::int64_t number);
 
 // As open_trace(), and then the part that was asked for. `command` begins the complaints. A line on
 // standard error says how many slices the ends of the part cut.

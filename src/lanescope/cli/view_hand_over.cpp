@@ -19,7 +19,8 @@ Result<std::optional<server::Span>> asked_span(const ViewFlags& flags,
   const std::int64_t origin = state.lanes().origin_ns();
   if (window)
     return std::optional(server::Span{origin + window->start_ns, origin + window->end_ns, false});
-  LANESCOPE_TRY(const view::TraceWindow step, window_of_step(state.facts(), *flags.step));
+  LANESCOPE_TRY(const view::TraceWindow step,
+                cli::window_of_step(view::step_windows(state.facts()), *flags.step));
   return std::optional(server::Span{step.start_ns, step.end_ns, false});
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lanescope/explain/facts.h"
+#include "lanescope/view/step_windows.h"
 
 namespace lanescope::server {
 namespace {
@@ -50,6 +51,8 @@ Result<format::KeptSections> make_kept_view(const Trace& trace) {
   format::KeptSections kept = sections_of(*made->lanes);
   made->tables = std::move(kept.owner);
   kept.owner = made;
+  if (auto steps = view::note_of_steps(view::step_windows(made->facts)))
+    kept.notes.push_back({view::steps_layer(), std::move(*steps)});
   return kept;
 }
 

@@ -14,7 +14,7 @@ format::KeptSections no_kept_view();
 // The sections of lanes among those of an index.
 std::vector<view::LaneSection> lane_sections_of(const format::KeptSections& kept);
 
-// The lanes of a trace, to be written into its index. Errors: explain::gather_facts(). O(n log n).
+// The lanes of a trace, to be written into its index, and a note of its steps (step_windows.h). Errors: explain::gather_facts(). O(n log n).
 Result<format::KeptSections> make_kept_view(const Trace& trace);
 
 // Brings the index of a trace up to date with the lanes that were made from it. Unchecked sections

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "lanescope/explain/facts.h"
 #include "lanescope/view/crop_trace.h"
 #include "lanescope/view/search.h"
 
@@ -26,29 +28,23 @@ Result<std::optional<TraceWindow>> parse_window(const std::string& text) {
   return std::optional(TraceWindow{*from, *to});
 }
 
-Result<TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number) {
-  for (std::size_t i = 0; i < facts.steps.steps.size(); ++i) {
-    const auto& step = facts.steps.steps[i];
-    if (step.number != number) continue;
-    const analysis::Window device = facts.step_window(i);
-    return TraceWindow{std::min(step.cpu_start_ns, device.start_ns),
-                       std::max(step.cpu_end_ns, device.end_ns) + 1};
-  }
-  if (!facts.steps.marked)
-    return Error{Errc::kInvalidArgument, "step: the trace marks no steps; ask for a window"};
-  const auto name = [](const std::optional<std::int64_t>& each) {
-    return each ? fmt::format("{}", *each) : std::string("?");
-  };
-  return Error{Errc::kInvalidArgument,
-               fmt::format("step: expected a step of the trace, {} to {}; found {}",
-                           name(facts.steps.steps.front().number),
-                           name(facts.steps.steps.back().number), number)};
+namespace {
+
+Result<std::vector<StepWindow>> find_step_windows(const Trace& trace, const StepNote& note) {
+  if (auto known = steps_of_note(note.known)) return std::move(*known);
+  LANESCOPE_TRY(const explain::Facts facts, explain::gather_facts(trace));
+  std::vector<StepWindow> steps = step_windows(facts);
+  const auto text = note_of_steps(steps);
+  if (text && note.remember) note.remember(*text);
+  return steps;
 }
 
-Result<TraceWindow> find_part(const Trace& trace, const PartAsked& asked) {
+}  // namespace
+
+Result<TraceWindow> find_part(const Trace& trace, const PartAsked& asked, const StepNote& note) {
   if (asked.step) {
-    LANESCOPE_TRY(const explain::Facts facts, explain::gather_facts(trace, {}));
-    return window_of_step(facts, *asked.step);
+    LANESCOPE_TRY(const std::vector<StepWindow> steps, find_step_windows(trace, note));
+    return window_of_step(steps, *asked.step);
   }
   LANESCOPE_TRY(const std::optional<TraceWindow> times, parse_window(asked.window));
   const std::int64_t origin = trace_origin_ns(trace);

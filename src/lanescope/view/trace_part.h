@@ -2,19 +2,16 @@
 // docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "lanescope/base/result.h"
-#include "lanescope/explain/facts.h"
 #include "lanescope/model/trace.h"
+#include "lanescope/view/step_windows.h"
 
 namespace lanescope::view {
-
-// Nanoseconds of the trace, half-open.
-struct TraceWindow {
-  std::int64_t start_ns = 0, end_ns = 0;
-};
 
 // At most one of the two.
 struct PartAsked {
@@ -28,10 +25,14 @@ struct PartAsked {
 // "A..B", since the origin of the trace (trace_origin_ns). Nothing: an empty text.
 // kInvalidArgument: anything else.
 Result<std::optional<TraceWindow>> parse_window(const std::string& text);
-// From the start of a step's range on the CPU, or of its time on a device, to the later end of the
-// two. kInvalidArgument: the trace has no such step.
-Result<TraceWindow> window_of_step(const explain::Facts& facts, std::int64_t number);
-// Of a part that is given. Errors: as both of the above, and gather_facts(). A step costs O(n log n).
-Result<TraceWindow> find_part(const Trace& trace, const PartAsked& asked);
+// What an earlier call noted of exactly this trace, and who keeps what this one notes (format/index_file/kept_sections.h).
+struct StepNote {
+  std::string_view known;                          // empty: nothing
+  std::function<void(std::string_view)> remember;  // may be empty
+};
+// Of a part that is given. Errors: parse_window(), window_of_step() and gather_facts(). A step costs O(n log n),
+// with a note of steps_layer() O(steps).
+Result<TraceWindow> find_part(const Trace& trace, const PartAsked& asked,
+                              const StepNote& note = {});
 
 }  // namespace lanescope::view

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr char kIndexes[] = "indexes", kChecked[] = "checked", kTexts[] = "texts";
 constexpr char kTextEnding[] = ".kept";
-constexpr const char* kLayers[] = {"view", "info"};  // KeptSections::layer
+constexpr const char* kLayers[] = {"view", "info", "steps"};  // KeptSections::layer
 constexpr std::size_t kMostNameBytes = 100;
 
 std::optional<fs::path> cache_folder() {

@@ -25,6 +25,11 @@ struct KeptSection {
 // At most this many; more are damage.
 inline constexpr std::size_t kMostKeptSections = 64;
 
+// What a layer found out about a trace: KeptSections::note.
+struct KeptNote {
+  std::string layer, text;
+};
+
 // What an index has besides the columns of its trace.
 struct KeptSections {
   // The layer, and the version of what it keeps: "view 1f2e3d4c". Names of its sections begin with
@@ -41,6 +46,8 @@ struct KeptSections {
   // for answers that follow from all columns, and lies next to the index in the user's cache.
   std::string note;
   std::function<void(std::string_view)> remember_note = [](std::string_view) {};
+  // Of other layers, for an index that is written: remembered of it.
+  std::vector<KeptNote> notes;
 };
 
 }  // namespace lanescope::format

@@ -55,7 +55,10 @@ void remember_written(const fs::path& path, const std::optional<IndexCache>& cac
   const auto file = open_index_file(path);
   if (!file) return;
   cache->remember_checked(path, *file);
-  if (kept && !kept->sections.empty()) cache->remember_checked(path, *file, kept->layer);
+  if (!kept) return;
+  if (!kept->sections.empty()) cache->remember_checked(path, *file, kept->layer);
+  for (const KeptNote& note : kept->notes)
+    cache->remember_checked(path, *file, note.layer, note.text);
 }
 
 bool is_unchanged(const fs::path& path, const IndexSource& source) {

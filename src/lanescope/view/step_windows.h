@@ -1,0 +1,40 @@
+// When each step of a trace is, for questions about one step: it follows from all events, so it is kept next to
+// the index of a trace, and a step is then read as a window is. Defined in docs/definitions/reading.md#a-part-of-a-trace.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::view {
+
+// Nanoseconds of the trace, half-open.
+struct TraceWindow {
+  std::int64_t start_ns = 0, end_ns = 0;
+  bool operator==(const TraceWindow&) const = default;
+};
+
+struct StepWindow {
+  std::int64_t number = 0;  // docs/definitions/steps.md#step
+  TraceWindow window;
+  bool operator==(const StepWindow&) const = default;
+};
+
+// In order of time. From the start of a step's range on the CPU, or of its time on a device, to the
+// later end of the two. Empty: the trace marks no steps, and none were found.
+std::vector<StepWindow> step_windows(const explain::Facts& facts);
+// The first of that number. kInvalidArgument: there is none; the message begins with "step".
+Result<TraceWindow> window_of_step(const std::vector<StepWindow>& steps, std::int64_t number);
+
+// Who keeps notes of steps, with the build of the sources that find them.
+std::string steps_layer();
+// As text for a note next to an index. Nothing: so many that reading them is no gain.
+std::optional<std::string> note_of_steps(const std::vector<StepWindow>& steps);
+// Nothing: no note of note_of_steps().
+std::optional<std::vector<StepWindow>> steps_of_note(std::string_view note);
+
+}  // namespace lanescope::view
