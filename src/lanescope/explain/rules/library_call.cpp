@@ -70,6 +70,10 @@ constexpr char kOneFile[] =
     "Keep all samples in one file (np.load(mmap_mode=\"r\")), or read ahead in DataLoader workers";
 constexpr char kReadAhead[] =
     "It may wait for the disk: read ahead, in a thread or in DataLoader workers";
+constexpr char kLargerTasks[] =
+    "Hand over fewer and larger pieces; if tasks are short, do all in one NumPy or torch call";
+constexpr char kCompileOnce[] =
+    "Compile once, before the loop, and keep what it returns; what changes goes in as an argument";
 constexpr char kKeepOrder[] =
     "Keep it in order as it changes (heapq, bisect.insort), or sort numbers in NumPy";
 constexpr char kModuleFile[] = "torch/nn/modules/module.py";
@@ -78,9 +82,13 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"", "sort", kKeepOrder},
     {"", "sorted", kKeepOrder},
     {"concurrent/futures/_base.py", "as_completed", kAskLater, WaitsFor::kThreads},
+    {"concurrent/futures/_base.py", "map", kLargerTasks},
     {"concurrent/futures/_base.py", "result", kAskLater, WaitsFor::kThreads},
     {"concurrent/futures/_base.py", "result_iterator", kAskLater, WaitsFor::kThreads},
     {"concurrent/futures/_base.py", "wait", kAskLater, WaitsFor::kThreads},
+    {"concurrent/futures/process.py", "map", kLargerTasks},
+    {"concurrent/futures/process.py", "submit", kLargerTasks},
+    {"concurrent/futures/thread.py", "submit", kLargerTasks},
     {"copy.py", "deepcopy",
      "Copy only what changes (copy.copy, dataclasses.replace); tensors into tensors that exist "
      "(torch._foreach_copy_)"},
@@ -129,6 +137,9 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
     {"requests/api.py", "post", kAskAhead},
     {"requests/sessions.py", "get", kAskAhead},
     {"requests/sessions.py", "post", kAskAhead},
+    {"torch/__init__.py", "compile", kCompileOnce},
+    {"torch/jit/_script.py", "script", kCompileOnce},
+    {"torch/jit/_trace.py", "trace", kCompileOnce},
     {kModuleFile, "buffers", kListOnce},
     {kModuleFile, "modules", kListOnce},
     {kModuleFile, "named_buffers", kListOnce},
@@ -171,7 +182,13 @@ bool may_be_called(std::string_view frame) {
 }
 
 // What the trace shows of a call beyond its name.
-enum class CallFacts : std::uint8_t { kNone, kManyCalls, kLargeMessages, kNewHostMemory };
+enum class CallFacts : std::uint8_t {
+  kNone,
+  kManyCalls,
+  kLargeMessages,
+  kNewHostMemory,
+  kManyTasks
+};
 
 // Without a GPU a call may be long because other work took its core: few calls count as three of the shortest each at most.
 constexpr std::size_t kFewCalls = 5;
@@ -193,6 +210,7 @@ struct LibraryCall {
   std::uint64_t calls = 0;
   std::int64_t time_ns = 0, waiting_ns = 0;  // waiting: of the GPU meanwhile
   std::int64_t in_vain_ns = 0;               // of time_ns: nothing came before a timeout
+  std::uint64_t tasks = 0;                   // that these calls hand to an executor
   std::vector<Window> windows;
   SliceId longest = kNone<SliceId>;
 };
@@ -313,10 +331,28 @@ bool joins_into_new_memory(const Facts& facts, TrackId thread, const LibraryCall
   return false;
 }
 
+bool hands_over_task(std::string_view frame) {
+  return frame.ends_with("): submit") && frame.find("concurrent/futures/") != frame.npos;
+}
+
+// By this function of an executor, itself or inside.
+std::uint64_t tasks_of_call(const Facts& facts, TrackId thread, const LibraryCall& call) {
+  if (hands_over_task(call.frame)) return call.calls;
+  const Track& track = facts.trace->track(thread);
+  std::uint64_t tasks = 0;
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
+    if (const SliceId id{i};
+        hands_over_task(facts.trace->name(id)) && inside(call.windows, facts.trace->start_ns(id)))
+      ++tasks;
+  return tasks;
+}
+
 CallFacts facts_of_call(const Facts& facts, TrackId thread, const LibraryCall& call) {
   constexpr std::uint64_t kManyCalls = 16;  // of a step
   const LibraryAdvice* const advice = advice_for_frame(call.frame);
   if (!advice) return CallFacts::kNone;
+  if (advice->action == kLargerTasks)
+    return a_step(facts, call.tasks) >= kManyCalls ? CallFacts::kManyTasks : CallFacts::kNone;
   if (advice->action == kJoinAhead)
     return joins_into_new_memory(facts, thread, call) ? CallFacts::kNewHostMemory
                                                       : CallFacts::kNone;
@@ -336,6 +372,7 @@ Sentence action_of_call(const LibraryCall& found) {
       return say(kSharesMemory);
     case CallFacts::kNewHostMemory:
       return say(kJoinIntoPinned);
+    case CallFacts::kManyTasks:
     case CallFacts::kNone:
       break;
   }
@@ -366,6 +403,7 @@ std::optional<LibraryCall> measure_library_call(const Facts& facts) {
   }
   if (!best || share_of(best->waiting_ns, facts.steady_wall_ns()) < kLeastLibraryCallShare)
     return std::nullopt;
+  best->tasks = tasks_of_call(facts, thread, *best);
   best->facts = facts_of_call(facts, thread, *best);
   return best;
 }
@@ -404,6 +442,12 @@ Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
                  function, time});
   if (found.facts == CallFacts::kManyCalls)
     append(finding.brief, say(facts, ", in {} calls", {count(calls)}));
+  if (found.facts == CallFacts::kManyTasks) {
+    const Value tasks = count(a_step(facts, found.tasks));
+    finding.brief = say(facts, "Handing {} tasks to a pool takes {} [per step], in {}",
+                        {tasks, time, function});
+    append(finding.verdict, say(facts, " It hands {} tasks to a pool [per step].", {tasks}));
+  }
   if (found.in_vain_ns * 2 > found.time_ns) {
     finding.brief = say(facts, "{} waits out its timeout, {} [per step]: nothing came",
                         {function, ns(facts.per_step(found.in_vain_ns))});

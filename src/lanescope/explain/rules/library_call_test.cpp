@@ -121,6 +121,35 @@ TEST(LibraryCallTest, KnowsThatTorchDrawsAllIndicesAtOnce) {
   EXPECT_NE(finding->action.pattern.find("torch.randint"), std::string::npos);
 }
 
+// Records that are scaled one by one in threads: each task takes less than handing it over.
+TEST(LibraryCallTest, CountsTasksThatAreHandedToAPool) {
+  const auto brief = [](const DrawnLibrary& drawn) {
+    const auto finding = find_by_rule(draw_library(drawn), "library-call");
+    return finding ? *finding : Finding{};
+  };
+  const Finding many = brief({.frame = "concurrent/futures/thread.py(164): submit", .calls = 64});
+  EXPECT_TRUE(many.brief.pattern.starts_with("Handing {} tasks to a pool"));
+  EXPECT_EQ(many.brief.values.at(0).integer, 64);
+  EXPECT_NE(many.action.pattern.find("larger pieces"), std::string::npos);
+  const Finding few = brief({.frame = "concurrent/futures/thread.py(164): submit", .calls = 4});
+  EXPECT_FALSE(few.brief.pattern.starts_with("Handing"));
+  const Finding mapped = brief({.frame = "concurrent/futures/_base.py(583): map",
+                                .inside = "concurrent/futures/thread.py(164): submit"});
+  EXPECT_NE(mapped.action.pattern.find("larger pieces"), std::string::npos);
+}
+
+// A loss that is compiled in each step, and a layer's own work, which is no matter of this rule.
+TEST(LibraryCallTest, KnowsThatAFunctionIsCompiledOnce) {
+  const auto found = [](const char* frame) {
+    return find_by_rule(draw_library({.frame = frame}), "library-call");
+  };
+  const auto finding = found("torch/__init__.py(2572): compile");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->action.pattern.starts_with("Compile once, before the loop"));
+  EXPECT_FALSE(found("torch/__init__.py(2400): __call__"));
+  EXPECT_FALSE(found("torch/_dynamo/eval_frame.py(1476): optimize"));
+}
+
 TEST(LibraryCallTest, HasAWordForFunctionsThatItDoesNotKnow) {
   const auto finding =
       find_by_rule(draw_library({.frame = "pandas/core/frame.py(10): merge"}), "library-call");
