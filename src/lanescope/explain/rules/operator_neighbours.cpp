@@ -275,6 +275,31 @@ bool is_not_only_gathered(const Facts& facts, SliceId op) {
   return !is_gathered;
 }
 
+bool is_not_only_traced(const Facts& facts, SliceId op) {
+  constexpr int kFurthestTaker = 16;  // operators
+  const Trace& trace = *facts.trace;
+  const TensorArguments factors = operator_inputs(trace, op);
+  const auto a = factors.tensor(0), b = factors.tensor(1);
+  SliceId next = next_call(facts, op);
+  if (!a || !b || a->rank() != 2 || b->rank() != 2 || next == kNone<SliceId> ||
+      (trace.name(next) != "aten::trace" && trace.name(next) != "aten::diagonal" &&
+       trace.name(next) != "aten::diag"))
+    return true;
+  const analysis::Sizes made{a->dims[0], b->dims[1]};
+  const auto read = operator_inputs(trace, next).tensor(0);
+  if (made[0] != made[1] || !read || read->dims != made) return true;
+  // A factor of that shape may be what a later call takes.
+  if (a->dims == made || b->dims == made) return false;
+  for (int i = 0; i < kFurthestTaker; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
+    const TensorArguments inputs = operator_inputs(trace, next);
+    for (std::size_t k = 0; k < 3; ++k)
+      if (const auto taken = inputs.tensor(k); taken && taken->dims == made) return true;
+  }
+  return false;
+}
+
 bool copies_nothing_inside(const Facts& facts, SliceId op) {
   return !any_inside(facts, op, [](std::string_view name) {
     return name == "aten::clone" || name == "aten::copy_";

@@ -46,6 +46,8 @@ bool is_not_added_up(const Facts& facts, SliceId op);
 bool is_not_only_ranked(const Facts& facts, SliceId op);
 // No later gather takes an eighth or less of its result, or another operator takes a tensor of that shape, too.
 bool is_not_only_gathered(const Facts& facts, SliceId op);
+// The next call does not read the diagonal alone of the square matrix that it makes, or a later one takes that matrix, too.
+bool is_not_only_traced(const Facts& facts, SliceId op);
 // No clone and no copy_ in it.
 bool copies_nothing_inside(const Facts& facts, SliceId op);
 // The steps have GPU work.

@@ -23,6 +23,7 @@ inline constexpr char kAttention[] =
     "torch.nn.functional.scaled_dot_product_attention.html";
 inline constexpr char kCufft[] =
     "https://docs.nvidia.com/cuda/cufft/index.html#accuracy-and-performance";
+inline constexpr char kTrace[] = "https://docs.pytorch.org/docs/stable/generated/torch.trace.html";
 inline constexpr char kKron[] = "https://docs.pytorch.org/docs/stable/generated/torch.kron.html";
 inline constexpr char kBincount[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.bincount.html";

@@ -30,6 +30,13 @@ constexpr char kByFactors[] =
 constexpr char kByFactorsMore[] =
     "with a and b for the columns of A and of B: two small products instead of a matrix of all "
     "pairs, which is written and read again";
+constexpr char kOnlyTraced[] =
+    "makes a square matrix of which the next operator reads the diagonal";
+constexpr char kSumOfProduct[] = "If nothing else reads it: (A * B.T).sum() is the trace of A @ B";
+constexpr char kSumOfProductMore[] =
+    "(A * B.T).sum(1) is the diagonal: element i is row i of A times column i of B, n products of "
+    "a "
+    "row and a column instead of n * n, and no matrix is written";
 constexpr char kCached[] = "Compute the weight once: with torch.nn.utils.parametrize.cached()";
 constexpr char kCachedMore[] =
     "wrap the loop in torch.nn.utils.parametrize.cached(); after training, remove_parametrizations "
@@ -144,6 +151,8 @@ constexpr std::array kMatrixOperatorRows = {
                    "the result is the same, up to rounding, and the product of both large matrices "
                    "is never made; torch.linalg.multi_dot chooses the order itself",
                    kMatmul, has_any_inputs, is_no_detour},
+    OperatorAdvice{"aten::matmul", "", "", 1, kOnlyTraced, kSumOfProduct, kSumOfProductMore, kTrace,
+                   has_any_inputs, is_not_only_traced},
     OperatorAdvice{"aten::matmul", "", "", 1, kKronProduct, kByFactors, kByFactorsMore, kKron,
                    has_any_inputs, follows_no_kron},
     OperatorAdvice{"aten::matmul", "", "", 2, "multiplies by a large square matrix",
@@ -152,6 +161,8 @@ constexpr std::array kMatrixOperatorRows = {
                    "sparse one, or index_add_ over edges, only those that are not zero. No change "
                    "is needed if most of them are not zero",
                    kSparse, multiplies_by_square, multiplies_sparse},
+    OperatorAdvice{"aten::mm", "", "aten::", 1, kOnlyTraced, kSumOfProduct, kSumOfProductMore,
+                   kTrace, has_any_inputs, is_not_only_traced},
 };
 
 }  // namespace

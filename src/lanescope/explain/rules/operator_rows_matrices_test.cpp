@@ -50,6 +50,33 @@ TEST(MatrixRowsTest, SeesProductsWithDiagonalMatrices) {
             "");
 }
 
+// The trace of A B, whose matrix nothing else takes. If A is as large as the product, a later call may take A.
+TEST(MatrixRowsTest, SeesProductsOfWhichOnlyTheDiagonalIsRead) {
+  const auto with = [](const char* factors, const char* reader, const char* later,
+                       const char* op = "aten::matmul") {
+    constexpr char kTwoFloats[] = R"(["float", "float"])";
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(op, inputs(factors, kTwoFloats, "", R"(["", ""])"));
+      p.kernel("gemm", 300).end();
+      p.begin_op(reader, inputs("[[64, 64]]", R"(["float"])", "", R"([""])"));
+      p.kernel("trace", 5).end();
+      p.begin_op("aten::linalg_vector_norm", inputs(later, R"(["float"])", "", R"([""])"));
+      p.kernel("norm", 5).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kLong[] = "[[64, 512], [512, 64]]";
+  const auto names_the_sum = ::testing::HasSubstr("(A * B.T).sum()");
+  EXPECT_THAT(with(kLong, "aten::trace", "[[64, 512]]"), names_the_sum);
+  EXPECT_THAT(with(kLong, "aten::diagonal", "[[64, 512]]"), names_the_sum);
+  EXPECT_THAT(with(kLong, "aten::trace", "[[64, 512]]", "aten::mm"), names_the_sum);
+  EXPECT_THAT(with("[[64, 64], [64, 64]]", "aten::trace", "[[64, 64]]"), names_the_sum);
+  EXPECT_EQ(with(kLong, "aten::trace", "[[64, 64]]"), "");
+  EXPECT_EQ(with(kLong, "aten::sum", "[[64, 512]]"), "");
+  EXPECT_EQ(with("[[64, 512], [512, 32]]", "aten::trace", "[[64, 512]]"), "");
+}
+
 // (A B) x with 64 x 64 matrices and one column: 64^3 + 64^2 multiplications, and 2 x 64^2 the other way.
 TEST(MatrixRowsTest, SeesProductsInTheLongOrder) {
   const auto both = [](const char* second) {
