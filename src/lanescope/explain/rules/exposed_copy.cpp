@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -24,6 +26,9 @@ namespace {
 
 constexpr double kLeastExposedShare = 0.03;
 constexpr double kLeastOfLine = 0.25;  // of the time of the copies of one kind
+// Of frames and ranges that bring another batch.
+constexpr std::array<std::string_view, 5> kBatchFrames = {"__next__", "function next", "queue",
+                                                          "loads>", "): recv"};
 
 struct Kind {
   std::uint64_t copies = 0;
@@ -68,11 +73,19 @@ struct CopiesOfLine {
   Kind copies;
 };
 
+// One tensor that is sent to the GPU again in a step, from another module or line.
+struct SentAgain {
+  std::uint64_t times = 0, tensors = 0;  // sent, of all steps; and how many tensors that were
+  std::int64_t size_bytes = 0;           // of all times but the first
+  SliceId first = kNone<SliceId>, again = kNone<SliceId>;
+};
+
 struct ExposedCopies {
   std::int64_t exposed_ns = 0;
   std::map<std::string, Kind> kinds;
   std::optional<CopiesOfLine> most;  // that of the most time; nothing: none has much of it
   std::uint64_t copies = 0;
+  SentAgain again;
 };
 
 void add_copy(const Facts& facts, const DeviceWork& work, Kind& kind) {
@@ -109,6 +122,94 @@ std::optional<CopiesOfLine> most_of_one_line(const Facts& facts,
   return CopiesOfLine{most->first.first, most->first.second, most->second};
 }
 
+// "<built-in method to of Tensor object at 0x7f5941245f40>" around the operator: which tensor it is called on. Empty: no
+// such frame.
+std::string_view sender_of(const Trace& trace, SliceId op) {
+  constexpr std::uint32_t kFurthestFrame = 4;
+  const std::uint32_t first = trace.track(op).first_slice;
+  for (std::uint32_t i = raw(op); i > first && raw(op) - i < kFurthestFrame; --i) {
+    const std::string_view frame = trace.name(SliceId{i - 1});
+    if ((frame.starts_with("<built-in method to of Tensor object at 0x") ||
+         frame.starts_with("<built-in method cuda of Tensor object at 0x")) &&
+        trace.end_ns(SliceId{i - 1}) >= trace.end_ns(op))
+      return frame;
+  }
+  return {};
+}
+
+// Between these calls another tensor of that size may have come to the address of the first: a view, a part, a batch.
+bool may_make_tensor(const Facts& facts, SliceId slice, double elements) {
+  const Trace& trace = *facts.trace;
+  const std::string_view label = trace.name(slice);
+  if (trace.kind(slice) != CategoryKind::kCpuOp)
+    return std::any_of(kBatchFrames.begin(), kBatchFrames.end(),
+                       [&](std::string_view word) { return label.find(word) != label.npos; });
+  if (is_factory(label) || label == "aten::lift_fresh") return true;
+  static constexpr std::array<std::string_view, 7> kMakers = {
+      "aten::stack", "aten::cat",        "aten::index",     "aten::index_select",
+      "aten::clone", "aten::pin_memory", "aten::contiguous"};
+  if (!is_view(label) && std::find(kMakers.begin(), kMakers.end(), label) == kMakers.end())
+    return false;
+  const auto taken = operator_inputs(trace, slice).tensor(0);
+  return !taken || taken->elements() >= elements;
+}
+
+bool sends_the_same(const Facts& facts, SliceId first, SliceId again) {
+  const Trace& trace = *facts.trace;
+  if (trace.slices().track[raw(first)] != trace.slices().track[raw(again)] ||
+      (module_around(trace, first) == module_around(trace, again) &&
+       python_line(facts, first) == python_line(facts, again)))
+    return false;
+  const auto a = operator_inputs(trace, first).tensor(0),
+             b = operator_inputs(trace, again).tensor(0);
+  if (!a || !b || a->dims != b->dims || a->type != b->type) return false;
+  for (std::uint32_t i = raw(first) + 1; i < raw(again); ++i) {
+    const SliceId slice{i};
+    if (trace.start_ns(slice) < trace.end_ns(first) ||
+        (trace.kind(slice) == CategoryKind::kCpuOp && outermost_around(facts, slice) != slice))
+      continue;
+    if (may_make_tensor(facts, slice, a->elements())) return false;
+  }
+  return true;
+}
+
+SentAgain sent_again(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::map<std::pair<std::size_t, std::string_view>, std::vector<SliceId>> sent;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns) ||
+        trace.name(work.slice).find("HtoD") == std::string_view::npos)
+      continue;
+    const SliceId op = outermost_operator_of(facts, work.slice);
+    if (op == kNone<SliceId>) continue;
+    const std::size_t step = steady_step_at(facts, trace.start_ns(op));
+    if (const std::string_view sender = sender_of(trace, op);
+        !sender.empty() && step != ~std::size_t{0})
+      sent[{step, sender}].push_back(op);
+  }
+  constexpr std::size_t kMostSends = 16;  // in a step: more are no batch for several modules
+  SentAgain found;
+  for (auto& [key, calls] : sent) {
+    if (calls.size() > kMostSends) continue;
+    std::sort(calls.begin(), calls.end());
+    std::uint64_t times = 1;
+    for (std::size_t i = 1; i < calls.size(); ++i) {
+      if (!sends_the_same(facts, calls[i - 1], calls[i])) continue;
+      ++times;
+      const auto tensor = operator_inputs(trace, calls[i]).tensor(0);
+      found.size_bytes += static_cast<std::int64_t>(tensor->dense_bytes());
+      if (found.first == kNone<SliceId>) {
+        found.first = calls[i - 1];
+        found.again = calls[i];
+      }
+    }
+    if (times == 1) continue;
+    found.times += times;
+    ++found.tensors;
+  }
+  return found;
+}
+
 std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& part = facts.wall.partition;
@@ -133,7 +234,8 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   return ExposedCopies{.exposed_ns = exposed_ns,
                        .kinds = std::move(kinds),
                        .most = std::move(most),
-                       .copies = copies};
+                       .copies = copies,
+                       .again = sent_again(facts)};
 }
 
 // Memory that is filled, not copied: "Memset (Device)".
@@ -224,6 +326,21 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
                       : say("Copies hold up the GPU: it computes nothing meanwhile");
   finding.action = action_for(ranked.front().first,
                               found.most && found.most->op.find("conv") != std::string::npos);
+  if (const SentAgain& again = found.again;
+      ranked.front().first.find("HtoD") != std::string::npos && again.tensors > 0 &&
+      again.tensors >= facts.selection.steady.size() &&
+      again.size_bytes * 4 > ranked.front().second.size_bytes) {
+    finding.action =
+        say("One tensor is sent {} times: send it once, and pass on the one on the GPU",
+            {count(again.times / again.tensors)});
+    finding.arithmetic.push_back(
+        say(facts,
+            "{} of these bytes [per step] send a tensor again: the calls name the same address, "
+            "from another module or line, and no call in between makes or cuts out such a tensor",
+            {bytes(facts.per_step(again.size_bytes))}));
+    finding.evidence.push_back(called_at(facts, again.first, say("one tensor is sent")));
+    finding.evidence.push_back(called_at(facts, again.again, say("and sent again")));
+  }
   return finding;
 }
 

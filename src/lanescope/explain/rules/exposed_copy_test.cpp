@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_copies_test.h"
 
@@ -45,6 +49,46 @@ TEST(ExposedCopyTest, NamesTheOperatorAndTheLineWithMostTime) {
   EXPECT_EQ(finding->brief.values.at(1).text, "aten::clone");
   EXPECT_EQ(finding->brief.values.at(2).integer, 80'000);
   EXPECT_EQ(finding->evidence.at(0).text.values.back().text, "train.py(9): advance");
+}
+
+struct DrawnSends {
+  std::string_view second = "0x7f01", module = "nn.Module: Network_1", between = "aten::linear";
+};
+
+// Two modules send a tensor of 8 MB each, 60 us.
+std::string action_of_sends(const DrawnSends& drawn) {
+  testing::ProgramSketch program;
+  program.steps(4, [&](testing::ProgramSketch& p) {
+    const auto sends = [&](std::string_view module, std::string_view address) {
+      const std::int64_t start_us = p.cpu_us();
+      p.pass(2);
+      p.begin_op("aten::to", {.input_dims = "[[1024, 2048]]", .input_types = R"(["float"])"});
+      p.copy(60, 8'388'608, "Memcpy HtoD (Pinned -> Device)").end();
+      const std::int64_t length_us = p.cpu_us() - start_us;
+      p.sketch()
+          .slice("python_function", module, testing::ProgramSketch::at(start_us), us(length_us))
+          .slice("python_function",
+                 "<built-in method to of Tensor object at " + std::string(address) + ">",
+                 testing::ProgramSketch::at(start_us + 1), us(length_us - 1));
+    };
+    sends("nn.Module: Network_0", "0x7f01");
+    p.begin_op(drawn.between,
+               {.input_dims = "[[1024, 2048], [9, 2048]]", .input_types = R"(["float", "float"])"});
+    p.kernel("gemm", 100).end();
+    sends(drawn.module, drawn.second);
+    p.kernel("gemm", 100);
+  });
+  const auto finding = find_by_rule(program.trace(), "exposed-copy");
+  return finding ? finding->action.pattern : "";
+}
+
+// Another tensor, one model that gets batch after batch at one line, and parts of a batch, which may get one address in turn.
+TEST(ExposedCopyTest, KnowsATensorThatTwoModulesSend) {
+  const auto is_the_same = ::testing::HasSubstr("send it once");
+  EXPECT_THAT(action_of_sends({}), is_the_same);
+  EXPECT_THAT(action_of_sends({.second = "0x7f02"}), ::testing::HasSubstr("a step ahead"));
+  EXPECT_THAT(action_of_sends({.module = "nn.Module: Network_0"}), ::testing::Not(is_the_same));
+  EXPECT_THAT(action_of_sends({.between = "aten::slice"}), ::testing::Not(is_the_same));
 }
 
 TEST(ExposedCopyTest, NamesNoLineOfManyEqualOnes) {
