@@ -70,4 +70,4 @@ def test_growth_is_found_and_only_where_it_is(run, recorded):
     assert rule["state"] == ("found" if kind == "keep" else "quiet")
     if kind == "keep":
         text = document["findings"][0]["verdict"]["text"]
-        assert text.startswith("CPU memory grows by 1.50 MiB a step: 5 of 5 steps")
+        assert text.startswith("CPU memory grows by 1.50 MiB per step: 5 of 5 steps")
