@@ -3,11 +3,16 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 
@@ -67,6 +72,89 @@ OwnCalls calls_of_libraries(const Facts& facts, const std::vector<SliceId>& call
   return found;
 }
 
+// Memory that steps allocate in operators and free outside of all operators. torch's cache frees only where it allocates, so
+// the program, or a library that it calls, gives the memory back.
+struct GivenBack {
+  bool is_so = false;
+  bool is_equal = false;  // for the same operators on the same recorded shapes in each step
+  bool empties_cache = false, makes_pools = false;  // as Python frames show
+};
+
+SliceId operator_around(const Facts& facts, SliceId call) {
+  return ancestor_where(facts, call,
+                        [](std::string_view name) { return name.starts_with("aten::"); });
+}
+
+bool is_of_host(const Trace& trace, SliceId call) {
+  return trace.name(call).find("Host") != std::string_view::npos;
+}
+
+// What allocates in each steady step is the same: "aten::addmm [[8, 8], [8, 8]];".
+bool allocates_equally(const Facts& facts, const std::vector<SliceId>& allocations) {
+  const Trace& trace = *facts.trace;
+  std::map<std::size_t, std::string> of_steps;
+  for (const SliceId call : allocations) {
+    const SliceId op = operator_around(facts, call);
+    if (op == kNone<SliceId>) return false;
+    const auto dims = trace.slice_args(op).text(ArgKey::kInputDims);
+    if (!dims) return false;
+    std::string& text = of_steps[steady_step_at(facts, trace.start_ns(call))];
+    text.append(trace.name(op)).append(trace.text(*dims)).append(";");
+  }
+  return of_steps.size() >= 2 && of_steps.size() == facts.selection.steady.size() &&
+         std::all_of(of_steps.begin(), of_steps.end(),
+                     [&](const auto& step) { return step.second == of_steps.begin()->second; });
+}
+
+// Python frames of steady steps: "torch/cuda/memory.py(1257): __init__".
+void look_for_frames(const Facts& facts, const std::vector<SliceId>& frees, GivenBack& found) {
+  constexpr std::string_view kMemory = "torch/cuda/memory.py(";
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::size_t emptying = 0, made = 0;
+  bool has_pool = false;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId frame{i};
+    if (trace.kind(frame) != CategoryKind::kPythonFunction ||
+        !inside(windows, trace.start_ns(frame)))
+      continue;
+    const std::string_view name = trace.name(frame);
+    if (name.find("_cuda_emptyCache") != std::string_view::npos ||
+        (name.find(kMemory) != std::string_view::npos && name.ends_with(": empty_cache"))) {
+      emptying += std::any_of(frees.begin(), frees.end(), [&](SliceId call) {
+        return trace.start_ns(frame) <= trace.start_ns(call) &&
+               trace.end_ns(call) <= trace.end_ns(frame);
+      });
+      continue;
+    }
+    if (name.find(kMemory) == std::string_view::npos) continue;
+    made += name.ends_with(": __init__") ? 1 : 0;
+    has_pool = has_pool || name.ends_with(": use_mem_pool");
+  }
+  found.empties_cache = emptying > 0;
+  found.makes_pools = !found.empties_cache && has_pool && made >= facts.selection.steady.size();
+}
+
+GivenBack given_back(const Facts& facts, const std::vector<SliceId>& calls) {
+  const Trace& trace = *facts.trace;
+  std::vector<SliceId> allocations, frees;
+  for (const SliceId call : calls) {
+    if (is_of_host(trace, call)) return {};
+    (trace.api_call(call).does(api_effect::kFrees) ? frees : allocations).push_back(call);
+  }
+  const auto is_in_operator = [&](SliceId call) {
+    return operator_around(facts, call) != kNone<SliceId>;
+  };
+  GivenBack found;
+  found.is_so = facts.steps.marked && frees.size() >= facts.selection.steady.size() &&
+                std::none_of(frees.begin(), frees.end(), is_in_operator) &&
+                std::any_of(allocations.begin(), allocations.end(), is_in_operator);
+  if (!found.is_so) return {};
+  found.is_equal = allocates_equally(facts, allocations);
+  look_for_frames(facts, frees, found);
+  return found;
+}
+
 constexpr Need kNotOnlyTheFirstStep = {
     [](const Facts& facts) { return !facts.steps.marked || has_marked_steps<2>(facts); },
     need::kRecordSteps};
@@ -83,6 +171,7 @@ struct AllocatorCalls {
   std::int64_t growth_bytes = 0;  // what a step allocates and keeps
   std::vector<SliceId> slices;    // the calls
   OwnCalls own;
+  GivenBack given_back;
 };
 
 Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
@@ -140,6 +229,7 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   const bool is_cache_off = calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
                             (calls - frees) * 4 > facts.launches.linked_count;
   OwnCalls own = is_cache_off ? OwnCalls{} : calls_of_libraries(facts, slices);
+  const GivenBack back = is_cache_off ? GivenBack{} : given_back(facts, slices);
   return AllocatorCalls{.by_name = std::move(by_name),
                         .calls = calls,
                         .cpu_ns = cpu_ns,
@@ -150,7 +240,8 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
                         .at_stake_ns = at_stake_ns,
                         .growth_bytes = frees == 0 ? growth_of_a_step(facts) : 0,
                         .slices = std::move(slices),
-                        .own = std::move(own)};
+                        .own = std::move(own),
+                        .given_back = back};
 }
 
 void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& finding) {
@@ -202,6 +293,35 @@ void tell_own_calls(const AllocatorCalls& found, Finding& finding) {
                       "in each call"};
 }
 
+// No setting keeps what the program gives back.
+void tell_given_back(const GivenBack& found, Finding& finding) {
+  finding.arithmetic.push_back(
+      found.is_equal
+          ? say("each step allocates for the same operators on the same shapes, and all memory is "
+                "freed outside of operators: the program gives it back, torch's cache does not")
+          : say("all memory is freed outside of operators: the program gives it back, torch's "
+                "cache does not"));
+  constexpr char kPool[] =
+      "make a torch.cuda.MemPool once, before the loop, and use it in each step: a new pool has no "
+      "memory, and one that goes frees all of its own";
+  constexpr char kEmpty[] =
+      "do not call torch.cuda.empty_cache() in the loop: it frees what the next step needs";
+  if (found.makes_pools) {
+    finding.action =
+        say("Make the torch.cuda.MemPool once, before the loop: a new one has no memory");
+    finding.try_next = {kPool};
+  } else if (found.empties_cache) {
+    finding.action = say("Do not call torch.cuda.empty_cache() in the loop");
+    finding.try_next = {kEmpty};
+  } else {
+    finding.action =
+        say("Find what frees it in each step: empty_cache(), a new MemPool, a library's buffers");
+    finding.try_next = {kEmpty, kPool,
+                        "a library may free its own buffers when its object goes: make that object "
+                        "once, before the loop"};
+  }
+}
+
 Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t idle_ns = facts.wall.partition.idle_ns;
@@ -231,13 +351,18 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
         {entry.longest, say("{} x{}: {}", {name(label), count(entry.count), ns(entry.time_ns)})});
   if (found.own.are_all)
     tell_own_calls(found, finding);
+  else if (found.given_back.is_so)
+    tell_given_back(found.given_back, finding);
   else
     add_cache_advice(facts, found, finding);
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "call";
   finding.brief =
-      say(facts, "GPU memory is allocated or freed at the driver, {} [time|times] [in {} steps]",
+      say(facts,
+          found.given_back.is_equal
+              ? "The same GPU memory is allocated and freed, {} [time|times] [in {} steps]"
+              : "GPU memory is allocated or freed at the driver, {} [time|times] [in {} steps]",
           {count(found.calls), count(facts.selection.steady.size())});
   return finding;
 }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -164,6 +165,57 @@ TEST(AllocatorCallsTest, KnowsTheWorkspaceOfALibrary) {
   ASSERT_TRUE(torchs);
   EXPECT_EQ(torchs->kind, FindingKind::kCost);
   EXPECT_THAT(torchs->action.pattern, HasSubstr("Keep shapes the same"));
+}
+
+// torch's cache frees only inside of an operator that allocates. What goes outside of them, somebody gives back.
+std::optional<Finding> with_memory_given_back(bool in_operator, bool grows = false,
+                                              std::string_view frame = {}, bool makes_pool = true) {
+  ProgramSketch program;
+  for (int i = 1; i <= 4; ++i) {
+    const std::string dims = grows ? "[[" + std::to_string(i) + ", 8]]" : "[[8, 8]]";
+    program.step();
+    const std::int64_t start = program.cpu_us();
+    if (makes_pool && !frame.empty())
+      program.sketch().slice("python_function", "torch/cuda/memory.py(1257): __init__",
+                             ProgramSketch::at(start), ProgramSketch::at(1));
+    program.pass(5).begin_op("aten::relu", {.input_dims = dims}).call("cudaMalloc", 100);
+    program.kernel("relu", 50).end();
+    const std::int64_t release = program.cpu_us();
+    if (in_operator) program.begin_op("aten::mm");
+    program.call("cudaFree", 100);
+    if (in_operator) program.kernel("gemm", 50).end();
+    if (!frame.empty())
+      program.sketch().slice("python_function", frame, ProgramSketch::at(release),
+                             ProgramSketch::at(program.cpu_us() - release));
+    program.end();
+  }
+  return find_by_rule(program.trace(), "allocator-calls");
+}
+
+TEST(AllocatorCallsTest, KnowsMemoryThatTheProgramGivesBack) {
+  const auto found = with_memory_given_back(false);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->action.pattern, HasSubstr("Find what frees it in each step"));
+  EXPECT_THAT(found->brief.pattern, HasSubstr("The same GPU memory"));
+  const auto of_other_sizes = with_memory_given_back(false, true);
+  ASSERT_TRUE(of_other_sizes);
+  EXPECT_THAT(of_other_sizes->brief.pattern, Not(HasSubstr("The same GPU memory")));
+  const auto of_cache = with_memory_given_back(true);
+  ASSERT_TRUE(of_cache);
+  EXPECT_THAT(of_cache->action.pattern, HasSubstr("Keep shapes the same"));
+}
+
+TEST(AllocatorCallsTest, NamesWhatFramesShowOfMemoryThatIsGivenBack) {
+  const auto action = [](std::string_view frame, bool makes_pool) {
+    const auto found = with_memory_given_back(false, false, frame, makes_pool);
+    EXPECT_TRUE(found);
+    return found ? found->action.pattern : "";
+  };
+  constexpr std::string_view kPool = "torch/cuda/memory.py(1317): use_mem_pool";
+  EXPECT_THAT(action(kPool, true), HasSubstr("MemPool once"));
+  EXPECT_THAT(action(kPool, false), HasSubstr("Find what frees"));
+  EXPECT_THAT(action("torch/cuda/memory.py(218): empty_cache", false),
+              HasSubstr("Do not call torch.cuda.empty_cache()"));
 }
 
 }  // namespace
