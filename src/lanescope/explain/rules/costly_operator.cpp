@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
@@ -11,7 +13,9 @@
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/host_syncs.h"
 #include "lanescope/explain/rules/operator_advice.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -88,7 +92,7 @@ std::vector<Window> keep_kernels(const Facts& facts, std::string_view part, Advi
 void measure_cost(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
   const Trace& trace = *facts.trace;
   std::vector<Window> windows;
-  if (row.is_kernel_only)
+  if (row.is_kernel_only && facts.main_device)
     windows = keep_kernels(facts, row.kernel, calls);
   else
     for (const SliceId call : calls.calls)
@@ -117,6 +121,11 @@ struct CostlyOperator {
   std::vector<std::pair<const OperatorAdvice*, AdvisedCalls>> ranked;  // most first
 };
 
+// "aten::convolution_backward": autograd calls it, so no line of the program does.
+bool is_backward(const OperatorAdvice& row) {
+  return row.op.find("_backward") != std::string_view::npos;
+}
+
 std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
   const auto steps = step_count(facts);
   CostlyOperator found;
@@ -144,7 +153,14 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
   if (found.ranked.empty()) return std::nullopt;
   sort_rows(found.ranked.begin(), found.ranked.end(),
             [](const auto& a, const auto& b) { return a.second.cost_ns() > b.second.cost_ns(); });
-  // Rows that say the same of a forward operator and of its backward part.
+  // Rows that say the same of a forward operator and of its backward part: the forward one is named.
+  if (is_backward(*found.ranked.front().first))
+    for (std::size_t i = 1; i < found.ranked.size(); ++i)
+      if (found.ranked[i].first->meaning == found.ranked.front().first->meaning &&
+          !is_backward(*found.ranked[i].first)) {
+        std::swap(found.ranked.front(), found.ranked[i]);
+        break;
+      }
   auto& [first, all] = found.ranked.front();
   for (std::size_t i = 1; i < found.ranked.size(); ++i) {
     const auto& [row, calls] = found.ranked[i];
@@ -154,6 +170,31 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
     all.idle_ns += calls.idle_ns;
   }
   return found;
+}
+
+// Are most of the waits that host-sync is about in calls of the row?
+bool is_about_same_calls(const Facts& facts, const OperatorAdvice& row) {
+  if (row.covers != std::string_view("host-sync")) return true;
+  if (!facts.main_device) return false;
+  const auto waits = measure_host_sync(facts);
+  const auto* found = std::get_if<HostSyncs>(&waits);
+  return found && found->ranked.front().first == row.op;
+}
+
+// "3 times a step, each of the same size": such a result may be kept.
+void tell_how_often(const Facts& facts, const AdvisedCalls& calls, Finding& finding) {
+  append(finding.brief, say(facts, ", {} [time|times] [in {} steps]",
+                            {count(calls.calls.size()), count(facts.selection.steady.size())}));
+  const auto matrix_of = [&](SliceId call) {
+    return operator_inputs(*facts.trace, call).tensor(0);
+  };
+  const auto first = matrix_of(calls.calls.front());
+  if (calls.calls.size() >= 2 && first &&
+      std::all_of(calls.calls.begin(), calls.calls.end(), [&](SliceId call) {
+        const auto matrix = matrix_of(call);
+        return matrix && matrix->dims == first->dims;
+      }))
+    append(finding.brief, say(", of one size"));
 }
 
 // The part of their GPU work that nodes of autograd launched, per step.
@@ -206,7 +247,10 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
                               "no-roof", "layout-copies", "optimizer-loop", "inflated-tensor"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.explains.push_back({"slow-backward", in_backward_ns(facts, found)});
+  if (row->covers && is_about_same_calls(facts, *row))
+    finding.explains.push_back({row->covers, finding.at_stake_ns});
   finding.brief = say("{} {}", {name(row->op), text(row->meaning)});
+  if (row->is_of_one_matrix) tell_how_often(facts, calls, finding);
   finding.action = say(row->action);
   return finding;
 }

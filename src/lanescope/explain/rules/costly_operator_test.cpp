@@ -215,6 +215,30 @@ TEST(CostlyOperatorTest, RowsAreInOrder) {
   }
 }
 
+// The backward part takes longer, but only the forward part is called by a line of the program. Both count.
+TEST(CostlyOperatorTest, NamesTheForwardOperator) {
+  const auto of = [](const char* forward) {
+    ProgramSketch program;
+    const auto product = inputs("[[4, 100, 64, 64], [], []]", R"(["float", "Scalar", "Scalar"])",
+                                "[[409600, 1, 6400, 100], [], []]", R"(["", "2", "False"])");
+    const auto gradient =
+        inputs("[[4, 100, 64, 64], [4, 100, 64, 64], [], []]",
+               R"(["float", "float", "Scalar", "ScalarType"])",
+               "[[409600, 1, 6400, 100], [409600, 1, 6400, 100], [], []]", R"(["", "", "2", "6"])");
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(forward, product).kernel("softmax", 100).end();
+      p.begin_op("aten::_softmax_backward_data", gradient).kernel("softmax_back", 300).end();
+    });
+    return find_by_rule(program.trace(), "costly-operator");
+  };
+  const auto both = of("aten::_softmax"), one = of("aten::mm");
+  ASSERT_TRUE(both);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(both->brief.values[0].text, "aten::_softmax");
+  EXPECT_EQ(both->at_stake_ns, us(400));
+  EXPECT_EQ(one->brief.values[0].text, "aten::_softmax_backward_data");
+}
+
 // A cell whose next input is chosen from its result cannot take the whole sequence.
 TEST(CostlyOperatorTest, IsQuietAboutCellsThatFeedThemselves) {
   const auto finding = [](const char* between) {

@@ -268,11 +268,23 @@ bool trains_in_steps(const Facts& facts) {
   return trains(facts, &windows);
 }
 
+// Copies that a conversion makes for itself: nobody can pin what they copy.
+bool converts_layout(std::string_view op) {
+  return op.starts_with("aten::to_sparse") || op.starts_with("aten::_to_sparse") ||
+         op == "aten::_coalesce" || op == "aten::coalesce" || op == "aten::to_dense" ||
+         op.starts_with("aten::nonzero") || op.starts_with("aten::unique") ||
+         op.starts_with("aten::_unique");
+}
+
 // What to do about the waits of one operator.
 Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGroup>& ranked) {
   const auto& [op, waits] = ranked;
   if (op == "aten::coalesce")
     return say("Coalesce a matrix that does not change once; of a small table: sparse=False");
+  if (converts_layout(op))
+    return op.find("sparse") == std::string_view::npos
+               ? say("If its input stays the same: do it once, before the loop")
+               : say("If the matrix stays the same: convert it once, before the loop");
   if (waits.is_of_uploads())
     return say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait");
   const ApiCall call = find_api_call(op);  // where no operator is around it
@@ -309,7 +321,13 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
   tell_savings(facts, found, finding);
   tell_costliest_operators(facts, found, finding);
-  tell_what_to_try(found, finding);
+  if (converts_layout(found.ranked.front().first))
+    finding.try_next = {
+        "it waits for what it copies or counts itself: of an input that stays the same call it "
+        "once, "
+        "of others less often"};
+  else
+    tell_what_to_try(found, finding);
   finding.confidence = facts.confidence();
   finding.sample_count = found.waits;
   finding.sample_noun = "wait";

@@ -458,5 +458,24 @@ TEST(HostSyncTest, SeesSizesThatAreTheSameEachTime) {
   EXPECT_THAT(action("[60, 30, 10]", "[60, 30, 10]"), HasSubstr("scatter_add_"));
 }
 
+// Nobody can pin what a conversion copies for itself.
+TEST(HostSyncTest, DoesNotAdviseToPinWhatAConversionCopies) {
+  const auto found = [](const char* op) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 50}).begin_op(op);
+      program.copy(2, 8, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_").end();
+      program.launch({.us = 50}).end();
+    }
+    return find_by_rule(program.trace(), "host-sync");
+  };
+  const auto conversion = found("aten::to_sparse_csr"), copy = found("aten::to");
+  ASSERT_TRUE(conversion);
+  ASSERT_TRUE(copy);
+  EXPECT_THAT(conversion->action.pattern, HasSubstr("convert it once"));
+  EXPECT_THAT(conversion->try_next, Not(Contains(HasSubstr("pinned"))));
+  EXPECT_THAT(copy->action.pattern, HasSubstr("pinned memory"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -25,6 +25,9 @@ struct OperatorAdvice {
   // Only that kernel's work is the cost, and the calls that launch it; false: all of the operator.
   bool is_kernel_only = false;
   bool is_of_gpu = false;  // not where the operator runs on the CPU
+  // A rule that would advise something else about the same calls: the row's finding replaces its finding.
+  const char* covers = nullptr;
+  bool is_of_one_matrix = false;  // the finding says how often, and whether sizes are the same
 };
 
 // Sorted by operator. Rows for certain inputs come before the operator's row for all inputs.

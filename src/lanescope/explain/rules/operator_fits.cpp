@@ -161,6 +161,16 @@ bool repeats_matrices(const TensorArguments& inputs) {
   return fewer > 1 && analysis::element_count(*all) >= 8 * fewer;
 }
 
+bool repeats_one_weight(const TensorArguments& inputs) {
+  constexpr std::int64_t kLeastTimes = 64, kFewRows = 8;
+  const auto a = inputs.tensor(0), b = inputs.tensor(1);
+  if (!a || !b || a->rank() != 3 || b->rank() != 3 || !a->strides || !b->strides) return false;
+  const auto is_repeated = [](const analysis::Tensor& tensor) {
+    return tensor.dims[0] >= kLeastTimes && tensor.strides->front() == 0;
+  };
+  return (is_repeated(*b) && a->dims[1] <= kFewRows) || (is_repeated(*a) && b->dims[2] <= kFewRows);
+}
+
 bool makes_gradient_of_images(const TensorArguments& inputs) {
   const auto images = inputs.tensor(1), weight = inputs.tensor(2);
   const std::vector<bool> made = inputs.flags(10);

@@ -41,6 +41,8 @@ bool has_long_filter(const analysis::TensorArguments& inputs);
 bool takes_real_numbers(const analysis::TensorArguments& inputs);
 // Batches of several matrices, where one side is repeated eight times or more to fit the other.
 bool repeats_matrices(const analysis::TensorArguments& inputs);
+// bmm of a few rows at a time with a matrix that expand() repeats (a stride of 0), 64 times or more.
+bool repeats_one_weight(const analysis::TensorArguments& inputs);
 // Backward of a convolution: [gradient, input, weight, ..., mask]: makes the gradients of weight and input, and the
 // input has four channels or fewer.
 bool makes_gradient_of_images(const analysis::TensorArguments& inputs);

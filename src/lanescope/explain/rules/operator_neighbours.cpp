@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -298,6 +299,94 @@ bool is_not_only_traced(const Facts& facts, SliceId op) {
       if (const auto taken = inputs.tensor(k); taken && taken->dims == made) return true;
   }
   return false;
+}
+
+namespace {
+
+constexpr std::int64_t kFirstPlace = 2;  // of [batch, channels, rows, columns]
+
+// Along rows or columns, leaving places out. `dim` and `step`: which arguments they are.
+bool leaves_places_out(const TensorArguments& inputs, std::size_t rank, std::size_t dim,
+                       std::size_t step) {
+  const auto along = inputs.value(dim), by = inputs.value(step);
+  if (!along || !along->integer || !by || !by->integer) return false;
+  const std::int64_t at =
+      *along->integer < 0 ? *along->integer + static_cast<std::int64_t>(rank) : *along->integer;
+  return at >= kFirstPlace && *by->integer >= 2;
+}
+
+// A step of a slice after them could as well come before.
+bool works_on_each_element(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "aten::relu",  "aten::relu_",   "aten::silu",       "aten::silu_",       "aten::gelu",
+      "aten::tanh",  "aten::add",     "aten::add_",       "aten::mul",         "aten::mul_",
+      "aten::relu6", "aten::sigmoid", "aten::leaky_relu", "aten::leaky_relu_", "aten::hardtanh_"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+}  // namespace
+
+bool is_not_sliced_in_steps(const Facts& facts, SliceId op) {
+  constexpr int kFurthestUser = 12;
+  constexpr std::size_t kMostInputs = 3;
+  const Trace& trace = *facts.trace;
+  const TensorArguments call = operator_inputs(trace, op);
+  const auto pictures = call.tensor(0), weight = call.tensor(1);
+  if (!pictures || !weight || pictures->rank() != weight->rank() || weight->rank() < 3) return true;
+  analysis::Sizes made;  // as the next operator takes it
+  bool is_sliced = false;
+  SliceId next = op;
+  for (int i = 0; i < kFurthestUser; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId>) break;
+    const std::string_view name = trace.name(next);
+    const TensorArguments inputs = operator_inputs(trace, next);
+    const auto first = inputs.tensor(0);
+    if (made.empty()) {
+      if (!first || first->rank() != weight->rank() || first->dims[0] != pictures->dims[0] ||
+          first->dims[1] != weight->dims[0])
+        return true;
+      made = first->dims;
+    }
+    bool takes_all = false;
+    for (std::size_t k = 0; k < kMostInputs && !takes_all; ++k) {
+      const auto taken = inputs.tensor(k);
+      takes_all = taken && taken->dims == made;
+    }
+    if (is_sliced && takes_all) return true;
+    if (!is_sliced) {
+      if (!takes_all) return true;
+      is_sliced = name == "aten::slice" && leaves_places_out(inputs, made.size(), 1, 4);
+      if (!is_sliced && !works_on_each_element(name)) return true;
+    } else if (name == trace.name(op)) {
+      break;
+    }
+  }
+  return !is_sliced;
+}
+
+bool has_whole_gradient(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const auto gradient = operator_inputs(trace, op).tensor(0);
+  if (!gradient) return true;
+  const std::uint32_t first = trace.track(op).first_slice;
+  for (std::uint32_t i = raw(op); i > first && raw(op) - i < kFurthestCall; --i) {
+    const SliceId before{i - 1};
+    if (trace.kind(before) != CategoryKind::kCpuOp) continue;
+    const std::string_view name = trace.name(before);
+    if (name == trace.name(op)) return true;
+    const bool is_sum = name == "aten::add" || name == "aten::add_";
+    if (!is_sum && name != "aten::slice_backward") continue;
+    const TensorArguments inputs = operator_inputs(trace, before);
+    if (is_sum) {  // of gradients: the slice is not all that used the result
+      const auto one = inputs.tensor(0);
+      if (one && one->dims == gradient->dims) return true;
+      continue;
+    }
+    const auto size = inputs.list(1, gradient->rank());
+    if (size && *size == gradient->dims) return !leaves_places_out(inputs, gradient->rank(), 2, 5);
+  }
+  return true;
 }
 
 bool copies_nothing_inside(const Facts& facts, SliceId op) {

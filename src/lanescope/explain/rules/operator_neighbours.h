@@ -57,6 +57,12 @@ bool is_outside_quantile(const Facts& facts, SliceId op);
 // Not called by the backward part of x[index].
 bool is_outside_index_backward(const Facts& facts, SliceId op);
 
+// Of a convolution's result, after operators that work on each element alone, no slice with a step along a dimension of the
+// picture takes all that is used; or sizes are not recorded.
+bool is_not_sliced_in_steps(const Facts& facts, SliceId op);
+// The same for the backward part of a convolution and its gradient.
+bool has_whole_gradient(const Facts& facts, SliceId op);
+
 // The next operator on the thread that takes a tensor of the sorted shape reads more than a quarter of it. False: it cuts
 // out few elements, or the trace does not show how many.
 bool is_used_whole(const Facts& facts, SliceId op);

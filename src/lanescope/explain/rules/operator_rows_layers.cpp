@@ -31,6 +31,13 @@ constexpr char kHalfAttention[] =
 constexpr char kHalfAttentionMore[] =
     "do not cast queries, keys and values to float32 before it; in a model of float32 "
     "torch.autocast casts them for attention and products";
+constexpr char kAllPlaces[] = "works on places that slices with a step (::2) leave out";
+constexpr char kStrideOfSlice[] =
+    "Give the convolution that step (stride=2): it computes only what is kept";
+constexpr char kStrideOfSliceMore[] =
+    "Conv2d(stride=2) gives what Conv2d() and x[:, :, ::2, ::2] give, and computes a quarter of "
+    "it; its backward part needs no gradient filled with zeros. Where the convolution has a stride "
+    "already, multiply it by the step";
 constexpr char kPins[] = "copies the data into new pinned memory while the loop waits";
 constexpr char kPinOnce[] = "Pin once, before the loop, or in DataLoader(pin_memory=True)";
 constexpr char kPinOnceMore[] =
@@ -78,18 +85,26 @@ constexpr std::array kLayerOperatorRows = {
                    kThatDimensionLastMore, kIndexing, reduces_across_rows},
     OperatorAdvice{"aten::_softmax_backward_data", "", "", 1, kAcrossRows, kThatDimensionLast,
                    kThatDimensionLastMore, kIndexing, goes_back_across_rows},
+    OperatorAdvice{"aten::conv1d", "", "", 1, kAllPlaces, kStrideOfSlice, kStrideOfSliceMore,
+                   kConv2d, has_any_inputs, is_not_sliced_in_steps, true},
     OperatorAdvice{
         "aten::conv1d", "", "", 1, "slides a filter of hundreds of taps along its input",
         "Convolve by FFT: torch.fft.rfft of both, a product, irfft",
         "an FFT takes n log n instead of n times the taps; torchaudio's fftconvolve does "
         "it. Filters that the model learns may stay if they can be shorter",
         kConv1d, has_long_filter},
+    OperatorAdvice{"aten::conv2d", "", "", 1, kAllPlaces, kStrideOfSlice, kStrideOfSliceMore,
+                   kConv2d, has_any_inputs, is_not_sliced_in_steps, true},
     OperatorAdvice{
         "aten::conv2d", "", "", 1, "slides one large filter over each channel",
         "If the filter is separable (a blur): two convolutions, k x 1 and 1 x k",
         "a Gaussian or box filter of k x k is a column times a row: two filters of k elements "
         "instead of k * k; for large filters that are not, torch.fft multiplies spectra",
         kConv2d, has_large_filter_per_channel},
+    OperatorAdvice{"aten::conv3d", "", "", 1, kAllPlaces, kStrideOfSlice, kStrideOfSliceMore,
+                   kConv2d, has_any_inputs, is_not_sliced_in_steps, true},
+    OperatorAdvice{"aten::convolution_backward", "", "", 1, kAllPlaces, kStrideOfSlice,
+                   kStrideOfSliceMore, kConv2d, has_any_inputs, has_whole_gradient, true},
     OperatorAdvice{"aten::convolution_backward", "", "", 1, "computes a gradient of the images",
                    "If nothing uses it: images that require no gradient, or images.detach()",
                    "the first convolution then leaves its largest gradient out; saliency maps and "

@@ -241,5 +241,62 @@ TEST(LayerRowsTest, LeavesTransposedMatricesAlone) {
   EXPECT_THAT(with("[8, 1000, 512]", "[512000, 512, 1]"), ::testing::HasSubstr("classes last"));
 }
 
+// A convolution, ReLU, and slices of its result with these steps; what follows may need all of the result, too.
+std::string action_of_sliced(const char* step, const char* between = "aten::relu",
+                             const char* later = "[[8, 32, 56, 56], []]") {
+  const auto taken = [](const char* dims) {
+    return inputs(dims, R"(["float", ""])", "", R"(["", ""])");
+  };
+  const auto sliced = [&](const char* dims, const char* dim) {
+    return inputs(
+        dims, R"(["float", "Scalar", "Scalar", "Scalar", "Scalar"])", "",
+        std::string(R"(["", ")") + dim + R"(", "0", "9223372036854775807", ")" + step + R"("])");
+  };
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op("aten::conv2d", inputs("[[8, 3, 112, 112], [32, 3, 3, 3]]", R"(["float", "float"])",
+                                      "", R"(["", ""])"));
+    p.kernel("conv", 300).end();
+    p.begin_op(between, taken("[[8, 32, 112, 112], []]")).kernel("k", 10).end();
+    p.begin_op("aten::slice", sliced("[[8, 32, 112, 112], [], [], [], []]", "2")).pass(1).end();
+    p.begin_op("aten::slice", sliced("[[8, 32, 56, 112], [], [], [], []]", "3")).pass(1).end();
+    p.begin_op("aten::mean", taken(later)).kernel("mean", 100).end();
+  });
+  return action_of(program.trace());
+}
+
+TEST(LayerRowsTest, SeesConvolutionsOfWhichSlicesKeepFewPlaces) {
+  EXPECT_THAT(action_of_sliced("2"), ::testing::HasSubstr("stride=2"));
+  EXPECT_EQ(action_of_sliced("1"), "");
+  EXPECT_EQ(action_of_sliced("2", "aten::softmax"), "");
+  EXPECT_EQ(action_of_sliced("2", "aten::relu", "[[8, 32, 112, 112], []]"), "");
+}
+
+// The gradient of the slice, or one that other work has added to.
+TEST(LayerRowsTest, SeesBackwardPartsOfConvolutionsOfWhichSlicesKeepFewPlaces) {
+  const auto action = [](const char* step, const char* later) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(
+          "aten::slice_backward",
+          inputs("[[8, 32, 56, 112], [], [], [], [], []]",
+                 R"(["float", "ScalarList", "Scalar", "Scalar", "Scalar", "Scalar"])", "",
+                 std::string(R"(["", "[8, 32, 112, 112]", "2", "0", "9223372036854775807", ")") +
+                     step + R"("])"));
+      p.kernel("fill", 10).end();
+      p.begin_op(later, inputs("[[8, 32, 112, 112], []]", R"(["float", ""])", "", R"(["", ""])"));
+      p.kernel("k", 10).end();
+      p.begin_op("aten::convolution_backward",
+                 inputs("[[8, 32, 112, 112], [8, 16, 112, 112], [32, 16, 3, 3]]",
+                        R"(["float", "float", "float"])", "", R"(["", "", ""])"));
+      p.kernel("conv", 300).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("2", "aten::threshold_backward"), ::testing::HasSubstr("stride=2"));
+  EXPECT_EQ(action("1", "aten::threshold_backward"), "");
+  EXPECT_EQ(action("2", "aten::add"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

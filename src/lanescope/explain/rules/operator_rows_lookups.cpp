@@ -32,6 +32,13 @@ constexpr char kByWholePixelsMore[] =
     "torch.where chooses pictures. A grid that does not change can be made once. Other "
     "rotations need the grid; in 16 bits it moves half of the bytes";
 
+constexpr char kConverts[] = "sorts and converts a sparse matrix";
+constexpr char kConvertOnce[] = "If the matrix stays the same: convert it once, before the loop";
+constexpr char kConvertOnceMore[] =
+    "keep A and A.t().to_sparse_csr(), both made where the graph is loaded. If only values change, "
+    "keep the indices and the order: torch.sparse_csr_tensor(crow, col, values[order]) sorts "
+    "nothing";
+
 constexpr std::array kLookupOperatorRows = {
     OperatorAdvice{"aten::affine_grid_generator", "", "", 1, kResamples, kByWholePixels,
                    kByWholePixelsMore, kAffineGrid},
@@ -172,6 +179,14 @@ constexpr std::array kLookupOperatorRows = {
                    "autograd cannot know which part a later write replaces, so x[i] = y in a loop "
                    "copies the gradient of all of x each time; one call for all parts copies once",
                    kIndexing},
+    OperatorAdvice{"aten::to_sparse_bsc", "", "", 1, kConverts, kConvertOnce, kConvertOnceMore,
+                   kSparse, nullptr, nullptr, false, false, "host-sync", true},
+    OperatorAdvice{"aten::to_sparse_bsr", "", "", 1, kConverts, kConvertOnce, kConvertOnceMore,
+                   kSparse, nullptr, nullptr, false, false, "host-sync", true},
+    OperatorAdvice{"aten::to_sparse_csc", "", "", 1, kConverts, kConvertOnce, kConvertOnceMore,
+                   kSparse, nullptr, nullptr, false, false, "host-sync", true},
+    OperatorAdvice{"aten::to_sparse_csr", "", "", 1, kConverts, kConvertOnce, kConvertOnceMore,
+                   kSparse, nullptr, nullptr, false, false, "host-sync", true},
 };
 
 }  // namespace

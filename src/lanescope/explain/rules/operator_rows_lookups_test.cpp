@@ -143,5 +143,27 @@ TEST(LookupRowsTest, KnowsWritesIntoPartsOfATensor) {
   EXPECT_EQ(with(3), "");
 }
 
+// The conversion is named with how often it runs, and whether it may be the same matrix.
+TEST(LookupRowsTest, SeesConversionsOfSparseMatrices) {
+  const auto brief = [](bool of_one_size, const char* op) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (const char* dims :
+           {"[[500, 500], []]", of_one_size ? "[[500, 500], []]" : "[[9, 9], []]"})
+        p.begin_op(op, inputs(dims, R"(["float", ""])", "[[], []]", R"(["", ""])"))
+            .kernel("radix_sort", 150)
+            .end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    const auto finding = find_by_rule(program.trace(), "costly-operator");
+    if (!finding) return std::string();
+    EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("once, before the loop"));
+    return finding->brief.pattern;
+  };
+  EXPECT_THAT(brief(true, "aten::to_sparse_csr"), ::testing::HasSubstr("of one size"));
+  EXPECT_THAT(brief(false, "aten::to_sparse_csr"), ::testing::Not(::testing::HasSubstr("size")));
+  EXPECT_EQ(brief(true, "aten::to_mkldnn"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

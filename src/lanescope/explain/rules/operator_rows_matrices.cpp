@@ -57,6 +57,12 @@ constexpr char kSmallFactorsMore[] =
     "holds the result will do; for a spectrum, padding changes the frequencies of the bins";
 
 constexpr std::array kMatrixOperatorRows = {
+    OperatorAdvice{"aten::bmm", "", "", 1,
+                   "multiplies row by row with one weight that expand() repeats",
+                   "One product of all rows: F.linear(x, weight), or x @ W without expand()",
+                   "each small product reads the weight again; F.linear and @ take inputs of any "
+                   "number of dimensions and multiply all their rows at once",
+                   kLinear, repeats_one_weight, nullptr, true, false, "slow-gemm"},
     OperatorAdvice{"aten::_fft_c2c", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,
                    kCufft, transforms_large_prime},
     OperatorAdvice{"aten::_fft_c2r", "", "", 1, kLargePrime, kSmallFactors, kSmallFactorsMore,

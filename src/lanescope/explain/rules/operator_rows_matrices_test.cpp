@@ -207,5 +207,20 @@ TEST(MatrixRowsTest, TellsWeightsThatAreMadeAgainFromMatrices) {
   EXPECT_THAT(action("solver.py(4): solve", 8), ::testing::HasSubstr("Independent ones"));
 }
 
+// 2,048 rows and one weight, which expand() repeats; weights of their own; enough rows for each product.
+TEST(MatrixRowsTest, SeesOneWeightMultipliedRowByRow) {
+  const auto with = [](const char* dims, const char* strides) {
+    return action_of(step_with_inputs(
+        "aten::bmm", inputs(dims, R"(["float", "float"])", strides, R"(["", ""])")));
+  };
+  constexpr char kRows[] = "[[2048, 1, 512], [2048, 512, 512]]";
+  EXPECT_THAT(with(kRows, "[[512, 512, 1], [0, 512, 1]]"), ::testing::HasSubstr("F.linear"));
+  EXPECT_THAT(with("[[2048, 512, 512], [2048, 512, 1]]", "[[0, 512, 1], [512, 1, 1]]"),
+              ::testing::HasSubstr("F.linear"));
+  EXPECT_EQ(with(kRows, "[[512, 512, 1], [262144, 512, 1]]"), "");
+  EXPECT_EQ(with(kRows, ""), "");
+  EXPECT_EQ(with("[[2048, 64, 512], [2048, 512, 512]]", "[[32768, 512, 1], [0, 512, 1]]"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/backward_work.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -61,6 +62,11 @@ constexpr std::array kNodes = {
     NodeAdvice{"TrilinearBackward0", 1, "multiplies for one output feature after the other",
                "Use one product: torch.einsum(\"bi,oij,bj->bo\", x1, weight, x2)"},
 };
+
+constexpr NodeAdvice kSteppedSlice{
+    "SliceBackward0", 1,
+    "fills a gradient as large as the whole tensor with zeros, where the slice's step skips most",
+    "Compute only what x[::2] keeps: after a convolution, give it that stride"};
 
 // Views whose backward part copies each gradient once, which is normal.
 constexpr std::array<std::string_view, 8> kUsualViews = {
@@ -165,7 +171,12 @@ std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
 }
 
 const NodeAdvice* known_node(const Facts& facts, const SlowPart& part) {
+  constexpr std::size_t kStepArgument = 4;  // of aten::slice(input, dim, start, end, step)
   const auto steps = step_count(facts);
+  if (node_label(*facts.trace, part.node) == kSteppedSlice.node)
+    if (const auto step = operator_inputs(*facts.trace, part.forward).value(kStepArgument);
+        step && step->integer && *step->integer >= 2)
+      return &kSteppedSlice;
   for (const NodeAdvice& row : kNodes)
     if (row.node == node_label(*facts.trace, part.node) && part.calls >= row.least_calls * steps)
       return &row;

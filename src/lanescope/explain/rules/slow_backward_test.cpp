@@ -236,5 +236,33 @@ TEST(SlowBackwardTest, IsQuietAboutNodesThatCommunicateOnTheCpu) {
                             "slow-backward"));
 }
 
+// x[::2] is one part, whose gradient no other call takes: what helps is to compute less.
+TEST(SlowBackwardTest, KnowsSlicesThatSkipElements) {
+  const auto action = [](const char* step) {
+    ProgramSketch program;
+    std::int64_t number = 0;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.kernel("gemm", 100);
+      for (int i = 0; i < 4; ++i)
+        p.begin_op("aten::slice",
+                   {.sequence = number++,
+                    .input_dims = "[[64, 64], [], [], [], []]",
+                    .input_types = R"(["float", "Scalar", "Scalar", "Scalar", "Scalar"])",
+                    .concrete_inputs = std::string(R"(["", "0", "0", "64", ")") + step + R"("])"})
+            .end();
+      for (std::int64_t i = number - 1; i >= number - 4; --i)
+        p.begin_op("autograd::engine::evaluate_function: SliceBackward0",
+                   {.sequence = i, .fwd_thread = 1})
+            .kernel("fill", 20)
+            .end();
+    });
+    const auto finding = find_by_rule(program.trace(), "slow-backward");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action("2").find("that stride"), std::string::npos);
+  EXPECT_NE(action("1").find("unbind"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

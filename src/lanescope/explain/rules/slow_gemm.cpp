@@ -60,6 +60,14 @@ Finding tell_slow_gemm(const Facts& facts, const SlowGemm& measured) {
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Large matmuls run far below the GPU's peak");
   finding.action = say("Use a larger batch, or torch.compile(mode=\"max-autotune\")");
+  if (gemm.batch > 1 && (gemm.m == 1 || gemm.n == 1)) {
+    finding.brief = say("A batch of products of single rows runs far below the GPU's peak");
+    finding.action =
+        say("If all rows have one weight: F.linear(x, weight) multiplies them in one product");
+    finding.try_next = {
+        "if one weight is multiplied row by row (bmm with an expanded weight): F.linear(x, weight) "
+        "or x @ W does all rows at once; a larger batch would only make more such products"};
+  }
   return finding;
 }
 

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_kernels_test.h"
 
@@ -36,6 +38,25 @@ TEST(SlowGemmTest, IsNotCheckedWhereMostMatmulsHaveNoShapes) {
   };
   for (const char* rule : {"slow-gemm", "same-flops", "unaligned-dims", "no-roof", "memory-roof"})
     EXPECT_EQ(state_in_steps(rule, body), RuleRun::State::kNotChecked) << rule;
+}
+
+// The batch is what is wrong: products of one row each.
+TEST(SlowGemmTest, DoesNotAdviseALargerBatchOfSingleRows) {
+  const auto action = [](const char* dims, const char* strides) {
+    const auto finding = find_in_steps("slow-gemm", [&](ProgramSketch& p) {
+      testing::Fields product = shapes(dims, kBf16);
+      product.input_strides = strides;
+      p.op("aten::bmm", product, kNvjet, 500);
+    });
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_EQ(action("[[4096, 1, 2048], [4096, 2048, 2048]]", "[[2048, 2048, 1], [0, 2048, 1]]")
+                .find("batch"),
+            std::string::npos);
+  EXPECT_NE(action("[[8, 2048, 2048], [8, 2048, 2048]]", "[[4194304, 2048, 1], [4194304, 2048, 1]]")
+                .find("larger batch"),
+            std::string::npos);
 }
 
 }  // namespace
