@@ -68,14 +68,21 @@ bool has_stacks(const Trace& trace) {
   return false;
 }
 
-// Kernels near what the GPU can do: faster ones are not to be had. Of one operator whose shapes are known.
+// Of one operator whose shapes are known: the share of what the GPU can do that its kernels reach.
+// Else 0.
+double reached_of_limit(const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  if (mechanism_of(owner) != Mechanism::kGpuWork || !is_one_operator(owner) ||
+      !is_most(work.rated_ns, work.gpu_ns))
+    return 0;
+  return work.rated_floor_ns / static_cast<double>(work.rated_ns);
+}
+
+// Kernels near what the GPU can do: faster ones are not to be had.
 Sentence remedy_near_the_limit(const Owner& owner) {
   constexpr double kNear = 0.7;
   const OwnerWork& work = owner.work;
-  if (mechanism_of(owner) != Mechanism::kGpuWork || !is_one_operator(owner) ||
-      !is_most(work.rated_ns, work.gpu_ns) ||
-      work.rated_floor_ns < kNear * static_cast<double>(work.rated_ns))
-    return {};
+  if (reached_of_limit(owner) < kNear) return {};
   // Attention and products read caches and weights of their own, whatever their neighbours are.
   if (is_most(work.rated_by_memory_ns, work.rated_ns) &&
       (rules::is_product(owner.name) || owner.name.find("attention") != std::string::npos))
@@ -88,13 +95,16 @@ Sentence remedy_near_the_limit(const Owner& owner) {
              ? say("{} is as fast as memory allows: only less data helps (fewer rows, smaller "
                    "types, or fusing it with its neighbours)",
                    {name(owner.name)})
-             : say("{} is near the GPU's peak: only less work helps (fewer rows, or a type with "
-                   "fewer bits)",
+             : say("{} is near the GPU's peak: only less work helps. Is all of it needed, each "
+                   "time? Else fewer rows, or a type with fewer bits",
                    {name(owner.name)});
 }
 
-// Of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
+// Of strided inputs, of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
 Sentence remedy_text(const Facts& facts, const Owner& owner) {
+  if (elements_for_each_used(facts, owner) > 0)
+    return say("{}: store each column contiguously (a tensor of its own, or [columns, rows])",
+               {name(owner.name)});
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
   return remedy_of_loop(facts, owner);
 }
@@ -129,6 +139,11 @@ const rules::OperatorAdvice* known_operator(const Facts& facts, const Owner& own
 
 bool has_remedy(const Facts& facts, const Owner& owner) {
   return !remedy_text(facts, owner).pattern.empty();
+}
+
+bool uses_gpu_well(const Owner& owner) {
+  constexpr double kWellUsed = 0.6;
+  return reached_of_limit(owner) >= kWellUsed;
 }
 
 Sentence advice_text(const Facts& facts, const Owner& owner) {

@@ -26,6 +26,9 @@ using simulate::PathKind;
 // More CPU time for a launch than this is not the launching.
 constexpr std::int64_t kLongestLaunchingNs = 100'000;
 
+// One in so many of the CPU's time in calls that allocate: these, not the launches, are what to change.
+constexpr std::int64_t kLeastOfLaunching = 3;
+
 // Kinds of time on the path. What the CPU does is divided later.
 constexpr std::pair<PathKind, Mechanism> kOfKinds[] = {
     {PathKind::kHost, Mechanism::kCpuWork},  {PathKind::kCall, Mechanism::kCpuWork},
@@ -290,6 +293,35 @@ Sentence known_text(const Facts& facts, const Owner& owner) {
 
 }  // namespace
 
+std::int64_t elements_for_each_used(const Facts& facts, const Owner& owner) {
+  constexpr std::int64_t kPartOfBandwidth = 5, kLeastStride = 4;
+  constexpr std::size_t kMostInputs = 3;
+  constexpr double kLeastElements = 1 << 16;
+  const OwnerWork& work = owner.work;
+  if (mechanism_of(owner) != Mechanism::kGpuWork || work.top_kernel == kNone<SliceId> ||
+      !is_most(work.rated_by_memory_ns, work.gpu_ns) ||
+      work.rated_floor_ns * kPartOfBandwidth >= static_cast<double>(work.rated_ns) ||
+      facts.trace->name(work.top_kernel).find("elementwise") == std::string_view::npos)
+    return 0;
+  const SliceId call = longest_call(facts, owner);
+  if (call == kNone<SliceId>) return 0;
+  const analysis::TensorArguments inputs = rules::operator_inputs(*facts.trace, call);
+  double largest = kLeastElements;
+  for (std::size_t k = 0; k < kMostInputs; ++k)
+    if (const auto tensor = inputs.tensor(k)) largest = std::max(largest, tensor->elements());
+  std::int64_t found = 0;
+  for (std::size_t k = 0; k < kMostInputs; ++k) {
+    const auto tensor = inputs.tensor(k);
+    if (!tensor || !tensor->strides || tensor->elements() * 2 < largest) continue;
+    std::int64_t stride = 0;  // from one element to the nearest; 0: a single one
+    for (std::size_t d = 0; d < tensor->rank(); ++d)
+      if (tensor->dims[d] > 1 && (stride == 0 || (*tensor->strides)[d] < stride))
+        stride = (*tensor->strides)[d];
+    found = std::max(found, stride);
+  }
+  return found >= kLeastStride ? found : 0;
+}
+
 const char* mechanism_name(Mechanism mechanism) {
   constexpr const char* kNames[] = {"gpu_work", "communication", "copying",  "launching",
                                     "start_up", "allocating",    "cpu_work", "code",
@@ -309,7 +341,8 @@ Mechanism mechanism_of(const Owner& owner) {
   if (is_most(work.start_up_ns, owner.total_ns)) return Mechanism::kStartUp;
   if (is_most(work.allocator_ns, owner.total_ns)) return Mechanism::kAllocating;
   if (work.launches > 0 && mean(owner.cpu_ns(), work.launches) <= kLongestLaunchingNs)
-    return Mechanism::kLaunching;
+    return work.allocator_ns * kLeastOfLaunching > all_cpu_ns(owner) ? Mechanism::kAllocating
+                                                                     : Mechanism::kLaunching;
   return is_most(owner.code_ns, all_cpu_ns(owner)) ? Mechanism::kCode : Mechanism::kCpuWork;
 }
 
@@ -362,6 +395,9 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
                      {count(a_step(facts, owner.work.waits))}));
   append(text, spread_text(owner));
   append(text, more_of_rounds(facts, owner));
+  if (const std::int64_t all = elements_for_each_used(facts, owner); all > 0)
+    append(text,
+           say("; reads one of {} numbers of each row", {count(static_cast<std::uint64_t>(all))}));
   const Sentence proportion = proportion_text(facts, owner), known = known_text(facts, owner);
   append(text, proportion);
   if (proportion.pattern.empty() && known.pattern.empty()) append(text, reading_text(facts, owner));

@@ -54,6 +54,24 @@ TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
   EXPECT_GT(owner.total_ns * 10, explained.owners().total_ns * 9);
 }
 
+// Of 30 us a round, 12 are in cudaMalloc: more than a third. 6 are less.
+TEST(OwnersTest, LaunchesWithAThirdInTheAllocatorAreAllocating) {
+  const auto mechanism = [](std::int64_t malloc_us) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 16; ++i) {
+        p.begin_op("aten::empty").call("cudaMalloc", malloc_us).end();
+        p.launch({.us = 2}).pass(18 - malloc_us);
+      }
+    });
+    const ExplainedOwners explained(program);
+    EXPECT_EQ(explained.first().work.allocator_calls, 48);
+    return explained.mechanism();
+  };
+  EXPECT_EQ(mechanism(12), Mechanism::kAllocating);
+  EXPECT_EQ(mechanism(6), Mechanism::kLaunching);
+}
+
 // Samples of the launching thread, one per microsecond, all in one function.
 TEST(OwnersTest, SamplesNameTheCodeBetweenOperators) {
   ProgramSketch program;

@@ -112,7 +112,9 @@ class Screen {
     std::vector<std::string> suggestions, owners;
     for (const Suggestion& each : first)
       suggestions.push_back(suggestion_lines(each, suggestions.size() + 1));
-    const std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts_);
+    std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts_);
+    if (is_left_with_less_work(facts_, first))
+      explain::append(takers.front().what, explain::say("; less work helps: is all of it needed?"));
     for (const explain::TimeTaker& taker : takers) owners.push_back(taker_line(taker));
 
     const std::size_t used = line_count(out_) + kRest + kTitle + line_count(suggestions.front());

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lanescope/explain/owner_advice.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/report/explain_words.h"
@@ -45,6 +47,17 @@ const explain::Owner* owner_with_remedy(const Facts& facts, std::size_t shown) {
   for (std::size_t i = 0; i < takers.size() && i < shown; ++i)
     if (takers[i].owner && explain::has_remedy(facts, *takers[i].owner)) return takers[i].owner;
   return nullptr;
+}
+
+bool is_left_with_less_work(const Facts& facts,
+                            const std::vector<explain::Suggestion>& suggestions) {
+  constexpr double kMost = 0.5, kMuch = 0.1;
+  if (has_too_little_data(facts)) return false;
+  const std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts);
+  if (takers.empty() || !takers.front().owner || takers.front().ratio <= kMost) return false;
+  return std::none_of(suggestions.begin(), suggestions.end(),
+                      [](const explain::Suggestion& each) { return each.gain_ratio >= kMuch; }) &&
+         explain::uses_gpu_well(*takers.front().owner);
 }
 
 NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {

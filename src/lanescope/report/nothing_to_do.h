@@ -27,5 +27,9 @@ std::vector<std::string> nothing_to_do_lines(const explain::Facts& facts,
 // The largest of the first `shown` owners for which a change is known; null: there is none, or the
 // trace holds too little for advice.
 const explain::Owner* owner_with_remedy(const explain::Facts& facts, std::size_t shown);
+// True: the largest owner has more than half of the time, uses the GPU well, and none of these
+// suggestions gains a tenth of the step: what is left is less work.
+bool is_left_with_less_work(const explain::Facts& facts,
+                            const std::vector<explain::Suggestion>& suggestions);
 
 }  // namespace lanescope::report

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "lanescope/analysis/kernel_groups.h"
@@ -72,6 +73,16 @@ bool adds_at_indices(const Facts& facts, SliceId kernel) {
   return false;
 }
 
+// How equal shapes may still be read and written: a column of a matrix is strided, and mul_ writes
+// where it reads. The operator's name and its inputs' strides.
+using CallForm = std::pair<std::uint32_t, std::uint32_t>;
+
+CallForm form_of(const Trace& trace, SliceId op) {
+  if (op == kNone<SliceId>) return {};
+  const auto strides = trace.slice_args(op).text(ArgKey::kInputStrides);
+  return {raw(trace.slices().name[raw(op)]), raw(strides.value_or(kNone<StringId>))};
+}
+
 struct SpreadTimes {
   std::int64_t median_ns = 0, p95_ns = 0, excess_ns = 0;
 };
@@ -89,7 +100,8 @@ Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   // Passes of one call, such as a sort's over digits, read different data: each is compared with its like.
-  std::map<std::pair<analysis::KernelKey, std::uint64_t>, std::vector<DeviceWork>> groups;
+  std::map<std::tuple<analysis::KernelKey, CallForm, std::uint64_t>, std::vector<DeviceWork>>
+      groups;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> passes;  // by operator and name
   std::int64_t all_ns = 0;
   bool has_shapes = false;
@@ -102,14 +114,14 @@ Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
     const SliceId op = facts.links.op_of[raw(work.slice)];
     const std::uint64_t pass =
         op == kNone<SliceId> ? 0 : passes[{raw(op), raw(trace.slices().name[raw(work.slice)])}]++;
-    groups[{key, pass}].push_back(work);
+    groups[{key, form_of(trace, op), pass}].push_back(work);
   }
   if (all_ns > 0 && !has_shapes)
     return NotChecked{"input shapes, to recognise equal calls of a kernel (record_shapes=True)"};
 
   SpreadTimes worst;
   const std::vector<DeviceWork>* worst_works = nullptr;
-  for (auto& [key, works] : groups) {
+  for (auto& [equal, works] : groups) {
     if (works.size() < kFewest) continue;
     sort_rows(works.begin(), works.end(), [](const DeviceWork& a, const DeviceWork& b) {
       const std::int64_t left = a.end_ns - a.start_ns, right = b.end_ns - b.start_ns;
@@ -162,7 +174,8 @@ Finding tell_kernel_spread(const Facts& facts, const KernelSpread& measured) {
   finding.at_stake_ns = facts.per_step(times.excess_ns);
   finding.at_stake_ratio = share_of(times.excess_ns, facts.wall.partition.wall_ns);
   finding.arithmetic.push_back(
-      say("grouped by name, grid, block, input shapes and place in the operator: shortest {}, "
+      say("grouped by name, grid, block, operator, input shapes and strides, and place in the "
+          "operator: shortest {}, "
           "median {}, 95th percentile "
           "{}, longest {}",
           {ns(works.front().end_ns - works.front().start_ns), ns(times.median_ns), ns(times.p95_ns),

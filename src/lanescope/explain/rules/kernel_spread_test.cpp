@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -30,6 +31,27 @@ TEST(KernelSpreadTest, SpeaksOfEqualCallsOfUnequalLength) {
 
 TEST(KernelSpreadTest, IsQuietWhenTheShapesExplainIt) {
   EXPECT_FALSE(find_by_rule(varying("[[8, 8]]", "[[16, 16]]").trace(), "kernel-spread"));
+}
+
+// Slow calls of a column, or in place, are no equal calls; of equal form they are.
+TEST(KernelSpreadTest, ComparesCallsOfOneFormOnly) {
+  const auto found = [](std::string_view slow_op, std::string_view slow_strides) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int k = 0; k < 24; ++k) {
+        const bool is_slow = k % 4 == 0;
+        p.op(is_slow ? slow_op : "aten::mul",
+             {.input_dims = "[[4096]]",
+              .input_types = R"(["float"])",
+              .input_strides = std::string(is_slow ? slow_strides : "[[1]]")},
+             kElementwise, is_slow ? 90 : 50);
+      }
+    });
+    return find_by_rule(program.trace(), "kernel-spread").has_value();
+  };
+  EXPECT_TRUE(found("aten::mul", "[[1]]"));
+  EXPECT_FALSE(found("aten::mul", "[[16]]"));
+  EXPECT_FALSE(found("aten::mul_", "[[1]]"));
 }
 
 TEST(KernelSpreadTest, IsNotCheckedWithoutShapes) {
