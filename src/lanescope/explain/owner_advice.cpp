@@ -95,16 +95,15 @@ Sentence remedy_near_the_limit(const Owner& owner) {
              ? say("{} is as fast as memory allows: only less data helps (fewer rows, smaller "
                    "types, or fusing it with its neighbours)",
                    {name(owner.name)})
-             : say("{} is near the GPU's peak: only less work helps. Is all of it needed, each "
-                   "time? Else fewer rows, or a type with fewer bits",
+             : say("{} is near the GPU's peak: only less work helps (fewer rows, or a type with "
+                   "fewer bits)",
                    {name(owner.name)});
 }
 
 // Of strided inputs, of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
 Sentence remedy_text(const Facts& facts, const Owner& owner) {
   if (elements_for_each_used(facts, owner) > 0)
-    return say("{}: store each column contiguously (a tensor of its own, or [columns, rows])",
-               {name(owner.name)});
+    return say("Store each column contiguously (a tensor of its own, or [columns, rows])");
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
   return remedy_of_loop(facts, owner);
 }

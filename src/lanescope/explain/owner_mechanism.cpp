@@ -27,7 +27,7 @@ using simulate::PathKind;
 constexpr std::int64_t kLongestLaunchingNs = 100'000;
 
 // One in so many of the CPU's time in calls that allocate: these, not the launches, are what to change.
-constexpr std::int64_t kLeastOfLaunching = 3;
+constexpr std::int64_t kLeastOfLaunching = 4;
 
 // Kinds of time on the path. What the CPU does is divided later.
 constexpr std::pair<PathKind, Mechanism> kOfKinds[] = {
@@ -303,7 +303,9 @@ std::int64_t elements_for_each_used(const Facts& facts, const Owner& owner) {
       work.rated_floor_ns * kPartOfBandwidth >= static_cast<double>(work.rated_ns) ||
       facts.trace->name(work.top_kernel).find("elementwise") == std::string_view::npos)
     return 0;
-  const SliceId call = longest_call(facts, owner);
+  const SliceId call =
+      rules::ancestor_where(facts, cpu_side(facts, owner.example),
+                            [](std::string_view name) { return name.starts_with("aten::"); });
   if (call == kNone<SliceId>) return 0;
   const analysis::TensorArguments inputs = rules::operator_inputs(*facts.trace, call);
   double largest = kLeastElements;

@@ -98,7 +98,7 @@ TEST(OwnerMechanismTest, SaysThatAColumnIsReadFromRows) {
   const Told told = told_of("aten::mul_", columns, 250, kElementwise);
   EXPECT_THAT(told.mechanism.pattern, ::testing::HasSubstr("reads one of {} numbers of each row"));
   EXPECT_EQ(told.value(1), 16);
-  EXPECT_THAT(told.advice.pattern, ::testing::HasSubstr("store each column contiguously"));
+  EXPECT_THAT(told.advice.pattern, ::testing::HasSubstr("Store each column contiguously"));
   const auto quiet = ::testing::Not(::testing::HasSubstr("numbers of each row"));
   EXPECT_THAT(told_of("aten::mul_", columns, 30, kElementwise).mechanism.pattern, quiet);
   const auto rows = shapes(kColumns, kFloat, "[[1], [1]]");

@@ -54,8 +54,8 @@ TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
   EXPECT_GT(owner.total_ns * 10, explained.owners().total_ns * 9);
 }
 
-// Of 30 us a round, 12 are in cudaMalloc: more than a third. 6 are less.
-TEST(OwnersTest, LaunchesWithAThirdInTheAllocatorAreAllocating) {
+// Of 30 us a round, 12 are in cudaMalloc: more than a quarter. 6 are less.
+TEST(OwnersTest, LaunchesWithAQuarterInTheAllocatorAreAllocating) {
   const auto mechanism = [](std::int64_t malloc_us) {
     ProgramSketch program;
     program.steps(4, [&](ProgramSketch& p) {

@@ -127,6 +127,10 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
 
 }  // namespace
 
+bool is_surely_gpu_bound(std::int64_t busy_ns, const StepBase& base) {
+  return is_gpu_bound(busy_ns, base.step_ns + base.error_ns);
+}
+
 bool is_of_cpu(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);
   if (!rule) return false;

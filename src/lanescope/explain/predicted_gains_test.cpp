@@ -64,6 +64,12 @@ TEST(PredictedGains, OnAGpuBoundStepFewerKernelsGainAndLessCpuTimeDoesNot) {
   EXPECT_FALSE(gain_together(explanation, first));
 }
 
+// 532 us of 583 are 91 %, but of 583 + 145 they are 73 %.
+TEST(PredictedGains, AStepIsSurelyGpuBoundAtTheUpperEndOfItsErrorOnly) {
+  EXPECT_FALSE(is_surely_gpu_bound(532, {.step_ns = 583, .error_ns = 145}));
+  EXPECT_TRUE(is_surely_gpu_bound(532, {.step_ns = 583, .error_ns = 40}));
+}
+
 TEST(PredictedGains, GainsOfTwoFixesDoNotAddUp) {
   const Trace trace = gpu_bound();
   const auto facts = gather_facts(trace);

@@ -113,8 +113,7 @@ class Screen {
     for (const Suggestion& each : first)
       suggestions.push_back(suggestion_lines(each, suggestions.size() + 1));
     std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts_);
-    if (is_left_with_less_work(facts_, first))
-      explain::append(takers.front().what, explain::say("; less work helps: is all of it needed?"));
+    if (is_left_with_less_work(facts_, first)) ask_if_all_is_needed(takers.front());
     for (const explain::TimeTaker& taker : takers) owners.push_back(taker_line(taker));
 
     const std::size_t used = line_count(out_) + kRest + kTitle + line_count(suggestions.front());
@@ -159,6 +158,13 @@ class Screen {
       write_owner_advice(shown_owners, room);
     }
     return chosen;
+  }
+
+  // On the last line of its row, if there is room: more lines would hide what is below.
+  void ask_if_all_is_needed(explain::TimeTaker& taker) const {
+    explain::TimeTaker asked = taker;
+    explain::append(asked.what, explain::say("; less work helps: is all of it needed?"));
+    if (line_count(taker_line(asked)) == line_count(taker_line(taker))) taker = asked;
   }
 
   // With the gain right-aligned on the first line; the lines below have the whole width.

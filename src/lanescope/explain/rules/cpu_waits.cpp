@@ -67,6 +67,8 @@ WaitTime waiting_for_batches(const Facts& facts) {
   return found;
 }
 
+bool has_loader(const Facts& facts) { return !loader_ranges(*facts.trace).empty(); }
+
 std::vector<Window> batch_wait_windows(const Facts& facts) {
   std::vector<Window> windows;
   visit_batch_waits(facts, [&](SliceId, const Window& wait) { windows.push_back(wait); });

@@ -13,6 +13,7 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -241,8 +242,18 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
 // Memory that is filled, not copied: "Memset (Device)".
 bool is_fill(std::string_view copies) { return copies.starts_with("Memset"); }
 
+// The operator of the copy moves numbers of two bytes or less: no smaller type is to be had.
+bool has_small_type(const Facts& facts, SliceId copy) {
+  constexpr std::int64_t kSmallTypeBytes = 2;
+  const SliceId op = facts.links.op_of[raw(copy)];
+  if (op == kNone<SliceId>) return false;
+  const auto tensor = operator_inputs(*facts.trace, op).tensor(0);
+  return tensor && tensor->type->size_bytes <= kSmallTypeBytes;
+}
+
 // What to do about copies of a kind: "Memcpy HtoD (Pageable -> Device)".
-Sentence action_for(std::string_view copies, bool of_convolution) {
+Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest,
+                    bool of_convolution) {
   if (is_fill(copies))
     return of_convolution
                ? say("cuDNN fills buffers of its own with zeros: try channels that are a multiple "
@@ -255,11 +266,16 @@ Sentence action_for(std::string_view copies, bool of_convolution) {
   };
   // A copy that is already pinned only has to begin earlier.
   if (holds("HtoD") && holds("Pinned"))
-    return say(
-        "Copy the next batch a step ahead on a stream of its own, or send fewer bytes (uint8, "
-        "bf16)");
+    return has_small_type(facts, longest)
+               ? say("Copy the next batch a step ahead on a stream of its own")
+               : say("Copy the next batch a step ahead on a stream of its own, or send fewer bytes "
+                     "(uint8, bf16)");
   if (holds("HtoD"))
-    return say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step ahead");
+    return has_loader(facts)
+               ? say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step "
+                     "ahead")
+               : say("Copy from a pinned buffer kept across steps (pin_memory()), "
+                     ".to(device, non_blocking=True) a step ahead");
   if (holds("DtoH") && holds("Pinned"))
     return say(
         "It is pinned already: copy on a stream of its own while the GPU computes, or fewer bytes");
@@ -324,7 +340,7 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
                             {count(copies_per_step(facts, *found.most)), name(found.most->op),
                              bytes(facts.per_step(found.most->copies.size_bytes))})
                       : say("Copies hold up the GPU: it computes nothing meanwhile");
-  finding.action = action_for(ranked.front().first,
+  finding.action = action_for(facts, ranked.front().first, ranked.front().second.longest,
                               found.most && found.most->op.find("conv") != std::string::npos);
   if (const SentAgain& again = found.again;
       ranked.front().first.find("HtoD") != std::string::npos && again.tensors > 0 &&

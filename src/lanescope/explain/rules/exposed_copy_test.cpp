@@ -25,10 +25,44 @@ TEST(ExposedCopyTest, AdvisesPinningOnlyWhereItIsMissing) {
     const auto finding = find_by_rule(with_copy(name, 7, "aten::copy_").trace(), "exposed-copy");
     return finding ? finding->action.pattern : std::string();
   };
-  EXPECT_THAT(action("Memcpy HtoD (Pageable -> Device)"), ::testing::HasSubstr("pin_memory=True"));
+  EXPECT_THAT(action("Memcpy HtoD (Pageable -> Device)"), ::testing::HasSubstr("pin_memory()"));
   EXPECT_THAT(action("Memcpy HtoD (Pinned -> Device)"), ::testing::HasSubstr("a step ahead"));
   EXPECT_THAT(action("Memcpy HtoD (Pinned -> Device)"),
               ::testing::Not(::testing::HasSubstr("pin_memory")));
+}
+
+// A pinned batch of float32 may be sent as bf16; one of bf16 may not become smaller.
+TEST(ExposedCopyTest, AdvisesASmallerTypeOnlyWhereThereIsOne) {
+  const auto action = [](std::string_view type) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.begin_op("aten::copy_", {.input_dims = "[[1024]]", .input_types = std::string(type)});
+      p.copy(60, 4096, "Memcpy HtoD (Pinned -> Device)").end();
+      p.kernel("gemm", 100);
+    });
+    const auto finding = find_by_rule(program.trace(), "exposed-copy");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action(R"(["float"])"), ::testing::HasSubstr("send fewer bytes"));
+  EXPECT_THAT(action(R"(["c10::BFloat16"])"), ::testing::HasSubstr("a step ahead"));
+  EXPECT_THAT(action(R"(["c10::BFloat16"])"), ::testing::Not(::testing::HasSubstr("fewer bytes")));
+}
+
+// A DataLoader can pin what it gives; without one the program pins its own buffer.
+TEST(ExposedCopyTest, NamesTheDataLoaderOnlyWhereThereIsOne) {
+  const auto action = [](std::string_view range) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.begin(range).pass(2).end();
+      p.begin_op("aten::copy_").copy(60, 4096, "Memcpy HtoD (Pageable -> Device)").end();
+      p.kernel("gemm", 100);
+    });
+    const auto finding = find_by_rule(program.trace(), "exposed-copy");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"),
+              ::testing::HasSubstr("DataLoader(pin_memory=True)"));
+  EXPECT_THAT(action("forward"), ::testing::HasSubstr("pin_memory()"));
 }
 
 // One long copy of 60 us at one line, four of 20 us at another: the line with more time is named.

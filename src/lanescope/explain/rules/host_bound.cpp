@@ -317,7 +317,9 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   }
   if (is_asleep(found.shares, found.waiting)) {
     finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
-    finding.action = say("Wait for what is to come itself: queue.get(), future.result(), join()");
+    finding.action =
+        say("If it is not there to keep a pace: wait for what is to come itself (queue.get(), "
+            "future.result(), join())");
     finding.try_next = {
         "a loop of time.sleep waits up to one period too long; queue.get(), future.result(), an "
         "event or a condition return at once",

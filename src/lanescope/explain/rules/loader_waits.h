@@ -14,4 +14,7 @@ std::vector<analysis::Window> batch_wait_windows(const Facts& facts);
 // where that step takes several batches. Disjoint, in order of time.
 std::vector<analysis::Window> repeated_worker_restarts(const Facts& facts);
 
+// A torch DataLoader gave batches while the trace was recorded, in any step.
+bool has_loader(const Facts& facts);
+
 }  // namespace lanescope::explain::rules

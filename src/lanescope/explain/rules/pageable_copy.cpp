@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -195,7 +196,10 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   }
   finding.action =
       to_device.copies > 0
-          ? say("Use DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
+          ? (has_loader(facts)
+                 ? say("Use DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
+                 : say("Copy from a pinned buffer kept across steps (pin_memory()), then "
+                       ".to(device, non_blocking=True)"))
           : say("Copy results into pinned memory with non_blocking=True; read them a step later");
   return finding;
 }
