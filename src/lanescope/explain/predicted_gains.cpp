@@ -127,8 +127,8 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
 
 }  // namespace
 
-bool is_surely_gpu_bound(std::int64_t busy_ns, const StepBase& base) {
-  return is_gpu_bound(busy_ns, base.step_ns + base.error_ns);
+bool is_nearly_all_gpu_work(std::int64_t busy_ns, const StepBase& base) {
+  return busy_ns * 20 >= base.step_ns * 19;
 }
 
 bool is_of_cpu(const Finding& finding) {

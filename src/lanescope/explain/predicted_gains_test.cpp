@@ -64,10 +64,9 @@ TEST(PredictedGains, OnAGpuBoundStepFewerKernelsGainAndLessCpuTimeDoesNot) {
   EXPECT_FALSE(gain_together(explanation, first));
 }
 
-// 532 us of 583 are 91 %, but of 583 + 145 they are 73 %.
-TEST(PredictedGains, AStepIsSurelyGpuBoundAtTheUpperEndOfItsErrorOnly) {
-  EXPECT_FALSE(is_surely_gpu_bound(532, {.step_ns = 583, .error_ns = 145}));
-  EXPECT_TRUE(is_surely_gpu_bound(532, {.step_ns = 583, .error_ns = 40}));
+TEST(PredictedGains, AStepIsNearlyAllGpuWorkFromNineteenTwentiethsOn) {
+  EXPECT_FALSE(is_nearly_all_gpu_work(532, {.step_ns = 583}));   // 91 %
+  EXPECT_TRUE(is_nearly_all_gpu_work(1070, {.step_ns = 1110}));  // 96 %
 }
 
 TEST(PredictedGains, GainsOfTwoFixesDoNotAddUp) {

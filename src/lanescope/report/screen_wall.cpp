@@ -93,7 +93,7 @@ std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::StepBas
   const std::int64_t busy_ns = facts.per_step(facts.wall.partition.busy_ns());
   const std::int64_t waiting_ns = facts.per_step(facts.waiting_for_cpu_ns());
   const bool waits = waiting_ns * 5 >= base.recorded_ns;  // a fifth of the step
-  const bool is_nearly_all = explain::is_surely_gpu_bound(busy_ns, base);
+  const bool is_nearly_all = explain::is_nearly_all_gpu_work(busy_ns, base);
   const bool is_the_profilers = (base.recorded_ns - base.step_ns) * 2 > waiting_ns;
   return waits && is_nearly_all && is_the_profilers ? busy_ns : 0;
 }
