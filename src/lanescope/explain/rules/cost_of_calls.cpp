@@ -29,6 +29,12 @@ std::int64_t cost_of_calls(const Facts& facts, const std::unordered_set<std::uin
          device_idle_during(facts, within_steady(facts, windows));
 }
 
+std::int64_t cost_of_spared(const Facts& facts, const std::vector<SliceId>& calls) {
+  std::unordered_set<std::uint32_t> all;
+  for (const SliceId call : calls) all.insert(raw(call));
+  return cost_of_calls(facts, all);
+}
+
 void rate_cost(const Facts& facts, std::int64_t cost_ns, std::uint64_t calls, Finding& finding) {
   finding.at_stake_ns = facts.per_step(cost_ns);
   finding.at_stake_ratio = share_of(cost_ns, facts.steady_wall_ns());

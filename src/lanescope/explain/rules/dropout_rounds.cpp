@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -17,6 +16,7 @@
 #include "lanescope/analysis/repeats.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/call_symbols.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -83,17 +83,9 @@ class DropoutRoundsFinder {
 
  private:
   void find_in(const CallSequence& calls) {
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;
-    std::vector<std::uint32_t> symbols;
-    for (const SliceId op : calls) {
-      const auto dims = trace_.slice_args(op).text(ArgKey::kInputDims);
-      const std::pair key{raw(trace_.slices().name[raw(op)]),
-                          dims ? raw(*dims) : ~std::uint32_t{0}};
-      symbols.push_back(
-          numbers.try_emplace(key, static_cast<std::uint32_t>(numbers.size())).first->second);
-    }
     // Outer loops come after those inside them.
-    const std::vector<Repeat> repeats = analysis::find_repeats(symbols);
+    const std::vector<Repeat> repeats =
+        analysis::find_repeats(call_symbols(trace_, calls, [](std::string_view) { return true; }));
     std::vector<bool> taken(repeats.size(), false);
     for (std::size_t r = repeats.size(); r-- > 0;) {
       taken[r] = (repeats[r].parent != Repeat::kNoRepeat && taken[repeats[r].parent]) ||

@@ -7,7 +7,6 @@
 // numbers. Modules in recorded stacks say whether the rounds use the same weights.
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,6 +19,7 @@
 #include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/call_symbols.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/needs.h"
@@ -68,20 +68,9 @@ struct EqualRounds {
   }
 };
 
+// Shapes of products only: a cache that grows leaves the rounds what they are.
 std::vector<std::uint32_t> round_symbols(const Trace& trace, const CallSequence& calls) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers;
-  std::vector<std::uint32_t> symbols;
-  symbols.reserve(calls.size());
-  for (const SliceId op : calls) {
-    // Shapes of products only: a cache that grows leaves the rounds what they are.
-    const auto dims = is_matrix_product(trace.name(op))
-                          ? trace.slice_args(op).text(ArgKey::kInputDims)
-                          : std::nullopt;
-    const std::pair key{raw(trace.slices().name[raw(op)]), dims ? raw(*dims) : ~std::uint32_t{0}};
-    symbols.push_back(
-        numbers.try_emplace(key, static_cast<std::uint32_t>(numbers.size())).first->second);
-  }
-  return symbols;
+  return call_symbols(trace, calls, [](std::string_view op) { return is_matrix_product(op); });
 }
 
 Weights weights_of(const Trace& trace, const EqualRounds& found) {

@@ -315,8 +315,8 @@ bool leaves_places_out(const TensorArguments& inputs, std::size_t rank, std::siz
   return at >= kFirstPlace && *by->integer >= 2;
 }
 
-// A step of a slice after them could as well come before.
-bool works_on_each_element(std::string_view name) {
+// Of those that follow convolutions. A step of a slice after them could as well come before.
+bool is_activation_or_scale(std::string_view name) {
   static constexpr std::string_view kNames[] = {
       "aten::relu",  "aten::relu_",   "aten::silu",       "aten::silu_",       "aten::gelu",
       "aten::tanh",  "aten::add",     "aten::add_",       "aten::mul",         "aten::mul_",
@@ -357,7 +357,7 @@ bool is_not_sliced_in_steps(const Facts& facts, SliceId op) {
     if (!is_sliced) {
       if (!takes_all) return true;
       is_sliced = name == "aten::slice" && leaves_places_out(inputs, made.size(), 1, 4);
-      if (!is_sliced && !works_on_each_element(name)) return true;
+      if (!is_sliced && !is_activation_or_scale(name)) return true;
     } else if (name == trace.name(op)) {
       break;
     }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "lanescope/explain/owner_counts.h"
@@ -136,9 +135,7 @@ std::optional<RunningRanges> measure_running_ranges(const Facts& facts) {
       if (trace.name(call).starts_with(kEvaluateNode) ||
           applies_range(trace, call, found.first.kept))
         return std::nullopt;
-  std::unordered_set<std::uint32_t> all;
-  for (const SliceId call : found.spared) all.insert(raw(call));
-  found.cost_ns = cost_of_calls(facts, all);
+  found.cost_ns = cost_of_spared(facts, found.spared);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRangesShare) return std::nullopt;
   return found;
 }

@@ -152,9 +152,7 @@ std::optional<UnreadStatistic> measure_unread_statistic(const Facts& facts) {
       if (found.times++ == 0) found.first = *std::move(statistic);
     }
   if (found.times < facts.selection.steady.size()) return std::nullopt;
-  std::unordered_set<std::uint32_t> all;
-  for (const SliceId call : found.spared) all.insert(raw(call));
-  found.cost_ns = cost_of_calls(facts, all);
+  found.cost_ns = cost_of_spared(facts, found.spared);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastStatisticShare) return std::nullopt;
   return found;
 }

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -125,9 +124,7 @@ std::optional<UnsentBuckets> measure_unsent_bucket(const Facts& facts) {
       if (found.times++ == 0) found.first = *std::move(bucket);
     }
   if (found.times == 0 || found.times < facts.selection.steady.size()) return std::nullopt;
-  std::unordered_set<std::uint32_t> all;
-  for (const SliceId call : found.spared) all.insert(raw(call));
-  found.cost_ns = cost_of_calls(facts, all);
+  found.cost_ns = cost_of_spared(facts, found.spared);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastBucketShare) return std::nullopt;
   return found;
 }
