@@ -1,10 +1,14 @@
 #include "lanescope/analysis/tensor_arguments.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lanescope::analysis {
@@ -32,7 +36,7 @@ constexpr TypeRow kTypes[] = {
     {"c10::complex<double>", "c128", 16, true},
 };
 
-JsonValue parse(std::string_view text) { return parse_json(text).value_or(JsonValue{}); }
+JsonValue parse_text(std::string_view text) { return parse_json(text).value_or(JsonValue{}); }
 
 }  // namespace
 
@@ -101,34 +105,62 @@ std::int64_t Tensor::leading() const {
   return row == 1 || dim(1) == 1 ? column : 0;
 }
 
-TensorArguments::TensorArguments(const OperatorCall& call)
-    : dims_(parse(call.dims)),
-      types_(parse(call.types)),
-      strides_(parse(call.strides)),
-      concrete_(parse(call.concrete)) {}
+struct TensorArguments::Texts {
+  JsonValue dims, types, strides, concrete;
+};
+
+std::shared_ptr<const TensorArguments::Texts> TensorArguments::parse(const OperatorCall& call) {
+  return std::make_shared<const Texts>(Texts{parse_text(call.dims), parse_text(call.types),
+                                             parse_text(call.strides), parse_text(call.concrete)});
+}
+
+// Most calls of a loop have inputs like those of the round before. Keys are copies of the texts, so that a row outlives its trace.
+std::shared_ptr<const TensorArguments::Texts> TensorArguments::find_recent(
+    const OperatorCall& call) {
+  constexpr std::size_t kRows = 64, kLongest = 1024;  // bytes of a text
+  struct Row {
+    std::string dims, types, strides, concrete;
+    std::shared_ptr<const Texts> texts;
+  };
+  thread_local std::array<Row, kRows> rows;
+  if (std::max({call.dims.size(), call.types.size(), call.strides.size(), call.concrete.size()}) >
+      kLongest)
+    return parse(call);
+  const std::hash<std::string_view> hash;
+  Row& row = rows[(hash(call.dims) ^ hash(call.concrete)) % kRows];
+  if (!row.texts || row.dims != call.dims || row.types != call.types ||
+      row.strides != call.strides || row.concrete != call.concrete) {
+    row = {std::string(call.dims), std::string(call.types), std::string(call.strides),
+           std::string(call.concrete), parse(call)};
+  }
+  return row.texts;
+}
+
+TensorArguments::TensorArguments(const OperatorCall& call) : texts_(find_recent(call)) {}
 
 std::optional<Tensor> TensorArguments::tensor(std::size_t index) const {
-  if (index >= dims_.items.size() || index >= types_.items.size()) return std::nullopt;
+  if (index >= texts_->dims.items.size() || index >= texts_->types.items.size())
+    return std::nullopt;
   Tensor tensor;
-  tensor.type = find_type(types_.items[index].text);
-  auto sizes = sizes_of(dims_.items[index]);
+  tensor.type = find_type(texts_->types.items[index].text);
+  auto sizes = sizes_of(texts_->dims.items[index]);
   if (!tensor.type || !sizes) return std::nullopt;
   tensor.dims = std::move(*sizes);
-  if (index < strides_.items.size()) {
-    tensor.strides = sizes_of(strides_.items[index]);
+  if (index < texts_->strides.items.size()) {
+    tensor.strides = sizes_of(texts_->strides.items[index]);
     if (tensor.strides && tensor.strides->size() != tensor.dims.size()) tensor.strides.reset();
   }
   return tensor;
 }
 
 std::optional<JsonValue> TensorArguments::value(std::size_t index) const {
-  if (index >= concrete_.items.size()) return std::nullopt;
-  return parse_json(concrete_.items[index].text);
+  if (index >= texts_->concrete.items.size()) return std::nullopt;
+  return parse_json(texts_->concrete.items[index].text);
 }
 
 std::optional<double> TensorArguments::number(std::size_t index) const {
-  if (index >= concrete_.items.size()) return std::nullopt;
-  const std::string& text = concrete_.items[index].text;
+  if (index >= texts_->concrete.items.size()) return std::nullopt;
+  const std::string& text = texts_->concrete.items[index].text;
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(number))
@@ -137,8 +169,8 @@ std::optional<double> TensorArguments::number(std::size_t index) const {
 }
 
 std::optional<bool> TensorArguments::flag(std::size_t index) const {
-  if (index >= concrete_.items.size()) return std::nullopt;
-  const std::string& text = concrete_.items[index].text;
+  if (index >= texts_->concrete.items.size()) return std::nullopt;
+  const std::string& text = texts_->concrete.items[index].text;
   if (text == "True" || text == "true" || text == "1") return true;
   if (text == "False" || text == "false" || text == "0") return false;
   return std::nullopt;
@@ -146,8 +178,8 @@ std::optional<bool> TensorArguments::flag(std::size_t index) const {
 
 std::vector<bool> TensorArguments::flags(std::size_t index) const {
   std::vector<bool> values;
-  if (index >= concrete_.items.size()) return values;
-  std::string_view text = concrete_.items[index].text;
+  if (index >= texts_->concrete.items.size()) return values;
+  std::string_view text = texts_->concrete.items[index].text;
   if (!text.starts_with('[')) return values;
   for (std::size_t from = 0; from != std::string_view::npos && values.size() < 8;) {
     const std::size_t end = text.find(',', from);
@@ -168,8 +200,8 @@ std::optional<Sizes> TensorArguments::list(std::size_t index, std::size_t length
 
 std::vector<double> TensorArguments::numbers(std::size_t index) const {
   std::vector<double> found;
-  if (index >= concrete_.items.size()) return found;
-  const std::string& text = concrete_.items[index].text;
+  if (index >= texts_->concrete.items.size()) return found;
+  const std::string& text = texts_->concrete.items[index].text;
   const char* at = text.data();
   const char* const end = at + text.size();
   if (at == end || *at++ != '[') return found;

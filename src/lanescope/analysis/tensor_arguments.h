@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,7 +48,7 @@ struct Tensor {
   std::int64_t leading() const;
 };
 
-// Parses the texts once. What is missing or damaged gives nothing.
+// Parses the texts once, and not even that where the same thread just met equal ones. What is missing or damaged gives nothing.
 class TensorArguments {
  public:
   explicit TensorArguments(const OperatorCall& call);
@@ -66,7 +67,11 @@ class TensorArguments {
   std::vector<double> numbers(std::size_t index) const;
 
  private:
-  JsonValue dims_, types_, strides_, concrete_;
+  struct Texts;
+  static std::shared_ptr<const Texts> parse(const OperatorCall& call);
+  static std::shared_ptr<const Texts> find_recent(const OperatorCall& call);
+
+  std::shared_ptr<const Texts> texts_;
 };
 
 }  // namespace lanescope::analysis
