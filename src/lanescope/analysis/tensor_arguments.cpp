@@ -122,12 +122,13 @@ std::shared_ptr<const TensorArguments::Texts> TensorArguments::find_recent(
     std::string dims, types, strides, concrete;
     std::shared_ptr<const Texts> texts;
   };
-  thread_local std::array<Row, kRows> rows;
+  // On the heap: a library that Python loads late has little room of its own in each thread.
+  thread_local const auto rows = std::make_unique<std::array<Row, kRows>>();
   if (std::max({call.dims.size(), call.types.size(), call.strides.size(), call.concrete.size()}) >
       kLongest)
     return parse(call);
   const std::hash<std::string_view> hash;
-  Row& row = rows[(hash(call.dims) ^ hash(call.concrete)) % kRows];
+  Row& row = (*rows)[(hash(call.dims) ^ hash(call.concrete)) % kRows];
   if (!row.texts || row.dims != call.dims || row.types != call.types ||
       row.strides != call.strides || row.concrete != call.concrete) {
     row = {std::string(call.dims), std::string(call.types), std::string(call.strides),
