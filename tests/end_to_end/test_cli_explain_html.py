@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -156,3 +157,26 @@ def test_shipped_traces_have_small_well_formed_pages(run):
 
 def test_shared_traces_have_small_well_formed_pages(run, shared_traces):
     assert read_pages(run, shared_traces) > 50
+
+
+CHROMIUM = os.environ.get("LANESCOPE_CHROMIUM", "/usr/bin/chromium")
+
+
+@pytest.mark.skipif(not os.access(CHROMIUM, os.X_OK), reason="needs Chromium (apt-get install chromium, or LANESCOPE_CHROMIUM)")
+@pytest.mark.parametrize("trace", ["cpu_faults/frames_thrown_away.bad.torch.json.gz", "h200_stacks/cpu_only.json.gz", "h200_mlp_train/trace.json.gz"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_page_is_no_wider_than_the_screen(run, tmp_path, trace, width):
+    run("explain", DATA / trace, "--html", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text().replace("<details", '<details open="open"')
+    page = re.sub(r"<meta http-equiv=.Content-Security-Policy.[^>]*>", "", page)
+    measure = "<script>onload = () => parent.document.title = `width ${document.documentElement.scrollWidth} of ${innerWidth}`</script></body>"
+    (tmp_path / "measured.html").write_text(page.replace("</body>", measure))
+    # Chromium's windows are 500 wide at least; a frame may be smaller.
+    (tmp_path / "frame.html").write_text(f'<iframe src="measured.html" width="{width}" height="900" style="border:0"></iframe>')
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-web-security", "--allow-file-access-from-files",
+         f"--user-data-dir={tmp_path / 'user'}", "--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom",
+         f"file://{tmp_path / 'frame.html'}"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )
+    assert f"<title>width {width} of {width}</title>" in done.stdout, done.stdout[:500] + done.stderr[-500:]

@@ -58,9 +58,9 @@ class FindingsHtml {
   std::string finish() {
     if (left_out_ > 0)
       out_ += fmt::format(
-          "<p class=\"remark\">{} more pieces of evidence have no picture, to keep "
-          "the page small.</p>\n",
-          left_out_);
+          "<p class=\"remark\">{} of evidence {} no picture, to keep the page small.</p>\n",
+          left_out_ == 1 ? "1 more piece" : fmt::format("{} more pieces", left_out_),
+          left_out_ == 1 ? "has" : "have");
     return std::move(out_) + "</section>\n";
   }
 
