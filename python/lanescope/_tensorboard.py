@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from .profiler import profile
 
 
+class FolderError(RuntimeError, OSError):
+    """The folder for traces cannot be made. torch.profiler raises RuntimeError then."""
+
+
 def tensorboard_trace_handler(
     dir_name: Union[str, "os.PathLike[str]"],
     worker_name: Optional[str] = None,
@@ -24,7 +28,10 @@ def tensorboard_trace_handler(
     directory = os.fspath(dir_name)
 
     def handler(prof: "profile") -> None:
-        os.makedirs(directory, exist_ok=True)
+        try:
+            os.makedirs(directory, exist_ok=True)
+        except OSError as error:
+            raise FolderError(f"tensorboard_trace_handler: the folder {directory!r} cannot be made: {error}") from error
         worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
         name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
         prof.export_chrome_trace(os.path.join(directory, name))

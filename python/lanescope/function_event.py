@@ -358,6 +358,27 @@ class FunctionEvent(EventSums):
     def cpu_children(self) -> List["FunctionEvent"]:
         return [self._from.event(at) for at in self._row.children]
 
+    def append_kernel(self, name: str, device: int, duration: float) -> None:
+        """For a program that builds events itself, like the next two: device work of this operator, in microseconds."""
+        self._must_be_on_cpu("append_kernel")
+        self.__dict__["kernels"] = [*self.kernels, Kernel(name, device, duration)]
+
+    def append_cpu_child(self, child: "FunctionEvent") -> None:
+        """``child`` is called by this event; tell it so with its :meth:`set_cpu_parent`."""
+        self._must_be_on_cpu("append_cpu_child")
+        child._must_be_on_cpu("append_cpu_child")
+        self.__dict__["cpu_children"] = [*self.cpu_children, child]
+
+    def set_cpu_parent(self, parent: "FunctionEvent") -> None:
+        """``parent`` calls this event."""
+        self._must_be_on_cpu("set_cpu_parent")
+        parent._must_be_on_cpu("set_cpu_parent")
+        self.__dict__["cpu_parent"] = parent
+
+    def _must_be_on_cpu(self, method: str) -> None:
+        if not self._on_cpu:
+            raise AssertionError(f"{method}: expected events of the CPU, found {self.name!r} of {self.device_type.name}")
+
     @property
     def _on_cpu(self) -> bool:
         return self._row.on_device is False if self._source is not None else self.device_type.name == "CPU"

@@ -20,6 +20,10 @@ class NotStartedError(RuntimeError, AssertionError):
     """The profile was never started; torch.profiler raises AssertionError then."""
 
 
+class NoStacksError(InvalidArgumentError, AssertionError):
+    """Stacks are asked for that were not recorded; torch.profiler raises AssertionError then, and did ValueError before."""
+
+
 class Results:
     """The part of :class:`lanescope.profile` that reads what was recorded."""
 
@@ -140,12 +144,12 @@ class Results:
 
         As in torch.profiler calls of Python and C functions are events here, with the frames around them.
 
-        Raises InvalidArgumentError when nothing was recorded with ``with_stack=True``.
+        Raises NoStacksError, an InvalidArgumentError, without ``with_stack=True``.
         """
         if metric not in STACK_METRICS:
             raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
         if not self.with_stack:
-            raise InvalidArgumentError("export_stacks: expected a profile(with_stack=True), found one without stacks")
+            raise NoStacksError("export_stacks: expected a profile(with_stack=True), found one without stacks")
         self.events().export_stacks(os.fspath(path), metric)
 
     def export_memory_timeline(self, path: Union[str, "os.PathLike[str]"], device: Optional[str] = None) -> None:

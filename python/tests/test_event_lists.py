@@ -347,6 +347,40 @@ def test_events_can_be_made_by_hand():
         lanescope.FunctionEvent(3, "one", 1, 2.0, 5.5, colour="red")
 
 
+def test_an_event_has_torchs_public_names(ours, theirs):
+    names = [name for name in dir(theirs.events()[0]) if not name.startswith("_")]
+    assert [name for name in names if not hasattr(ours.events()[0], name)] == []
+
+
+@pytest.mark.parametrize("kind", ["lanescope", "torch"])
+def test_a_program_links_events_itself(theirs, kind):
+    torch = pytest.importorskip("torch")
+    make = lanescope.FunctionEvent if kind == "lanescope" else type(theirs.events()[0])
+    on_cpu = {"device_type": torch.autograd.DeviceType.CPU, "use_device": "cuda"}
+    parent, child = make(0, "parent", 1, 0.0, 10.0, **on_cpu), make(1, "child", 1, 2.0, 5.0, **on_cpu)
+    parent.append_cpu_child(child)
+    child.set_cpu_parent(parent)
+    child.append_kernel("kernel", 0, 7.0)
+    child.append_kernel("kernel", 0, 1.0)
+    assert (parent.self_cpu_time_total, parent.device_time_total, child.self_device_time_total) == (7.0, 8.0, 8.0)
+    assert parent.cpu_children == [child] and child.cpu_parent is parent
+    assert [(kernel.name, kernel.duration) for kernel in child.kernels] == [("kernel", 7.0), ("kernel", 1.0)]
+    on_gpu = make(2, "kernel", 1, 0.0, 1.0, device_type=torch.autograd.DeviceType.CUDA)
+    for call in lambda: on_gpu.append_kernel("k", 0, 1.0), lambda: parent.append_cpu_child(on_gpu), lambda: child.set_cpu_parent(on_gpu):
+        with pytest.raises(AssertionError):
+            call()
+
+
+def test_links_of_a_recorded_event_can_be_changed(ours):
+    events = EventList(ours.events())
+    leaf = next(event for event in events if event.cpu_parent is not None)
+    before = list(leaf.kernels), list(leaf.cpu_children)
+    leaf = copy.copy(leaf)
+    leaf.append_kernel("kernel", 0, 2.0)
+    leaf.append_cpu_child(events[0])
+    assert (len(leaf.kernels), leaf.cpu_children) == (len(before[0]) + 1, [*before[1], events[0]])
+
+
 def test_the_inner_object_has_torchs_public_names(ours, theirs):
     names = [name for name in dir(theirs.profiler) if not name.startswith("_")]
     # How torch keeps its results.

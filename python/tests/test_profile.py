@@ -219,6 +219,14 @@ def test_activities_are_checked():
         profile(activities=[])
 
 
+def test_a_folder_for_tensorboard_that_cannot_be_made_is_a_runtime_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RuntimeError, match="file.*cannot be made") as raised:  # torch.profiler's
+        with profile(activities=[ProfilerActivity.CPU], on_trace_ready=lanescope.tensorboard_trace_handler(str(tmp_path / "file" / "log"))):
+            pass
+    assert isinstance(raised.value, OSError)
+
+
 def test_tensorboard_trace_handler_writes_one_file_a_cycle(tmp_path):
     handler = lanescope.tensorboard_trace_handler(str(tmp_path / "log"), worker_name="w", use_gzip=True)
     with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=2), on_trace_ready=handler) as prof:

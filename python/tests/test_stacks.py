@@ -79,6 +79,8 @@ def test_without_with_stack_there_are_none():
     assert "Call stack" not in event.args
     with pytest.raises(lanescope.InvalidArgumentError, match="with_stack=True"):
         prof.export_stacks("stacks.txt")
+    with pytest.raises(AssertionError):  # torch.profiler's
+        prof.export_stacks("stacks.txt")
 
 
 def test_the_same_line_reached_by_two_ways_has_two_stacks():
