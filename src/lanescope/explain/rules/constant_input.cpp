@@ -3,7 +3,7 @@
 //
 // Problem: a trace does not show which tensor an operator took. Idea: follow, from the first operator that takes a tensor of a
 // size, all that follows from it alone, until a product takes the result together with something else. If nothing but these
-// operators may have made a tensor of that size (standing_tensors.h), their input came from outside of the step. Example:
+// operators may have made a tensor of that size (tensor_makers.h), their input came from outside of the step. Example:
 // linalg_vector_norm, clamp_min and div of [2000000, 256], then matmul of [8, 256] and [256, 2000000].
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/standing_tensors.h"
+#include "lanescope/explain/rules/tensor_makers.h"
 #include "lanescope/explain/rules/tensor_sizes.h"
 
 namespace lanescope::explain::rules {
@@ -31,12 +31,13 @@ using analysis::TensorArguments;
 namespace {
 
 constexpr double kLeastConstantInputShare = 0.1;
-constexpr double kLeastStandingElements = 1 << 20;
-constexpr double kMostOfOther = 0.125;  // of the elements: what is new in the step is much smaller
+constexpr double kLeastInputElements = 1 << 20;
+constexpr double kMostOfOther =
+    0.125;  // of the input's elements: what is new in the step is much smaller
 constexpr std::size_t kMostInputsOfCall = 4;
 
 // The tensor from outside, and what follows from it alone: sums and norms of its rows.
-struct Standing {
+struct OutsideInput {
   Tensor tensor;
   std::vector<double> reduced;  // elements of results that are smaller
 
@@ -48,26 +49,26 @@ struct Standing {
   }
 };
 
-enum class Meets : std::uint8_t { kNothing, kOnlyStanding, kBoth };
-Meets meets(const Standing& standing, const TensorArguments& inputs) {
+enum class Takes : std::uint8_t { kNothing, kOnlyInput, kBoth };
+Takes taken_by(const OutsideInput& input, const TensorArguments& inputs) {
   bool holds = false, other = false;
   for (std::size_t k = 0; k < kMostInputsOfCall; ++k) {
     const auto tensor = inputs.tensor(k);
     if (!tensor || tensor->rank() == 0) continue;
-    (standing.holds(*tensor) ? holds : other) = true;
+    (input.holds(*tensor) ? holds : other) = true;
   }
-  return !holds ? Meets::kNothing : other ? Meets::kBoth : Meets::kOnlyStanding;
+  return !holds ? Takes::kNothing : other ? Takes::kBoth : Takes::kOnlyInput;
 }
 
-// A matrix product of the standing tensor, turned or not, with something much smaller. A layer's weight comes through
-// aten::linear, and is not meant.
+// A matrix product of the input, transposed or not, with something much smaller. Not that of a layer's weight, which goes
+// through aten::linear.
 bool is_product_with_new(std::string_view op, const TensorArguments& inputs,
-                         const Tensor& standing) {
+                         const Tensor& whole_input) {
   if (op != "aten::matmul" && op != "aten::mm" && op != "aten::bmm" && op != "aten::cdist")
     return false;
   const auto a = inputs.tensor(0), b = inputs.tensor(1);
   if (!a || !b) return false;
-  const double whole = standing.elements();
+  const double whole = whole_input.elements();
   const double other = a->elements() == whole   ? b->elements()
                        : b->elements() == whole ? a->elements()
                                                 : whole;
@@ -80,16 +81,16 @@ struct Prepared {
   SliceId product = kNone<SliceId>;
 };
 
-// From the operator at `first` on.
+// What the operator at `first` and those after it prepare.
 std::optional<Prepared> prepared_from(const Trace& trace, const CallSequence& calls,
                                       std::size_t first) {
   const std::string_view op = trace.name(calls[first]);
   const TensorArguments own = operator_inputs(trace, calls[first]);
   const auto tensor = own.tensor(0);
-  if (!tensor || tensor->rank() < 2 || tensor->elements() < kLeastStandingElements || is_view(op) ||
+  if (!tensor || tensor->rank() < 2 || tensor->elements() < kLeastInputElements || is_view(op) ||
       op.ends_with('_') || (!keeps_size(op) && !taken_of(op, own, 0)))
     return std::nullopt;
-  Standing standing{*tensor, {}};
+  OutsideInput outside{*tensor, {}};
   Prepared found{*tensor, {}, kNone<SliceId>};
   bool is_whole_made = false;
   for (std::size_t i = first; i < calls.size(); ++i) {
@@ -101,22 +102,22 @@ std::optional<Prepared> prepared_from(const Trace& trace, const CallSequence& ca
       found.product = calls[i];
       return found;
     }
-    switch (meets(standing, inputs)) {
-      case Meets::kNothing:
+    switch (taken_by(outside, inputs)) {
+      case Takes::kNothing:
         continue;
-      case Meets::kBoth:
+      case Takes::kBoth:
         return std::nullopt;
-      case Meets::kOnlyStanding:
+      case Takes::kOnlyInput:
         break;
     }
     if (name.ends_with('_')) return std::nullopt;
     const auto input = inputs.tensor(0);
-    if (const auto taken = taken_of(name, inputs, 0); taken && input && standing.is_whole(*input))
-      standing.reduced.push_back(taken->elements);
+    if (const auto taken = taken_of(name, inputs, 0); taken && input && outside.is_whole(*input))
+      outside.reduced.push_back(taken->elements);
     else if (!keeps_size(name) || !input)
       return std::nullopt;
     else
-      is_whole_made = is_whole_made || standing.is_whole(*input);
+      is_whole_made = is_whole_made || outside.is_whole(*input);
     found.calls.push_back(calls[i]);
   }
   return std::nullopt;
@@ -129,14 +130,14 @@ struct ConstantInput {
   std::int64_t cost_ns = 0;
 };
 
-// No other operator of the recording makes such a tensor, or changes one.
-bool stands(const StandingTensors& tensors, const ConstantInput& found, const Trace& trace,
-            const std::vector<analysis::Window>& steps) {
+// True: no other operator of the recording makes such a tensor, or changes one.
+bool is_only_read(const TensorMakers& makers, const ConstantInput& found, const Trace& trace,
+                  const std::vector<analysis::Window>& steps) {
   const double elements = found.first.tensor.elements(), bytes = found.first.tensor.dense_bytes();
-  if (tensors.may_be_made_outside(bytes)) return false;
-  return std::none_of(tensors.operators().begin(), tensors.operators().end(), [&](SliceId op) {
+  if (makers.may_be_made_outside(bytes)) return false;
+  return std::none_of(makers.operators().begin(), makers.operators().end(), [&](SliceId op) {
     return inside(steps, trace.start_ns(op)) && !found.calls.contains(raw(op)) &&
-           tensors.may_make(op, elements, bytes);
+           makers.may_make(op, elements, bytes);
   });
 }
 
@@ -158,7 +159,7 @@ std::optional<ConstantInput> measure_constant_input(const Facts& facts) {
     return std::nullopt;
   found.cost_ns = cost_of_calls(facts, found.calls);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastConstantInputShare ||
-      !stands(StandingTensors(facts), found, trace, facts.steady_cpu_windows()))
+      !is_only_read(TensorMakers(facts), found, trace, facts.steady_cpu_windows()))
     return std::nullopt;
   return found;
 }

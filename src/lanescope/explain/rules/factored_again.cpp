@@ -15,7 +15,7 @@
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/standing_tensors.h"
+#include "lanescope/explain/rules/tensor_makers.h"
 
 namespace lanescope::explain::rules {
 
@@ -134,31 +134,31 @@ void find_in_forward(const Trace& trace, const CallSequence& calls, FactoredAgai
   }
 }
 
-// Takes the factor, and gives a tensor of the size of its right side.
+// True: the operator takes the factor, and returns a tensor of the size of its right side.
 bool solves_with_factor(std::string_view op) {
   return op == "aten::cholesky_solve" || op == "aten::linalg_lu_solve" || op == "aten::lu_solve" ||
          op == "aten::linalg_solve_triangular" || op == "aten::triangular_solve";
 }
 
-// Takes a tensor of this size, or may make one.
-bool meets_matrix(const StandingTensors& tensors, const Trace& trace, SliceId op,
-                  const Sizes& shape, double bytes) {
+// True: the operator takes a tensor of this size, or may make one.
+bool takes_or_makes(const TensorMakers& makers, const Trace& trace, SliceId op, const Sizes& shape,
+                    double bytes) {
   if (solves_with_factor(trace.name(op))) return false;
   const auto takes = [&](const std::vector<Sizes>& shapes) {
     return std::find(shapes.begin(), shapes.end(), shape) != shapes.end();
   };
   if (takes(first_input_shapes(trace, op)) || takes(input_shapes(trace, op))) return true;
-  return tensors.may_make(op, analysis::element_count(shape), bytes);
+  return makers.may_make(op, analysis::element_count(shape), bytes);
 }
 
-// The program's calls that factor a matrix which no other operator of the recording takes, makes or writes.
-void find_standing(const Facts& facts, FactoredAgain& found) {
-  constexpr std::int64_t kLeastStanding = 256;  // rows
+// Finds calls of the program that factor a matrix, if no other operator of the recording takes, makes or writes that matrix.
+void find_unchanged_matrix(const Facts& facts, FactoredAgain& found) {
+  constexpr std::int64_t kFewestRows = 256;  // rows
   const Trace& trace = *facts.trace;
   std::vector<FactoredCall> calls;
   for (const CallSequence& sequence : call_sequences(facts))
     for (const SliceId op : sequence)
-      if (auto call = factored_call(trace, op); call && call->shape.back() >= kLeastStanding)
+      if (auto call = factored_call(trace, op); call && call->shape.back() >= kFewestRows)
         calls.push_back(*std::move(call));
   if (calls.empty() || calls.size() < facts.selection.steady.size()) return;
   const FactoredCall& first = calls.front();
@@ -167,13 +167,13 @@ void find_standing(const Facts& facts, FactoredAgain& found) {
         return each.kind != first.kind || each.shape != first.shape;
       }))
     return;
-  const StandingTensors tensors(facts);
+  const TensorMakers makers(facts);
   const double bytes = matrix->dense_bytes();
-  if (tensors.may_be_made_outside(bytes)) return;
-  for (const SliceId op : tensors.operators()) {
+  if (makers.may_be_made_outside(bytes)) return;
+  for (const SliceId op : makers.operators()) {
     const auto call = factored_call(trace, op);
     if ((!call || call->shape != first.shape) &&
-        meets_matrix(tensors, trace, op, first.shape, bytes))
+        takes_or_makes(makers, trace, op, first.shape, bytes))
       return;
   }
   for (const FactoredCall& call : calls) found.add(first, call, false);
@@ -185,7 +185,7 @@ std::optional<FactoredAgain> measure_factored_again(const Facts& facts) {
   find_in_backward(facts, found);
   for (const CallSequence& calls : call_sequences(facts))
     find_in_forward(*facts.trace, calls, found);
-  if (found.times == 0) find_standing(facts, found);
+  if (found.times == 0) find_unchanged_matrix(facts, found);
   if (found.times == 0 || found.times < facts.selection.steady.size()) return std::nullopt;
   found.cost_ns = cost_of_calls(facts, found.calls);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastFactoredShare) return std::nullopt;
@@ -203,7 +203,7 @@ Sentence kept_factor(std::string_view op) {
              : say("Do it once, before the loop, and keep the result");
 }
 
-Finding tell_standing(const Facts& facts, const FactoredAgain& found) {
+Finding tell_unchanged_matrix(const Facts& facts, const FactoredAgain& found) {
   const Value op = name(facts.trace->name(found.first)),
               shape = text(analysis::shape_text(found.shape));
   Finding finding;
@@ -215,14 +215,13 @@ Finding tell_standing(const Facts& facts, const FactoredAgain& found) {
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.arithmetic.push_back(say(
       "counted: calls of the program that factor a matrix of this size; no other operator of the "
-      "recorded steps takes a tensor of it, and none that may have written one worked long "
-      "enough. Solving with the kept factor takes a part of this time"));
+      "recorded steps takes such a tensor, or works long enough to have written one. Solving with "
+      "the kept factor takes a part of this time"));
   finding.evidence.push_back(called_at(facts, found.first, say("the call")));
   finding.try_next = {
       "factor once: LU, pivots = torch.linalg.lu_factor(A), then torch.linalg.lu_solve(LU, pivots, "
       "b) in each step; for a covariance L = torch.linalg.cholesky(A), then "
-      "torch.cholesky_solve(b, "
-      "L)",
+      "torch.cholesky_solve(b, L)",
       "if another matrix of the same size comes from outside in each step, this does not apply"};
   for (const char* covered : {"costly-operator", "host-sync", "slow-launches", "hotspot-kernel",
                               "no-roof", "fp32-matmul", "few-blocks"})
@@ -234,7 +233,7 @@ Finding tell_standing(const Facts& facts, const FactoredAgain& found) {
 }
 
 Finding tell_factored_again(const Facts& facts, const FactoredAgain& found) {
-  if (found.is_same_each_step) return tell_standing(facts, found);
+  if (found.is_same_each_step) return tell_unchanged_matrix(facts, found);
   const Trace& trace = *facts.trace;
   const Value first = name(trace.name(found.first)), again = name(trace.name(found.again)),
               shape = text(analysis::shape_text(found.shape));

@@ -1,4 +1,4 @@
-// Large tensors that the steps only read: no recorded operator makes or writes one.
+// Which operators may have made or written a tensor of some size. If none may, the steps only read it.
 //
 // Problem: a trace tells what operators take, not what they make, nor which tensor it is. Idea: whoever makes a tensor writes
 // all of it, which takes the GPU a least time, and the results of many operators follow from what they take. So an operator
@@ -13,9 +13,9 @@
 
 namespace lanescope::explain::rules {
 
-class StandingTensors {
+class TensorMakers {
  public:
-  explicit StandingTensors(const Facts& facts);
+  explicit TensorMakers(const Facts& facts);
 
   // False: this outermost operator certainly neither makes nor writes a tensor of so many elements.
   bool may_make(SliceId op, double elements, double bytes) const;
@@ -23,7 +23,7 @@ class StandingTensors {
   const std::vector<SliceId>& operators() const { return operators_; }
   // True: GPU work outside of operators, such as that of a CUDA graph, took long enough to write so many bytes.
   bool may_be_made_outside(double bytes) const;
-  // Of the main device; without one, of the CPU.
+  // How long the main device works for the operator; without a device, the operator's time on the CPU.
   std::int64_t work_ns(SliceId op) const;
 
  private:

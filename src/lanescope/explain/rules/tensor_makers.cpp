@@ -1,4 +1,4 @@
-#include "lanescope/explain/rules/standing_tensors.h"
+#include "lanescope/explain/rules/tensor_makers.h"
 
 #include <algorithm>
 #include <string_view>
@@ -18,7 +18,7 @@ constexpr double kFastestBytesPerNs = 10'000;  // more than any memory writes
 
 }  // namespace
 
-StandingTensors::StandingTensors(const Facts& facts) : facts_(facts) {
+TensorMakers::TensorMakers(const Facts& facts) : facts_(facts) {
   const Trace& trace = *facts.trace;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
     if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
@@ -34,17 +34,17 @@ StandingTensors::StandingTensors(const Facts& facts) : facts_(facts) {
   }
 }
 
-std::int64_t StandingTensors::work_ns(SliceId op) const {
+std::int64_t TensorMakers::work_ns(SliceId op) const {
   if (!facts_.main_device) return facts_.trace->dur_ns(op);
   const auto found = work_ns_.find(raw(op));
   return found == work_ns_.end() ? 0 : found->second;
 }
 
-bool StandingTensors::may_be_made_outside(double bytes) const {
+bool TensorMakers::may_be_made_outside(double bytes) const {
   return static_cast<double>(longest_outside_ns_) >= bytes / kFastestBytesPerNs;
 }
 
-bool StandingTensors::may_make(SliceId op, double elements, double bytes) const {
+bool TensorMakers::may_make(SliceId op, double elements, double bytes) const {
   const std::string_view name = facts_.trace->name(op);
   if (name != "aten::reshape" && (is_view(name) || name == "aten::detach")) return false;
   if (static_cast<double>(work_ns(op)) < bytes / kFastestBytesPerNs) return false;
