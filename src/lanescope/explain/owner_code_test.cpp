@@ -1,0 +1,104 @@
+#include "lanescope/explain/owner_code.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "lanescope/explain/drawn_owners_test.h"
+#include "lanescope/explain/owner_advice.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// The time between the calls of a loop is numpy's: its frame is named, and fewer calls are no remedy. A
+// little Python between the calls goes with them.
+TEST(OwnerCodeTest, CodeInALoopIsNamedByItsFrame) {
+  const auto loop = [](std::int64_t code_us, bool has_frames) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i) {
+        p.cpu_op("aten::detach", 2).cpu_op("aten::resolve_conj", 2);
+        if (has_frames)
+          program.sketch().slice("python_function", "numpy/lib/histograms.py(685): histogram",
+                                 us(p.cpu_us()), us(code_us));
+        p.pass(code_us);
+      }
+    });
+    const ExplainedOwners explained(program);
+    EXPECT_EQ(explained.first().kind, OwnerKind::kLoop);
+    EXPECT_EQ(explained.mechanism(), Mechanism::kCode);
+    return std::pair(names_in(mechanism_text(explained.facts, explained.first())),
+                     advice_text(explained.facts, explained.first()).pattern);
+  };
+  const auto [names, advice] = loop(400, true);
+  EXPECT_THAT(names, ::testing::ElementsAre("lib/histograms.py:685 histogram"));
+  EXPECT_THAT(advice, ::testing::Not(::testing::HasSubstr("batch all")));
+  EXPECT_THAT(loop(400, false).second, ::testing::Not(::testing::HasSubstr("batch all")));
+  EXPECT_THAT(loop(20, false).second, ::testing::HasSubstr("batch all"));
+}
+
+// The owners' mechanisms of steps with a hole that this frame fills; it began before the hole.
+std::string holes_of_frame(const char* frame, const char* called = nullptr) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    const std::int64_t start = p.cpu_us();
+    p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item").pass(2000);
+    program.sketch().slice("python_function", frame, us(start), us(p.cpu_us() - start));
+    if (called)
+      program.sketch().slice("python_function", called, us(start) + 1, us(p.cpu_us() - start) - 2);
+    p.launch({.us = 20, .op = "aten::add"});
+  });
+  const ExplainedOwners explained(program);
+  std::string text;
+  if (const Owners* owners = step_owners(explained.facts))
+    for (const Owner& owner : owners->owners)
+      if (owner.kind == OwnerKind::kCode)
+        text += mechanism_text(explained.facts, owner).pattern + "\n";
+  return text;
+}
+
+// The end of backward() is not code of the function that calls it, and the profiler's step() is not code of the loop.
+TEST(OwnerCodeTest, CodeOfTorchAndOfTheProfilerIsNotTheProgramsOwn) {
+  EXPECT_THAT(holes_of_frame("torch/optim/optimizer.py(512): wrapper"),
+              ::testing::StartsWith("torch's own code in it"));
+  EXPECT_EQ(holes_of_frame("lanescope/_driving.py(271): step"), "");
+  EXPECT_EQ(holes_of_frame("/usr/lib/python3/site-packages/torch/profiler/profiler.py(9): step"),
+            "");
+  EXPECT_EQ(holes_of_frame("lanescope/_driving.py(271): step",
+                           "torch/distributed/distributed_c10d.py(1333): is_initialized"),
+            "");
+  EXPECT_THAT(holes_of_frame("torch_train.py(9): step"),
+              ::testing::Not(::testing::HasSubstr("torch's own")));
+  EXPECT_NE(holes_of_frame("torch_train.py(9): step"), "");
+}
+
+// The step waits for what zlib does; not for a lock, whose holder is elsewhere, nor for torch's own code.
+TEST(OwnerCodeTest, CodeOfTheProgramIsToLeaveTheStep) {
+  const auto advice = [](const char* frame) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.cpu_op("aten::mm", 50);
+      program.sketch().slice("python_function", frame, us(p.cpu_us()), us(900));
+      p.pass(900).cpu_op("aten::add", 50);
+    });
+    const ExplainedOwners explained(program);
+    EXPECT_EQ(explained.first().kind, OwnerKind::kCode);
+    return advice_text(explained.facts, explained.first()).pattern;
+  };
+  EXPECT_THAT(advice("<built-in function compress>"), ::testing::HasSubstr("out of the step"));
+  EXPECT_THAT(advice("rollout.py(12): render"), ::testing::HasSubstr("out of the step"));
+  EXPECT_THAT(advice("<built-in method acquire of _thread.lock object at 0x7f>"),
+              ::testing::Not(::testing::HasSubstr("out of the step")));
+  for (const char* frame :
+       {"<built-in function mm>", "<frozen os>(771): get"})  // aten::mm was recorded
+    EXPECT_THAT(advice(frame), ::testing::Not(::testing::HasSubstr("out of the step")));
+  EXPECT_THAT(advice("torch/optim/optimizer.py(9): step"),
+              ::testing::Not(::testing::HasSubstr("out of the step")));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
