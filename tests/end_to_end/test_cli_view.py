@@ -191,7 +191,7 @@ def test_a_wrong_file_is_one_clear_line(run: Any) -> None:
     assert ran.code == 2 and "missing.json" in ran.complaint()
 
 
-@pytest.mark.skipif(not TRACE.exists(), reason=NEEDS_SHARED_TRACES)
+@pytest.mark.skipif(not TRACE.exists(), reason=f"{NEEDS_SHARED_TRACES}; without it: the tests of this file on a small trace")
 @pytest.mark.parametrize("name", ["h200/64_bf16_warm_eager.json", "h200/llama_decode.json.gz", "h200/mlp_cudagraph.json.gz",
                                   "public/hta_cpu_only_gloo_small.pt.trace.json.gz", "public/odd_truncated_mid_event.json",
                                   "public/tracelens_mi300_qwen_stack_memory.json.gz"])
@@ -245,7 +245,7 @@ def test_a_saved_page_holds_its_range_and_loads_nothing(binary: str, run: Any, t
         assert run("view", path, "--html", page, "--force", *wrong).code == 2
 
 
-@pytest.mark.skipif(not (SHARED_TRACES / "public").exists(), reason=NEEDS_SHARED_TRACES)
+@pytest.mark.skipif(not (SHARED_TRACES / "public").exists(), reason=f"{NEEDS_SHARED_TRACES}; without it: the test above, on a small trace")
 def test_a_saved_page_of_100000_slices_has_at_most_2_mb(binary: str, run: Any, tmp_path: pathlib.Path) -> None:
     if not has_page(binary):
         pytest.skip("the command was built without its page (needs Node.js)")
