@@ -174,9 +174,8 @@ void add_ranks_command(CommandLine& line) {
   command.number_flag(
       "--jobs,-j", &flags->jobs, 1, 1024,
       "files to read at a time (default: one per core); each needs the memory of a trace");
-  command.text_flag(
-      "--shard", &flags->shard, "I/N",
-      "read only every N-th file, from the I-th on, and write the needed parts to -o");
+  command.text_flag("--shard", &flags->shard, "I/N",
+                    "read only every N-th file, from the I-th on, and write their summaries to -o");
   command.text_flag("-o,--output", &flags->report.output_path, "FILE",
                     "where to write the answer; with --shard the summaries, such as part0.lsranks",
                     {Completes::kFile});

@@ -363,7 +363,7 @@ void add_record_command(CommandLine& line) {
 Files: the program records into NAME.lspool, which every lanescope command opens. When it ends, another process with
 the lowest priority and at most 200 MB of memory makes NAME.json (for Perfetto) and NAME.txt (the table). It does so
 for recordings of up to 16 MiB, about 350,000 events. Larger ones stay as they are: --json makes their .json at once,
-`lanescope recover` later. Use it also for what a killed program left. No file is overwritten.
+`lanescope recover` later. `recover` also converts what a killed program left. No file is overwritten.
 NAME is <script>_<time>_<host>_<pid>, such as train_20261123T061902Z_node7_4711; under torchrun
 <script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time is when the run started, in UTC.
 With --last, `kill -USR2 <pid>` and slow steps write a dump, NAME_dump<K>.lspool, and a line on stderr that says where

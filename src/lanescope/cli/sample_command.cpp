@@ -136,8 +136,7 @@ void note_native(const Sampled& sampled, const sample_native::NativeStacks& nati
     output.note(
         fmt::format("threads that run have no native frames, because the kernel refused its timer "
                     "(perf_event_open: {}); run as root, set /proc/sys/kernel/perf_event_paranoid "
-                    "to 2 or less, "
-                    "or allow the call in the container",
+                    "to 2 or less, or allow the call in the container",
                     std::strerror(refusal)));
   if (!sample_native::NativeUnwinder::is_built_in())
     output.note("callers of native functions are not known: lanescope was built without libdw");

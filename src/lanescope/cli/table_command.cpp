@@ -146,8 +146,7 @@ void add_table_command(CommandLine& line) {
       "--sort-by", &flags->sort_by, "KEY",
       "largest first by this column: self_device_time_total, device_time_total (cuda_time_total), "
       "self_cpu_time_total, cpu_time_total, count, ... (default: self device time, without a "
-      "device "
-      "self CPU time; with --style torch order of appearance)",
+      "device self CPU time; with --style torch order of appearance)",
       {Completes::kWords, sort_keys()});
   command.number_flag(
       "--row-limit", &flags->row_limit, -1, kMostTableRows,

@@ -100,7 +100,7 @@ std::optional<std::shared_ptr<const server::TraceState>> open_state(const std::s
   return std::move(*state);
 }
 
-// Of the run that was opened; nullptr: it has one rank.
+// The ranks of the run that was opened; nullptr: it has one rank.
 std::shared_ptr<server::RankSet> ranks_of(const std::string& folder) {
   std::error_code failed;
   if (!std::filesystem::is_directory(folder, failed)) return nullptr;
@@ -172,9 +172,8 @@ int run_view(const ViewFlags& flags, Output& output) {
   if (!flags.perfetto && server::page_assets().empty() && !std::getenv("LANESCOPE_PAGE")) {
     output.complain(
         "view: this lanescope was built without its page, because Node.js was not there. Install "
-        "it (Debian: "
-        "apt-get install nodejs npm) and build again; lanescope explain --html writes a page "
-        "without it");
+        "it (Debian: apt-get install nodejs npm) and build again; lanescope explain --html writes "
+        "a page without it");
     return kFailed;
   }
   int code = kOk;
@@ -201,9 +200,8 @@ int run_view(const ViewFlags& flags, Output& output) {
 int run_view(const ViewFlags&, Output& output) {
   output.complain(
       "view: this lanescope was built without its server. Install cpp-httplib and Node.js (Debian: "
-      "apt-get "
-      "install libcpp-httplib-dev nodejs npm) and build again; lanescope explain --html writes a "
-      "page without them");
+      "apt-get install libcpp-httplib-dev nodejs npm) and build again; lanescope explain --html "
+      "writes a page without them");
   return kFailed;
 }
 
@@ -230,7 +228,7 @@ void add_view_command(CommandLine& line) {
       "--html", &flags->html, "OUT.html",
       "write one page that needs nothing else, instead of serving one; - prints it",
       {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "write over OUT.html when it exists").needs(html);
+  command.switch_flag("--force", &flags->force, "overwrite OUT.html").needs(html);
   const Option perfetto =
       command.switch_flag("--perfetto", &flags->perfetto,
                           "hand the trace to ui.perfetto.dev in the browser, from port 9001");
@@ -239,7 +237,7 @@ void add_view_command(CommandLine& line) {
   command.switch_flag("--no-open", &flags->no_open,
                       "print the address, and do not start a browser");
   command.switch_flag("--keep", &flags->keep,
-                      "go on when the last page was closed (default: end a minute later)");
+                      "keep serving after the last page is closed (default: end a minute later)");
   command.switch_flag("--in-frame", &flags->in_frame,
                       "let pages of this machine, such as a notebook, show it in a frame");
   command.epilogue(R"(Examples:

@@ -117,7 +117,7 @@ void add_whatif_command(CommandLine& line) {
   const Option out = command.text_flag(
       "--out", &flags->out, "OUT.json.gz",
       "write the predicted trace, which opens like any other; needs --change", {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "write over OUT.json.gz when it exists").needs(out);
+  command.switch_flag("--force", &flags->force, "overwrite OUT.json.gz").needs(out);
   path.excludes(change);
   out.needs(change).excludes(json);
   command.epilogue(R"(Changes:
@@ -125,8 +125,8 @@ void add_whatif_command(CommandLine& line) {
   cpu 1.5x              Python, operators and calls on the CPU take 1/1.5 of their time
   remove NAME           that kernel, operator or range is gone, with what it launches
   remove-sync [NAME]    the CPU does not wait for the GPU (in that call, operator or range)
-  no-profiler [US]      without the cost of recording: estimated, or microseconds an event
-  cuda-graph            one launch a step
+  no-profiler [US]      without the cost of recording: an estimate, or US microseconds per event
+  cuda-graph            one launch per step
   pin [GB/S]            copies from pageable memory come from pinned memory
   overlap-copies        copies between CPU and GPU run on a stream of their own
   fuse NAME             kernels in a row of each occurrence become one
