@@ -65,8 +65,7 @@ void MemoryWatch::expect_least() const {
   if (group_.free_bytes + group_.swap_bytes >= kLeastFree) return;
   refuse(
       "the control group (a container or a job) allows %llu MiB of memory; expected at least %llu "
-      "MiB "
-      "that are free; raise its limit",
+      "MiB that are free; raise its limit",
       group_.limit_bytes, kLeastFree);
 }
 
@@ -81,8 +80,7 @@ void MemoryWatch::expect_room() const {
   if (taken <= most_bytes_) return;
   refuse(
       "the control group (a container or a job) allows %llu MiB of memory, of which %llu MiB were "
-      "free "
-      "at the start; expected more; raise its limit, or take a smaller trace",
+      "free at the start; expected more; raise its limit, or take a smaller trace",
       group_.limit_bytes, group_.free_bytes);
 }
 

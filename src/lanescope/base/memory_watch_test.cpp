@@ -86,8 +86,7 @@ TEST_F(MemoryWatchTest, SaysTheLeast) {
   const MemoryWatch watch(group, folder_.string());
   EXPECT_EQ(refusal([&] { watch.expect_least(); }),
             "the control group (a container or a job) allows 20 MiB of memory; expected at least "
-            "28 MiB that are "
-            "free; raise its limit");
+            "28 MiB that are free; raise its limit");
 }
 
 TEST_F(MemoryWatchTest, RefusesAtOnceWhatWouldReadTheSamePagesAgain) {

@@ -190,8 +190,7 @@ std::string gpu_parts_text(const analysis::GpuParts& parts) {
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
   return fmt::format(
       "recorded with a budget: it paid for {} with the GPU; this trace is {}, from {:.2f} s to "
-      "{:.2f} s "
-      "after the recording's start",
+      "{:.2f} s after the recording's start",
       parts.count == 1 ? std::string("one part") : fmt::format("{} parts", parts.count),
       parts.count == 1 ? "that part" : "the longest of them", seconds(parts.from_ns),
       seconds(parts.to_ns));

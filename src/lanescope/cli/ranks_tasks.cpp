@@ -55,8 +55,7 @@ std::string ranks_task_mistake(RanksTask task, const std::vector<std::string>& p
     return fmt::format("--sort-by expects {}; found '{}'", joined_or(kSortColumns), flags.sort_by);
   if (task != RanksTask::kReport && task != RanksTask::kHang && !report.html_path.empty())
     return "--html belongs to lanescope ranks JOB, without a word before it, and to lanescope "
-           "ranks "
-           "hang DUMPS";
+           "ranks hang DUMPS";
   return {};
 }
 

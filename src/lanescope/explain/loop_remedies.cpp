@@ -188,8 +188,7 @@ Sentence remedy_of_loop(const Facts& facts, const Owner& owner) {
                ? say("As many rounds as parameters: for a penalty on weights use the optimizer's "
                      "weight_decay, else torch._foreach_* on the list of all")
                : say("As many rounds as parameters: call torch._foreach_* once on the list of all "
-                     "of "
-                     "them");
+                     "of them");
   }
   if (mechanism_of(owner) == Mechanism::kCode)
     if (Sentence remedy = remedy_of_frame(facts, owner); !remedy.pattern.empty()) return remedy;

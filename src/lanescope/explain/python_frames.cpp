@@ -19,8 +19,7 @@ std::string advise_python_frames(const Trace& trace, std::string_view there,
     return fmt::format("record with with_stack=True: {}", tell);
   return fmt::format(
       "this trace has stacks and no Python frames (another profile hook was set, a budget left "
-      "them "
-      "out, or an older version recorded it); record again with them: {}",
+      "them out, or an older version recorded it); record again with them: {}",
       tell);
 }
 

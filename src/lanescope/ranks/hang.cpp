@@ -251,8 +251,7 @@ class HangFinder {
     std::vector<std::int64_t> ranks(missing.begin(), missing.end());
     std::string text = fmt::format(
         "there is no dump of {}: what {} did is unknown. A process that crashed or was killed "
-        "writes "
-        "none",
+        "writes none",
         named_ranks(ranks), ranks.size() == 1 ? "it" : "they");
     report_.findings.push_back({HangKind::kNoDump, std::move(ranks), "", -1, std::move(text)});
   }

@@ -50,8 +50,7 @@ std::string recording_reason(const JobVerdict& verdict) {
   return fmt::format(
       "{} {} {:.2f} ms later than the others in each step ({:.0f} % of {:.2f} ms), because of the "
       "CPU. But {} needs only {:.2f} ms more of a step, in the same operators, and the profiler "
-      "may "
-      "have cost it up to {:.2f} ms there; compare the step times of a run without it",
+      "may have cost it up to {:.2f} ms there; compare the step times of a run without it",
       named_ranks(verdict.ranks), one ? "is" : "are", ms(verdict.late_ns),
       100 * share_of_step(verdict.late_ns, verdict), ms(verdict.step_ns),
       one ? "that CPU" : "such a CPU",

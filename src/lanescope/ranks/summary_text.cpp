@@ -86,8 +86,7 @@ std::string text_with(const RankSummary& summary, std::size_t collectives) {
       "{},\"file\":{},\"rank\":{},\"world_size\":{},\"backend\":{},\"host\":{},\"device\":{},"
       "\"device_count\":{},\"origin_ns\":{},\"window_ns\":{},\"truncated\":{},\"lost_events\":{},"
       "\"steps_marked\":{},\"unlinked\":{},\"dropped\":{},\"groups_unknown\":{},\"groups\":[{}],"
-      "\"kinds\":[{}],"
-      "\"steps\":[{}],\"collectives\":[{}],\"host_parts\":[{}]}}",
+      "\"kinds\":[{}],\"steps\":[{}],\"collectives\":[{}],\"host_parts\":[{}]}}",
       kSummaryMark, json_text(summary.file), optional_text(summary.rank),
       optional_text(summary.world_size), json_text(summary.backend), json_text(summary.host_name),
       json_text(summary.device), summary.device_count, summary.origin_ns, summary.window_ns,

@@ -46,8 +46,7 @@ void say_number(std::uint32_t number) {
 void on_terminate(int) {
   constexpr std::uint32_t kMostLines = 64;
   say("lanescope-mpi: ended before the answer: a worker was lost, or the run was stopped. Nothing "
-      "was "
-      "written.\n");
+      "was written.\n");
   std::uint32_t lines = 0;
   for (std::uint32_t i = 0; i < g_workers && lines < kMostLines; ++i) {
     const std::int64_t file = g_reading[i].load(std::memory_order_relaxed);
@@ -61,8 +60,7 @@ void on_terminate(int) {
   }
   if (lines > 0)
     say("lanescope-mpi: try the lost worker's file alone: lanescope info FILE. A worker that was "
-        "killed "
-        "often needed more memory than there is: start fewer on each machine\n");
+        "killed often needed more memory than there is: start fewer on each machine\n");
   _exit(1);
 }
 

@@ -239,15 +239,13 @@ void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
   if (change.ends_recording) {
     line = fmt::format(
         "from {:.1f} s on nothing is recorded: recording the GPU cost {} of the time, the budget "
-        "is "
-        "{}; --schedule records some steps only, --activities cpu leaves the GPU out",
+        "is {}; --schedule records some steps only, --activities cpu leaves the GPU out",
         seconds, percent(budget_->share_of(budget_->spent().gpu_calls_ns)),
         percent(budget_->ratio()));
   } else if (change.ends_memory) {
     line = fmt::format(
         "from {:.1f} s on without allocations: recording them cost {} of the time, the whole "
-        "budget "
-        "is {}; memory numbers are those of the time before",
+        "budget is {}; memory numbers are those of the time before",
         seconds, percent(budget_->share_of(budget_->spent().memory_ns)), percent(budget_->ratio()));
   } else if (change.after < change.before && !change.is_next_level) {
     line =

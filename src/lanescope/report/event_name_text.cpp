@@ -21,8 +21,7 @@ using names::KernelName;
 
 constexpr const char* kWhatCanBeNamed =
     "  lanescope knows names of GPU kernels, torch and CUDA. All names of a trace: lanescope "
-    "describe "
-    "--trace TRACE --events\n";
+    "describe --trace TRACE --events\n";
 
 // False for names that only kernels have, and for names that both may have.
 bool is_event(const EventName& event, const KernelName& kernel) {

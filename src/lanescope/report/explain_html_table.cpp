@@ -61,9 +61,8 @@ std::string key_averages_section_html(const Trace& trace) {
   const std::size_t shown = std::min(rows.size(), kMostTableRows);
   std::string html = fmt::format(
       "<section id=\"table\">\n<h2>Time by name</h2>\n<p>Over the whole trace. Self time is a "
-      "row's "
-      "own, total time includes what it called; an operator's GPU time is that of the kernels it "
-      "launched, which have rows of their own. The first {} of {} rows by self {} time; "
+      "row's own, total time includes what it called; an operator's GPU time is that of the "
+      "kernels it launched, which have rows of their own. The first {} of {} rows by self {} time; "
       "<code>lanescope table</code> has all.</p>\n",
       shown, format_count(rows.size()), has_device ? "GPU" : "CPU");
   html +=

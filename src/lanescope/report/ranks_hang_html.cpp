@@ -83,8 +83,7 @@ std::string ranks_section(const HangReport& report) {
       "</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
       "aria-label=\"Ranks\"><table><thead>"
       "<tr><th scope=\"col\">rank</th><th scope=\"col\">its call, with its number in the "
-      "group</th><th "
-      "scope=\"col\" class=\"n\">calls recorded</th></tr></thead><tbody>\n";
+      "group</th><th scope=\"col\" class=\"n\">calls recorded</th></tr></thead><tbody>\n";
   for (const std::size_t row : rows)
     html += row_html(report, row, named.contains(report.ranks[row].rank));
   return html + "</tbody></table></div>\n</section>\n";

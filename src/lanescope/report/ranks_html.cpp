@@ -198,8 +198,8 @@ std::string rates_html(const Job& job) {
   }
   if (rows.empty()) return {};
   return "<section id=\"rates\">\n<h2>How fast the network is</h2>\n<p>Only of the time in which "
-         "all "
-         "ranks of a group are present: waiting for a late rank is no slow network. Medians.</p>\n"
+         "all ranks of a group are present: waiting for a late rank is no slow network. "
+         "Medians.</p>\n"
          "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
          "aria-label=\"Bandwidth\"><table><thead>"
          "<tr><th scope=\"col\">collective</th><th scope=\"col\">group</th><th scope=\"col\" "

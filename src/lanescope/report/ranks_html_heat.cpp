@@ -128,10 +128,8 @@ std::string heat_map_html(const Job& job, const ranks::JobVerdict& verdict) {
   const std::int64_t darkest = std::max<std::int64_t>({1, most, verdict.threshold_ns});
   std::string html =
       "<section id=\"heat\">\n<h2>Who is late, and when</h2>\n<p>How much later each rank comes to "
-      "a "
-      "collective of a step than the median rank, at its worst one; or how much longer its own "
-      "work "
-      "takes.";
+      "a collective of a step than the median rank, at its worst one; or how much longer its own "
+      "work takes.";
   if (verdict.threshold_ns > 0)
     html += fmt::format(" Less than {} is no verdict.", rounded_time(verdict.threshold_ns));
   if (has_unsteady) html += " Steps with * are not in the means: they are not like the others.";

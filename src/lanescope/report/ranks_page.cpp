@@ -22,8 +22,7 @@ std::string ranks_page_begin(std::string_view title) {
 std::string ranks_page_end(std::string_view made_by, std::string_view definitions) {
   return fmt::format(
       "</main>\n<footer class=\"remark\"><p>Made by <code>{}</code>. What the numbers mean: {}. "
-      "The "
-      "page loads nothing and sends nothing.</p></footer>\n</body>\n</html>\n",
+      "The page loads nothing and sends nothing.</p></footer>\n</body>\n</html>\n",
       made_by, definitions);
 }
 

@@ -125,15 +125,14 @@ std::vector<std::string> straggler_sentences(const JobVerdict& verdict) {
 
 std::vector<std::string> pipeline_sentences(const JobVerdict& verdict) {
   const ranks::PipelineWaits& pipeline = verdict.pipeline;
-  std::vector<std::string> out = {fmt::format(
-      "The stages of the pipeline wait for each other: {} of a step of {} ({:.0f} %, mean of "
-      "ranks) "
-      "passes in sends and receives whose other side is not there yet. Of it, {} are warm-up "
-      "(until a "
-      "rank's first receive ends), {} cool-down (from its last receive on), {} between.",
-      rounded_time(verdict.late_ns), rounded_time(verdict.step_ns),
-      percent(verdict.late_ns, verdict.step_ns), rounded_time(pipeline.waits.first_ns),
-      rounded_time(pipeline.waits.last_ns), rounded_time(pipeline.waits.between_ns))};
+  std::vector<std::string> out = {
+      fmt::format("The stages of the pipeline wait for each other: {} of a step of {} ({:.0f} %, "
+                  "mean of ranks) passes in sends and receives whose other side is not there yet. "
+                  "Of it, {} are warm-up (until a rank's first receive ends), {} cool-down (from "
+                  "its last receive on), {} between.",
+                  rounded_time(verdict.late_ns), rounded_time(verdict.step_ns),
+                  percent(verdict.late_ns, verdict.step_ns), rounded_time(pipeline.waits.first_ns),
+                  rounded_time(pipeline.waits.last_ns), rounded_time(pipeline.waits.between_ns))};
   if (!verdict.ranks.empty())
     out.push_back(
         fmt::format("Rank {} is the longest stage, {} longer than the mean: move layers to "

@@ -62,8 +62,8 @@ std::string header_text(const Facts& facts, const Roofline& roofline) {
   } else {
     out +=
         "  The peak rates of this GPU are not known, so there is no roof. \"of best\" compares "
-        "each "
-        "row with\n  the best row of its type in this trace. How close that one is to the GPU's "
+        "each row with\n  the best row of its type in this trace. How close that one is to the "
+        "GPU's "
         "limit is unknown.\n";
   }
   return out;

@@ -44,22 +44,21 @@ void TourMaker::add_thread() {
   const bool has_frames = std::any_of(
       lanes_.lanes().begin(), lanes_.lanes().end(),
       [&](const Lane& each) { return each.kind == LaneKind::kPython && each.track == thread; });
-  TourStop& stop =
-      add("The CPU: your program",
-          std::string(facts_.main_device ? "This lane is the thread of your program that launches "
-                                           "most of the GPU's work."
-                      : facts_.steps.marked && !facts_.steps.found
-                          ? "This lane is the thread of your program that its steps run on."
-                          : "This lane is the busiest thread of your program.") +
-              " A bar is something that ran there; a bar below another ran inside it. Where there "
-              "is no "
-              "bar, the profiler recorded nothing: Python or other code ran there, or the thread "
-              "slept." +
-              (has_frames ? " The Python functions of this thread are a lane of their own." : "") +
-              (facts_.main_device
-                   ? " The CPU does not compute on the GPU itself: it asks the GPU to, and goes on."
-                   : ""),
-          window_);
+  TourStop& stop = add(
+      "The CPU: your program",
+      std::string(facts_.main_device ? "This lane is the thread of your program that launches "
+                                       "most of the GPU's work."
+                  : facts_.steps.marked && !facts_.steps.found
+                      ? "This lane is the thread of your program that its steps run on."
+                      : "This lane is the busiest thread of your program.") +
+          " A bar is something that ran there; a bar below another ran inside it. Where there is "
+          "no bar, the profiler recorded nothing: Python or other code ran there, or the thread "
+          "slept." +
+          (has_frames ? " The Python functions of this thread are a lane of their own." : "") +
+          (facts_.main_device
+               ? " The CPU does not compute on the GPU itself: it asks the GPU to, and goes on."
+               : ""),
+      window_);
   stop.lanes.push_back(*lane);
 }
 

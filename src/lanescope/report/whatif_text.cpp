@@ -37,8 +37,7 @@ std::string sure_text(const Identity& identity) {
   return fmt::format(
       "Replay of the recording itself: {} ({}). Without the delays that the trace does not "
       "explain: {} ({}). So the trace explains this step {}. A prediction carries at least that "
-      "error; what a "
-      "change assumes comes on top",
+      "error; what a change assumes comes on top",
       format_time_ns(identity.replayed_ns), signed_percent(identity.error_ratio()),
       format_time_ns(identity.without_slack_ns), signed_percent(identity.slack_ratio()), word);
 }

@@ -42,8 +42,7 @@ TEST(ResultTextTest, JsonHasOneListForEachStatement) {
 TEST(ResultTextTest, WideRowsAfterTheFirstThousandStayWhole) {
   const std::string text = text_of(
       "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i * 1 + 1 FROM n WHERE i < 1500) SELECT "
-      "i, "
-      "CASE WHEN i = 1500 THEN 'long text' ELSE 'x' END AS t FROM n",
+      "i, CASE WHEN i = 1500 THEN 'long text' ELSE 'x' END AS t FROM n",
       {});
   EXPECT_TRUE(text.ends_with("1500  long text\n"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1502);

@@ -96,8 +96,7 @@ Finding tell_anomaly_mode(const Facts& facts, const AnomalyChecks& found) {
                         {count(found.checks)})});
   finding.try_next = {
       "remove torch.autograd.set_detect_anomaly(True) and detect_anomaly(); turn it on only to "
-      "find "
-      "the operator that makes a NaN",
+      "find the operator that makes a NaN",
       "check the loss alone: torch.isfinite(loss) every n steps"};
   finding.confidence = facts.confidence();
   finding.sample_count = found.checks;

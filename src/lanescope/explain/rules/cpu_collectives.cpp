@@ -109,8 +109,7 @@ void tell_sends(const CpuCollectives& found, Finding& finding) {
       "of the stages of a pipeline, the one that waits least sets the pace: move layers from it to "
       "the others, until all wait as long",
       "more and smaller micro batches shorten the time until the last stage begins; isend and "
-      "irecv "
-      "let a stage compute meanwhile"};
+      "irecv let a stage compute meanwhile"};
 }
 
 Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {

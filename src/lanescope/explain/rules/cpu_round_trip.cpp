@@ -128,8 +128,7 @@ Finding tell_cpu_round_trip(const Facts& facts, const RoundTrips& found) {
   finding.verdict =
       say(facts,
           "Data goes from the GPU to the CPU and back, {} [time|times] [in {} steps] ({} both ways "
-          "[per step]): "
-          "the GPU computes nothing for {} [per step] ({}) meanwhile.",
+          "[per step]): the GPU computes nothing for {} [per step] ({}) meanwhile.",
           {count(found.trips), count(steps), bytes(facts.per_step(found.size_bytes)),
            ns(facts.per_step(total_ns)), ratio(total_ns, facts.wall.partition.wall_ns)});
   finding.at_stake_ns = facts.per_step(total_ns);

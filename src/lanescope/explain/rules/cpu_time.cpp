@@ -42,8 +42,7 @@ PartWords words_of(HostPart part) {
     case HostPart::kOperator:
       return {"operators other than backward and optimizer", "other operators",
               "use torch.compile: it fuses operators on the CPU too; torch.get_num_threads() shows "
-              "how many "
-              "cores they use"};
+              "how many cores they use"};
     case HostPart::kOutside:
       break;
   }

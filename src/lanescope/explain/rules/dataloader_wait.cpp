@@ -196,8 +196,7 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
     finding.try_next = {
         "the data is in memory: take a batch by its indices, x[indices], instead of row by row",
         "with a DataLoader: give the dataset __getitems__(), or batch_size=None with a "
-        "BatchSampler "
-        "as sampler"};
+        "BatchSampler as sampler"};
     finding.action = say("Take a batch in one call, x[indices]: its rows come one by one now");
   }
   tell_samples(facts, wait, single, finding);

@@ -338,8 +338,7 @@ Finding tell_equal_products(const Facts& facts, const EqualProducts& found) {
   finding.try_next = {
       "stack the matrices and call torch.bmm (or torch.einsum, torch.baddbmm) once for all of them",
       "modules with equal layers: torch.func.stack_module_state and torch.vmap, or a grouped "
-      "matmul "
-      "where sizes differ"};
+      "matmul where sizes differ"};
   finding.confidence = found.is_shown ? facts.confidence() : Confidence::kLow;
   finding.sample_count = found.products;
   finding.sample_noun = "product";

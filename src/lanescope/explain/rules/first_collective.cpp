@@ -69,8 +69,7 @@ Finding tell_first_collective(const Facts& facts, const FirstCollective& found) 
   finding.evidence.push_back({found.slice, say("{}", {name(trace.name(found.slice))})});
   finding.try_next = {
       "exclude the first step; if start-up time matters, make one small collective before the "
-      "loop, "
-      "or connect at once with init_process_group(device_id=...)"};
+      "loop, or connect at once with init_process_group(device_id=...)"};
   finding.confidence = Confidence::kMedium;
   finding.sample_count = found.others + 1;
   finding.sample_noun = "collective";

@@ -54,8 +54,7 @@ const char* advice(IdleCause cause, const Trace& trace) {
     case IdleCause::kLaunchLatency:
     case IdleCause::kBetweenQueued:
       return "use fewer, longer kernels (fusion, torch.compile), or a CUDA graph, whose kernels "
-             "follow "
-             "each other more closely";
+             "follow each other more closely";
     case IdleCause::kWaiting:
       return "look at what the stream waited for: events of other streams, other ranks, another "
              "process on this GPU; launching faster does not help";

@@ -54,8 +54,7 @@ void tell_captures(const Facts& facts, const GraphGaps& found, Finding& finding)
   finding.evidence.insert(finding.evidence.begin(), {found.capture, std::move(line)});
   finding.try_next = {
       "a graph fits one set of shapes: pad inputs to a few sizes, capture a graph for each once, "
-      "and "
-      "keep them",
+      "and keep them",
       "a capture and its instantiation cost as much as many steps; they belong before the loop"};
   finding.brief = say(facts, "A CUDA graph is captured again, {} [time|times] [in {} steps]",
                       {count(found.captures), count(facts.selection.steady.size())});

@@ -16,8 +16,7 @@ Finding tell_lazy_loading(const Facts& facts, const CodeLoading& measured) {
   finding.verdict =
       say(facts,
           "First uses of kernels cost {} during the recording, in {} [call|calls], {} of it with "
-          "the GPU "
-          "idle: {}.",
+          "the GPU idle: {}.",
           {ns(total_ns), count(windows.size()), ns(idle_ns),
            text(named ? "their code is loaded when they first run"
                       : "probably their code was loaded, or a library set itself up")});

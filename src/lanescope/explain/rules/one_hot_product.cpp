@@ -163,8 +163,7 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
   finding.verdict =
       say(facts,
           "{} [product|products] [per step] [takes|take] a matrix of the shape that {} made, {} x "
-          "{}, in "
-          "which one element of a row is 1 and all others are 0: {} [per step] ({}).",
+          "{}, in which one element of a row is 1 and all others are 0: {} [per step] ({}).",
           {count(std::max<std::uint64_t>(1, found.products / steps)), name("aten::one_hot"),
            count(rows), count(classes), ns(facts.per_step(found.cost_ns)),
            ratio(found.cost_ns, facts.steady_wall_ns())});
@@ -178,8 +177,7 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
   finding.evidence.push_back(called_at(facts, found.longest, say("the longest of these products")));
   finding.try_next = {
       "to take rows of a table, use F.embedding(index, table) or table[index]: they read one row "
-      "for "
-      "each index",
+      "for each index",
       "to add up rows by class, use index_add_ or scatter_add_"};
   for (const char* covered :
        {"hotspot-kernel", "fp32-matmul", "slow-gemm", "no-roof", "memory-roof", "inflated-tensor"})

@@ -72,7 +72,6 @@ inline constexpr char kThatDimensionLast[] =
     "Make the tensor with that dimension last; if it never changes: once, before";
 inline constexpr char kThatDimensionLastMore[] =
     "each element is in another cache line or sector; store the tensor with the dimension last "
-    "that "
-    "the operator goes along, or choose the other dimension where the model allows it";
+    "that the operator goes along, or choose the other dimension where the model allows it";
 
 }  // namespace lanescope::explain::rules

@@ -14,8 +14,7 @@ constexpr char kSelects[] = "searches each row with one block, however long the 
 constexpr char kTopk[] = "Use torch.topk, torch.sort or a histogram: they use the whole GPU";
 constexpr char kTopkMore[] =
     "for few long rows use torch.topk or torch.sort, which spread a row over the GPU; or reduce "
-    "the "
-    "row first";
+    "the row first";
 constexpr char kSortsEqual[] = "sorts its indices, as use_deterministic_algorithms(True) demands";
 constexpr char kNotDeterministic[] =
     "Switch use_deterministic_algorithms off where last digits may differ";
@@ -88,8 +87,7 @@ constexpr std::array kLookupOperatorRows = {
         "sorts the words of each lookup and scales their rows down to max_norm",
         "Leave max_norm out, or scale the table yourself every few steps",
         "nn.Embedding(max_norm=...) does this before every lookup and waits for the GPU; without "
-        "it, "
-        "torch.renorm(table, 2, 0, max_norm) on the whole table every few steps is one kernel",
+        "it, torch.renorm(table, 2, 0, max_norm) on the whole table every few steps is one kernel",
         kEmbedding},
     OperatorAdvice{"aten::index", "", "", 1,
                    "reads from a tensor whose last dimension is spread over memory",

@@ -35,8 +35,7 @@ constexpr char kOnlyTraced[] =
 constexpr char kSumOfProduct[] = "If nothing else reads it: (A * B.T).sum() is the trace of A @ B";
 constexpr char kSumOfProductMore[] =
     "(A * B.T).sum(1) is the diagonal: element i is row i of A times column i of B, n products of "
-    "a "
-    "row and a column instead of n * n, and no matrix is written";
+    "a row and a column instead of n * n, and no matrix is written";
 constexpr char kCached[] = "Compute the weight once: with torch.nn.utils.parametrize.cached()";
 constexpr char kCachedMore[] =
     "wrap the loop in torch.nn.utils.parametrize.cached(); after training, remove_parametrizations "

@@ -205,8 +205,7 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
       "add the losses and call backward once: (loss_a + loss_b).backward() gives the same "
       "gradients",
       "if each loss needs gradients of its own, go back over the shared part once: detach its "
-      "output, "
-      "add up the gradients there, then call backward with them"};
+      "output, add up the gradients there, then call backward with them"};
   finding.confidence = facts.confidence();
   finding.sample_count = found.repeated;
   finding.sample_noun = "node";

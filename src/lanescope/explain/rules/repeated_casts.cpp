@@ -224,8 +224,7 @@ Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
       found.has_backward
           ? say(facts,
                 "Weights of shape {} are cast from {} to {} {} times [per step], and only {} "
-                "[weight "
-                "has|weights have] that shape: the repeated casts take {} [per step] ({}).",
+                "[weight has|weights have] that shape: the repeated casts take {} [per step] ({}).",
                 {text(shape_text(found.largest.dims)), text(from), text(to), a_step(found.casts),
                  a_step(found.weights), ns(facts.per_step(found.cost_ns)),
                  ratio(found.cost_ns, facts.steady_wall_ns())})

@@ -131,8 +131,7 @@ Finding tell_switch_intervals(const Facts& facts, const SwitchIntervals& found) 
   finding.arithmetic.push_back(std::move(lengths));
   finding.arithmetic.push_back(
       say("a multiple: up to 400 us longer for each interval, and 100 us once; a program that "
-          "sleeps or "
-          "polls would do so at one place, or for as long in each step"));
+          "sleeps or polls would do so at one place, or for as long in each step"));
   // Without the event: what ends a wait for the lock is no place of its cause.
   finding.evidence.push_back({kNone<SliceId>, say("the longest of them, {}, ends with {}",
                                                   {ns(found.longest.window.length_ns()),

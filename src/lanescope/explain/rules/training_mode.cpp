@@ -94,8 +94,7 @@ Finding tell_training_mode(const Facts& facts, const TrainingMode& found) {
   add_named(facts, found.by_name, finding);
   finding.try_next = {
       "call model.eval() before inference: results are random without it, and batch norm changes "
-      "its "
-      "statistics",
+      "its statistics",
       "no change is needed if the randomness is wanted (Monte Carlo dropout), or if only the "
       "forward pass of a training step was recorded"};
   finding.brief = say(found.norms > 0 ? "Dropout and batch norm are in training mode, and no "

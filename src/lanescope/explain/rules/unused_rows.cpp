@@ -294,8 +294,7 @@ Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
       "aten::slice and aten::index_select, which keep a quarter of it or less for an operator "
       "after them; copies and elementwise operators between, and those before that have the same "
       "dimension; and aten::upsample_*, if aten::index or aten::index_select keeps a quarter of "
-      "its "
-      "rows or less and nothing else reads them; by shapes, on the same thread"));
+      "its rows or less and nothing else reads them; by shapes, on the same thread"));
   finding.evidence.push_back(
       called_at(facts, found.longest, say("the longest of these operators")));
   finding.try_next = {

@@ -164,8 +164,7 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
                         {ns(finding.at_stake_ns)});
     finding.action =
         say("Keep the workers: DataLoader(persistent_workers=True); each further worker makes the "
-            "start "
-            "longer");
+            "start longer");
   }
   return finding;
 }

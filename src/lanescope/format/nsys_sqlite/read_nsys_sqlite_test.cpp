@@ -36,8 +36,7 @@ std::string database_of(const std::string& sql) {
 constexpr char kStrings[] =
     "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
     "INSERT INTO StringIds VALUES (1, 'cudaLaunchKernel_v7000'), (2, 'gemm<float>(int)'), (3, "
-    "'gemm'),"
-    "  (4, 'step'), (5, 'cuMemcpyHtoDAsync_v2'), (6, 'main thread');";
+    "'gemm'),  (4, 'step'), (5, 'cuMemcpyHtoDAsync_v2'), (6, 'main thread');";
 // Process 100 and thread 101: 0x64 << 24 | 0x65.
 constexpr char kExport[] =
     "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, eventClass INT, globalTid INT,"
@@ -52,14 +51,12 @@ constexpr char kExport[] =
     "  4, 2, 1, 128, 1, 1, 1024, 256);"
     "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INT, end INT, deviceId INT, contextId INT,"
     "  streamId INT, correlationId INT, globalPid INT, bytes INT, copyKind INT, srcKind INT, "
-    "dstKind INT);"
-    "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (2200, 2300, 0, 1, 7, 8, 0x64000000, 4096, 1, "
-    "0, 2);"
-    "CREATE TABLE ENUM_CUDA_MEM_KIND(id INT, name TEXT, label TEXT);"
+    "dstKind INT);INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (2200, 2300, 0, 1, 7, 8, "
+    "0x64000000, 4096, 1, 0, 2);CREATE TABLE ENUM_CUDA_MEM_KIND(id INT, name TEXT, label TEXT);"
     "INSERT INTO ENUM_CUDA_MEM_KIND VALUES (0, 'X', 'Pageable'), (2, 'Y', 'Device');"
     "CREATE TABLE NVTX_EVENTS(start INT, end INT, eventType INT, text TEXT, textId INT, globalTid "
-    "INT);"
-    "INSERT INTO NVTX_EVENTS VALUES (900, 2500, 59, NULL, 4, 0x64000065), (950, 960, 59, 'inner', "
+    "INT);INSERT INTO NVTX_EVENTS VALUES (900, 2500, 59, NULL, 4, 0x64000065), (950, 960, 59, "
+    "'inner', "
     "NULL, 0x64000065),"
     "  (970, NULL, 34, 'mark', NULL, 0x64000065), (980, NULL, 59, 'open', NULL, 0x64000065),"
     "  (1, NULL, 75, 'a domain', NULL, 0x64000065);"

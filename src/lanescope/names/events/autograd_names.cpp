@@ -155,8 +155,7 @@ constexpr Row kNodes[] = {
      "what is there.",
      "no", "none when .grad was empty (at times a copy), else an addition",
      "One a parameter and step. Additions inside it say that gradients of several passes are "
-     "summed "
-     "up, or that .grad is not set to None.",
+     "summed up, or that .grad is not set to None.",
      "zero-grad-fills"},
     {"torch::autograd::CopySlices", "backward of a write into a view",
      "The gradient of an operation in place on a view, such as x[0] += 1."},
@@ -166,8 +165,7 @@ constexpr Row kNodes[] = {
      "Where the backward pass begins: it hands out the gradient of the loss itself.", "no", "none"},
     {"CompiledFunctionBackward", "backward pass of compiled code",
      "The backward pass of a function that torch.compile (or AOTAutograd alone) compiled: its "
-     "graph "
-     "runs below it.",
+     "graph runs below it.",
      "", "none itself: that of the compiled graph below it"},
     {"CompiledFunction", "forward pass of compiled code",
      "The forward pass of a function that torch.compile (or AOTAutograd alone) compiled, made one "

@@ -56,14 +56,12 @@ constexpr std::string_view kWaitNote =
 constexpr Row kCollectiveRows[] = {
     {"record_param_comms", "what a collective was called with",
      "torch.distributed notes a collective and its parameters: which one, how many elements, of "
-     "which "
-     "type, between which processes.",
+     "which type, between which processes.",
      "", "none itself; the collective's kernel is launched about then",
      "Its length says nothing about the collective's.", ""},
     {"torch::distributed::reducer::mul_out", "DDP puts a gradient into its bucket",
      "DistributedDataParallel copies a gradient into the bucket that is sent, divided by the "
-     "number "
-     "of processes.",
+     "number of processes.",
      "no", "with GPU tensors an elementwise kernel",
      "One a parameter and step; gradient_as_bucket_view=True saves the copy.", ""},
     {"torch::distributed::reducer::copy_", "DDP puts a gradient into its bucket",

@@ -24,8 +24,7 @@ constexpr Row kLayers[] = {
      "no", "none", kLayerNote, "compile-overhead"},
     {"AOTDispatcher Runtime Wrapper Prologue", "arguments made ready for the compiled graph",
      "Python of torch.compile's autograd layer that unpacks and checks arguments before the "
-     "compiled "
-     "graph runs.",
+     "compiled graph runs.",
      "no", "none", kLayerNote, "compile-overhead"},
     {"Torch-Compiled Region", "a compiled function runs",
      "A function that torch.compile compiled runs: everything inside, from its own Python to its "
@@ -165,8 +164,7 @@ bool region(std::string_view id, EventName& out) {
                  .append(shortened(version, 12));
   out.what +=
       " The first number counts the functions that were compiled, from 0; the second the versions "
-      "of "
-      "this function, 0 for the first and one more for each time that it was compiled again.";
+      "of this function, 0 for the first and one more for each time that it was compiled again.";
   const bool again = version.find_first_not_of('0') != version.npos;
   out.note = again ? "Not the first version: shapes, types or values changed and the function was "
                      "compiled again."
@@ -201,8 +199,7 @@ bool read_compile_name(std::string_view name, EventName& out) {
     out.text = "a compiled graph runs";
     out.what =
         "The code that Inductor wrote for one graph runs: it takes memory and launches kernels. "
-        "The "
-        "letters are the key of that graph in the compiler's cache.";
+        "The letters are the key of that graph in the compiler's cache.";
     out.gpu_work = "the kernels of the graph, launched inside it";
     out.note = "One key in all steps: the same code each time.";
     out.rule = "compiled-code";

@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::string_view kNote =
     "Its time is all that it called: look at the rows below it. Recording frames makes Python "
-    "slower "
-    "than it is.";
+    "slower than it is.";
 
 void frame(EventName& out, std::string text, std::string_view what) {
   out.kind = EventKind::kPythonFrame;

@@ -57,8 +57,7 @@ constexpr Row kMarks[] = {
      "no", "none"},
     {"[memory]", "memory taken or given back",
      "torch's allocator gave out a block or took one back: its arguments say how many bytes "
-     "(negative: "
-     "given back), on which device, and how much is in use.",
+     "(negative: given back), on which device, and how much is in use.",
      "no", "none", "Recorded with profile_memory; `lanescope memory` reads them."},
     {"[OutOfMemory]", "no memory left",
      "torch's allocator found no memory for a request: out of memory.", "", "", "", "memory-limit"},

@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::string_view kSyncNote =
     "Drawn on the GPU's side, but it is the CPU that waits, in the API call of the same "
-    "correlation "
-    "id; its length is the GPU's remaining work.";
+    "correlation id; its length is the GPU's remaining work.";
 
 constexpr Row kSyncRows[] = {
     {"Stream Sync", "the CPU waits for a stream",

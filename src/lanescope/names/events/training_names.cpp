@@ -126,12 +126,10 @@ bool read_training_name(std::string_view name, EventName& out) {
                    : std::string("step ").append(shortened(number, 20)).append(" of the loop");
     out.what =
         "One step of the program's loop, from one prof.step() to the next, counted from the "
-        "profiler's "
-        "start; steps that were not recorded count, too.";
+        "profiler's start; steps that were not recorded count, too.";
     out.gpu_work = "all that happens inside it";
     out.note =
-        "The CPU's part only: on a GPU that is late, its kernels run on after the step's row "
-        "has "
+        "The CPU's part only: on a GPU that is late, its kernels run on after the step's row has "
         "ended.";
     if (!all) out.details.emplace_back("step", std::string(number));
     out.group = "ProfilerStep#*";
