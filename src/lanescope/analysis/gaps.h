@@ -31,8 +31,8 @@ inline constexpr std::int64_t kLongestLaunchLatencyNs = 20'000;
 struct IdlePart {
   std::int64_t start_ns = 0, end_ns = 0;
   IdleCause cause = IdleCause::kUnknown;
-  // The thread to look at for a part of the host: the one that launched the next work; at the end
-  // of the recording, the one that launched most.
+  // The CPU thread to look at: the one that launched the next work; at the end of the recording, the
+  // one that launched most.
   TrackId thread = kNone<TrackId>;
   SliceId blame = kNone<SliceId>;  // kAfterSync: the call that waited
 };
@@ -61,7 +61,7 @@ Gaps find_gaps(const Trace& trace, const LaunchLinks& links, const DeviceTimelin
 bool is_blocking_call(const Trace& trace, const LaunchLinks& links, SliceId api_call);
 
 // A row of the profiler's own cost: Activity Buffer Request, Buffer Flush, Instrumentation,
-// Resource. Lazy Function Loading and Command Buffer Full are the driver's and not meant.
+// Resource. Not Lazy Function Loading and Command Buffer Full: these are the driver's.
 bool is_profiler_overhead(const Trace& trace, SliceId slice);
 
 // The thread with the most launches outside of autograd nodes, else in them; ties: the first.

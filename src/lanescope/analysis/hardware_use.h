@@ -42,7 +42,7 @@ struct MeasuredPiece {
 struct HardwareUse {
   std::uint64_t sample_count = 0;  // that count for the group
   std::int64_t sampled_ns = 0;     // time that the group ran in them
-  // Of that time; nothing: not measured, or too few samples.
+  // Means over that time. Nothing: not measured, or too few samples.
   std::optional<double> sm_active_ratio, tensor_active_ratio;
   std::optional<double> dram_read_bytes_per_second, dram_write_bytes_per_second;
   std::optional<double> dram_peak_ratio;      // both together, of the peak

@@ -158,7 +158,7 @@ class Linker {
     return rows;
   }
 
-  // Of each part the first rows, as many as `counts` says.
+  // Keeps the first rows of each part, as many as `counts` says.
   void keep_first_of_parts(std::vector<Vote>& votes, const std::vector<std::size_t>& counts) const {
     std::size_t kept = 0;
     for (std::size_t part = 0; part < counts.size(); ++part)

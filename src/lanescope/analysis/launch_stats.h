@@ -12,7 +12,7 @@ namespace lanescope::analysis {
 
 inline constexpr std::int64_t kTinyKernelNs = 10'000;
 
-// Of the device work that began inside some windows. Medians are lower medians, nanoseconds.
+// About the device work that began inside some windows. Medians are lower medians, nanoseconds.
 // docs/definitions/launches.md#launch-statistics.
 struct LaunchStats {
   std::uint64_t kernel_count = 0;       // kernels; copies and memsets left out

@@ -24,7 +24,7 @@ struct NestingPiece {
   std::uint32_t first = 0, end = 0;
   bool nests = false;      // it is of a thread
   bool continues = false;  // the piece before it is of the same track
-  // Of the slices on top of the piece: the latest start and end. What is open before the piece and lasts longer stays open.
+  // The latest start and end of the slices on top of the piece. What is open before the piece and lasts longer stays open.
   std::int64_t last_start_ns = std::numeric_limits<std::int64_t>::min();
   std::int64_t last_end_ns = std::numeric_limits<std::int64_t>::min();
   SliceId outermost_open = kNone<SliceId>, innermost_open = kNone<SliceId>;  // at its end

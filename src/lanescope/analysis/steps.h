@@ -14,7 +14,7 @@ namespace lanescope::analysis {
 
 // Nanoseconds since Trace::base_time_ns(). docs/definitions/steps.md#step.
 struct StepRange {
-  // Of ProfilerStep#N; of an iteration that was found, from 1; none: the whole recording.
+  // N of ProfilerStep#N; for an iteration that was found, its number from 1. None: the whole recording.
   std::optional<std::int64_t> number;
   SliceId slice = kNone<SliceId>;
   std::int64_t cpu_start_ns = 0;

@@ -44,7 +44,7 @@ struct Tensor {
   // Elements that differ: a dimension of stride 0 is one element, repeated, and overlapping windows share theirs.
   double stored_bytes() const;
   double dense_bytes() const { return elements() * static_cast<double>(type->size_bytes); }
-  // Of the last two dimensions, as a matrix.
+  // The distance between rows of the last two dimensions, as a matrix.
   std::int64_t leading() const;
 };
 

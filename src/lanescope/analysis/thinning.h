@@ -26,7 +26,7 @@ struct Thinning {
 
 struct RecordingCost {
   double budget_ratio = 0, share_ratio = 0;
-  // Of the same time: calls of the GPU's API, which a budget counts and never leaves out.
+  // The share of the same time in calls of the GPU's API, which a budget counts and never leaves out.
   double always_recorded_ratio = 0;
   std::uint64_t left_out_operators = 0;  // short ones, in all of the recording
 };

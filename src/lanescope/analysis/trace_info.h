@@ -85,7 +85,7 @@ struct TraceInfo {
   std::uint64_t memory_bytes = 0;  // of the Trace in this process
 };
 
-// "VizTracer", "Node.js": whose trace it is, if it is one of a known program that is no PyTorch; else empty.
+// "VizTracer", "Node.js": the program that wrote the trace, if it is known and not PyTorch; else empty.
 std::string other_program_of(const Trace& trace);
 
 // O(n log n) for the busy times. Any thread.

@@ -34,7 +34,7 @@ struct VendorDevice {
   VendorWall wall_of(const Window& window) const;
 };
 
-// Of several devices the one that computes longest, ties: the first. Nothing: the trace has none.
+// If there are several devices, the one that computes longest; ties: the first. Nothing: the trace has none.
 // O(n log n).
 std::optional<VendorDevice> find_vendor_device(const Trace& trace);
 

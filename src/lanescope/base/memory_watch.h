@@ -28,11 +28,11 @@ class MemoryWatch {
   MemoryWatch& operator=(const MemoryWatch&) = delete;
   ~MemoryWatch();
 
-  // Both throw SpillFailed if too little is free: the first at the start, the second now.
+  // Both throw SpillFailed: expect_least() if less than kLeastFree was free at the start, expect_room() if too little is free now.
   void expect_least() const;
   void expect_room() const;
-  // Throws SpillFailed if less than `bytes` were free at the start: pages of which so much is in use at once would come from the
-  // disk again and again. Who says with LANESCOPE_MEMORY how much to take, tries all the same.
+  // For work that uses `bytes` at once. Throws SpillFailed if less was free at the start: the system would then read the same
+  // pages from the disk again and again. Does nothing if the user has set LANESCOPE_MEMORY.
   void expect_in_use(std::uint64_t bytes) const;
   // expect_least(), then the thread of paging_watch.h. Once, when the first large block is taken.
   void begin() const;

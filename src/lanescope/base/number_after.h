@@ -8,7 +8,7 @@
 
 namespace lanescope {
 
-// Of "VmSwap:\t 112 kB" and "VmSwap:": 112. Nothing: `name` is not in the text.
+// The number after `name`: 112 for "VmSwap:\t 112 kB" and "VmSwap:". Nothing: `name` is not in the text.
 inline std::optional<std::uint64_t> number_after(std::string_view text, std::string_view name) {
   std::size_t at = text.find(name);
   if (at == text.npos) return std::nullopt;

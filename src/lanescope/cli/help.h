@@ -18,10 +18,10 @@ inline constexpr char kOneSentence[] =
 
 std::string version_line();  // "lanescope 0.1.0"
 
-// Makes CLI11's tree to text: usage, sentence, arguments, flags, then the command's examples. No line
+// Writes CLI11's commands as text: usage, sentence, arguments, flags, then the command's examples. No line
 // over 100 columns. `usage_tail` ends the usage line: " -- PROGRAM ARGS...".
 std::shared_ptr<CLI::FormatterBase> help_formatter(const std::string& usage_tail = "");
-// That text of this command. CLI::App::help() is the one of the subcommand that was parsed.
+// The help text of this command. (CLI::App::help() gives that of the subcommand that was parsed.)
 std::string help_text(const CLI::App& app);
 
 // Prints it. Lines that start at the margin and end in ':' are headings.

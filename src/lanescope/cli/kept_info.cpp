@@ -61,7 +61,7 @@ std::optional<InfoTexts> open_info(const std::string& path, Output& output, int*
   if (!program.empty())
     if (auto remembered = texts_of(kept.note)) return remembered;
   InfoTexts texts = info_texts(*trace);
-  // Of a trace that was read, its memory is another one than of its index.
+  // The memory of a trace that was read differs from that of its index.
   if (kept.owner && !program.empty()) kept.remember_note(note_of(texts));
   return texts;
 }

@@ -15,7 +15,7 @@ struct InfoTexts {
 
 InfoTexts info_texts(const Trace& trace);
 
-// Of the whole trace; `path` as for open_trace(). On failure, one line is printed, and `*code` is the
+// What `info` says of the whole trace; `path` as for open_trace(). On failure, one line is printed, and `*code` is the
 // exit code.
 std::optional<InfoTexts> open_info(const std::string& path, Output& output, int* code);
 

@@ -18,7 +18,7 @@ class LockShares {
   void add(const std::optional<sample::GilState>& state,
            const std::vector<sample::SampledStack>& stacks, const sample::StackReader& reader);
 
-  // One line each, without its end. None on fewer than 30 moments.
+  // One line each, without "\n". None with fewer than 30 moments.
   std::vector<std::string> lines() const;
   // For the trace's metadata, `lanescope_python_lock`.
   std::string json() const;

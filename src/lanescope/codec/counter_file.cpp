@@ -24,7 +24,7 @@ Device& device_of(CounterFile& file, std::uint16_t number) {
   return device;
 }
 
-// Of equal width, and later than what is there. False: damage.
+// The samples must have one width, and be later than those in `into`. False: damage.
 bool take_samples(std::string_view payload, std::uint32_t width, bool is_slow, Samples* into) {
   constexpr std::uint32_t kMostValues = 64;
   if (width == 0 || width > kMostValues || (into->width != 0 && into->width != width)) return false;

@@ -19,8 +19,8 @@ struct UnpackOptions {
   // the packed bytes counts as a decompression bomb: read() returns kLimit.
   std::uint64_t max_ratio = 250;
   std::uint64_t free_bytes = 256ull << 20;
-  // Several gzip members or zstd frames are unpacked by up to `threads`, the calling one among
-  // them, ahead of their turn. Text, damage and errors are the same for any number.
+  // Up to `threads` threads, the calling one among them, unpack gzip members or zstd frames ahead of
+  // the reader. Text, damage and errors are the same for any number.
   unsigned threads = 1;
   // How many packed bytes a thread takes at once; a member longer than 32 times that is unpacked by
   // one thread.
@@ -44,9 +44,9 @@ class UnpackedSource : public ByteSource {
   virtual std::uint64_t unpacked_bytes() const = 0;
 };
 
-// Memory: about 0.4 MB for gzip, and the window of a zstd frame, at most 128 MB. With several
-// threads also the packed bytes and the text of the open parts: in traces under 1 MB for each part,
-// at most 64 MB in all. Before the first long part is known, each may take 32 MB. kUnavailable: the
+// Memory: about 0.4 MB for gzip, and the window of a zstd frame, at most 128 MB. Several threads also
+// hold the packed bytes and the text of the open parts: in traces less than 1 MB for each part, at
+// most 64 MB in all. Until the first long part is known, each part may take 32 MB. kUnavailable: the
 // stream is zstd and this build has no zstd.
 Result<std::unique_ptr<UnpackedSource>> open_unpacked(std::unique_ptr<ByteSource> packed,
                                                       const UnpackOptions& options = {});

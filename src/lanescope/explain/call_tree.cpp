@@ -236,7 +236,7 @@ void CallTree::make_leaf(const UnitSequence& sequence, std::size_t unit) {
   leaf_of_[raw(slice)] = node;
 }
 
-// Of a unit outside of the steady steps, such as one that launched what runs in the first of them.
+// The node of a unit outside of the steady steps, such as one that launched what runs in the first of them.
 std::uint32_t CallTree::node_without_loop(SliceId unit) {
   std::uint32_t node = containers_node(unit);
   if (units_.is_backward(unit)) node = child(node, OwnerKind::kBackward, "backward", "backward");

@@ -49,7 +49,7 @@ class CallTree {
   CallTree& operator=(const CallTree&) = delete;
 
   const std::vector<CallNode>& nodes() const { return nodes_; }  // parents before children
-  // Of each piece of the path.
+  // The node of each piece of the path.
   const std::vector<std::uint32_t>& node_of_piece() const { return node_of_piece_; }
   // True: in this piece the thread is outside of operators and calls.
   bool is_code(std::size_t piece) const { return is_code_[piece]; }

@@ -209,7 +209,7 @@ bool is_explained_by_launches(const Explanation& explanation,
   });
 }
 
-// Of findings about a whole step: what holds most of its work, from a few pieces.
+// The place of findings about a whole step: where most of its work is launched, from a few pieces of it.
 Sentence place_of_most_work(const Facts& facts) {
   constexpr std::size_t kPieces = 9;
   const auto works = rules::steady_work(facts);
@@ -284,8 +284,8 @@ std::int64_t error_of_gain(const GainModel& gains, const Finding& finding) {
   return error_ns * kLeastPart >= finding.gain.gain_ns ? error_ns : 0;
 }
 
-// Less time of the CPU, whatever part of it: of two of these nobody knows whether it is the same time, such as code without
-// events and a function in it.
+// True: the fix shortens some part of the CPU's time. Two such findings may be about the same time, such as code without events
+// and a function in it.
 bool is_part_of_cpu_time(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);
   return rule && rule->fix == Fix::kCpu && finding.spared_calls.empty();
@@ -390,7 +390,7 @@ std::vector<TimeTaker> largest_kernels(const Facts& facts) {
     taker.ratio_of_gpu_time =
         static_cast<double>(taker.per_step_ns) /
         static_cast<double>(std::max<std::int64_t>(1, facts.per_step(all_ns)));
-  // Of the few that are left: finding a place looks through the thread's events.
+  // Only for the few that are left, because finding a place looks through the thread's events.
   for (TimeTaker& taker : takers) {
     const Sentence place = user_code(facts, taker.example);
     if (place.pattern.empty()) continue;

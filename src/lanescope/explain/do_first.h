@@ -22,7 +22,7 @@ struct Suggestion {
   double gain_ratio = 0;        // of that step, at most 1
   bool is_predicted = false;    // gain_ns is what a replay of the step gains
   std::int64_t at_most_ns = 0;  // the time at stake, when gain_ns is predicted
-  // Of a predicted gain of the CPU's work: its part of the error of the step without the profiler, if that is a fifth of
+  // For a predicted gain of the CPU's work: its part of the error of the step without the profiler, if that is a fifth of
   // the gain or more; else 0.
   std::int64_t error_ns = 0;
   Sentence verdict, action;  // one line each
@@ -50,7 +50,7 @@ struct Together {
 std::optional<Together> gain_together(const Explanation& explanation,
                                       const std::vector<Suggestion>& first);
 
-// Who holds most of a step, at most three, largest first: the owners (owners.h). In traces without
+// What takes most of a step, at most three, largest first: the owners (owners.h). In traces without
 // the launch calls of the GPU work: kernels by readable name. Empty: nothing takes a twentieth of
 // the step.
 struct TimeTaker {

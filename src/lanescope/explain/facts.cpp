@@ -121,7 +121,7 @@ DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
   return device;
 }
 
-// Of a file of several processes: the one that launched most work of the main device; without a
+// In a file of several processes: the one that launched most work of the main device; without a
 // device the one whose thread is busiest.
 ProcessId step_process(const Facts& facts, const std::vector<analysis::DeviceTimeline>& timelines) {
   const Trace& trace = *facts.trace;

@@ -10,7 +10,7 @@
 
 namespace lanescope::explain {
 
-// What a reader can be shown for a number: a kind of time by its key, or one of the first four.
+// What the page shows when a reader clicks a number: a kind of time.
 namespace shows {
 inline constexpr char kStep[] = "step";    // a step of usual length
 inline constexpr char kBusy[] = "busy";    // all work of the device
@@ -38,8 +38,8 @@ struct Value {
   std::int64_t integer = 0;  // kNs, kCount, kBytes
   double real = 0;           // kRatio: 0..1; kFactor: how many times
   std::string text = {};     // kText: our words; kName, kKernel: untrusted text of the trace
-  // What a reader can be shown for a number of the headline: one of `shows`, or the id of a rule,
-  // whose evidence it is. Empty and no slice: nothing is known.
+  // What the page shows when a reader clicks a number of the headline: one of `shows`, or the evidence
+  // of the rule with this id. Empty and no slice: nothing.
   const char* shows = "";
   SliceId slice = kNone<SliceId>;  // the event that it is about
 };
@@ -121,17 +121,17 @@ struct Finding {
   std::string rule;  // set by the runner
   FindingKind kind = FindingKind::kCost;
   Sentence verdict;
-  // An upper bound of the nanoseconds per step that the device's wall could become shorter by
-  // (kOnce, kTrust: in total, not per step): a union of intervals or less. Findings overlap: do not
-  // add them.
+  // How much shorter a step's wall could become at most, in nanoseconds per step (kOnce, kTrust: in
+  // total). A union of intervals, or less.
+  // Findings overlap: do not add them.
   std::int64_t at_stake_ns = 0;
   double at_stake_ratio = 0;  // of a step's wall
-  // Of at_stake_ns: what the GPU waits for the CPU, where the finding is about GPU work, too.
+  // The part of at_stake_ns in which the GPU waits for the CPU, if the finding is also about GPU work.
   std::int64_t waiting_ns = 0;
   // Calls of the CPU that the fix spares, with all that they contain, wait for and launch: what a
   // replay removes instead of following Rule::fix. Empty: not known one by one.
   std::vector<SliceId> spared_calls;
-  // How much of the stake the fix gains is not known: it is shown as a bound, as of Rule::fix_is_bound.
+  // The fix gains an unknown part of what is at stake: shown as an upper limit, as with Rule::fix_is_bound.
   bool gain_is_bound = false;
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
@@ -145,7 +145,7 @@ struct Finding {
   std::vector<Explained> explains;
   bool is_about_all_work = false;  // its place is where most of the GPU work is launched
   Gain gain;                       // of kCost, when it was predicted
-  bool leads = false;              // kOnce, longer than all other steps together: is before kCost
+  bool leads = false;  // kOnce, longer than all other steps together: comes before kCost
 };
 
 }  // namespace lanescope::explain

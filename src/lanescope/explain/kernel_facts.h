@@ -36,7 +36,7 @@ struct KernelCall {
   std::string_view input_type() const;
 };
 
-// Of the main device. Borrows the trace.
+// Facts about the kernels of the main device. Borrows the trace.
 struct KernelFacts {
   analysis::Roofline roofline;
   std::vector<KernelCall> kernels;                             // by start

@@ -23,7 +23,7 @@ std::uint64_t rounds_of(const Owner& owner);
 // made (PowBackward0 of aten::pow). Null: none, or not among the largest owners.
 const Owner* backward_of_loop(const Owners& owners, const Owner& owner);
 
-// Of a loop whose time is the CPU's. Empty: nothing that its rounds tell.
+// What to do about a loop whose time is the CPU's. Empty: its rounds suggest nothing.
 Sentence remedy_of_loop(const Facts& facts, const Owner& owner);
 
 }  // namespace lanescope::explain

@@ -18,7 +18,7 @@ bool has_remedy(const Facts& facts, const Owner& owner);
 // What its evidence suggests: the table's advice for its operator, one call for the rounds of a
 // loop, or what to record. Empty: nothing.
 Sentence advice_text(const Facts& facts, const Owner& owner);
-// Of one operator whose shapes are known: its kernels reach three fifths or more of what the GPU can
+// True: it is one operator of known shapes, whose kernels reach at least three fifths of what the GPU can
 // do, so mostly less work helps.
 bool uses_gpu_well(const Owner& owner);
 // What to record to learn more of this owner; empty: nothing that the recorder can add.

@@ -28,11 +28,11 @@ constexpr bool is_cpu_time(Mechanism mechanism) {
          mechanism == Mechanism::kCode;
 }
 
-// Of an owner whose elementwise kernels reach less than a fifth of the memory's
+// For an owner whose elementwise kernels reach less than a fifth of the memory's
 // bandwidth: a large input of its longest call uses one of so many elements, as a column of a matrix does. 0: not so.
 std::int64_t elements_for_each_used(const Facts& facts, const Owner& owner);
 
-// "launching: 64 kernels of 2.1 us, 9.2 us of the CPU for each"
+// "launching: 64 kernels, each 2.1 us of the GPU and 9.2 us of the CPU"
 Sentence mechanism_text(const Facts& facts, const Owner& owner);
 
 }  // namespace lanescope::explain

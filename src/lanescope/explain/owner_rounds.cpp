@@ -63,7 +63,7 @@ bool is_equal_convolutions(const Owner& owner) {
          owner.rounds >= kFewestRounds * owner.loops && owner.sizes.op.empty();
 }
 
-// Of the loop, or of an operator that is reported apart from the loop around it.
+// True for a loop, and for an operator that is reported apart from the loop around it.
 bool changes_size(const Owner& owner) {
   if (owner.sizes.op.empty()) return false;
   return owner.kind == OwnerKind::kLoop ||
@@ -101,7 +101,7 @@ bool copies_layouts(const Owner& owner) {
 
 Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
   Sentence text;
-  // Of 30 % of its time or more.
+  // Only if that is at least 30 % of its time.
   if (!facts.main_device && owner.work.uneven_ns * 10 >= owner.total_ns * 3)
     append(text,
            say("; some calls are much slower than equal ones, which takes {} of it: other work may "

@@ -15,7 +15,7 @@ Sentence owner_text(const Facts& facts, const Owner& owner);
 // With its mechanism: "64 x aten::mm, in range forward: launching: ..."
 Sentence owner_sentence(const Facts& facts, const Owner& owner);
 
-// Of owners that are one operator at several lines: "3 x aten::sort, at a.py:7 f, b.py:9 g; the first: GPU work: ...".
+// For owners that are one operator at several lines: "3 x aten::sort, at a.py:7 f, b.py:9 g; the first: GPU work: ...".
 Sentence owners_sentence(const Facts& facts, const std::vector<const Owner*>& owners);
 
 }  // namespace lanescope::explain

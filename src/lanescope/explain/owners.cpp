@@ -153,7 +153,7 @@ class OwnerFinder {
     }
   }
 
-  // Of a loop with a backward pass in each round, the program's own calls have a place in it.
+  // In a loop with a backward pass in each round, the program's own calls have a place in the backward pass.
   bool is_of_backward(SliceId slice) const {
     return rules::ancestor_named(facts_, cpu_side(facts_, slice), "autograd::engine::") !=
            kNone<SliceId>;

@@ -1,4 +1,4 @@
-// Who holds the time of a step: ranges, modules, lines, loops, operators and the code between them,
+// What takes the time of a step: ranges, modules, lines, loops, operators and the code between them,
 // each with all waiting that it causes.
 //
 // Problem: users do not know the innermost event of a moment (a launch call, a kernel). Idea: each
@@ -56,7 +56,7 @@ struct OwnerWork {
   std::uint64_t top_kernel_count = 0;
   std::int64_t top_kernel_ns = 0;
   Spread kernel_spread, launch_spread;  // of the kernels of the top name, of launch calls
-  // Of operators whose work is known from their shapes: their time, and the least that it could be.
+  // For operators whose work is known from their shapes: their time, and the least that it could be.
   std::int64_t rated_ns = 0;
   double rated_floor_ns = 0;
   std::int64_t rated_by_memory_ns = 0;  // part of rated_ns that memory limits

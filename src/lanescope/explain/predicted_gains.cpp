@@ -57,7 +57,7 @@ bool are_uneven(const simulate::Simulation& simulation) {
          wide(simulation.recorded.step_ns) * 11;
 }
 
-// Of the main device's stream that works longest, in all steady steps.
+// How long the busiest stream of the main device works, in all steady steps.
 std::int64_t longest_stream_ns(const Facts& facts, const simulate::Simulation& simulation) {
   std::vector<simulate::Edge> edges = simulation.graph->edges;
   simulate::take_out_recording(*simulation.graph, edges);
@@ -211,7 +211,7 @@ std::int64_t GainModel::rest_without(const Finding& finding) const {
 std::int64_t GainModel::at_most_ns(const Finding& finding) const {
   std::int64_t most_ns = base_.step_ns - rest_without(finding);
   const Rule* rule = find_rule(finding.rule);
-  // Of calls that no longer run: what the GPU waits for them is at most all of its waiting.
+  // If calls no longer run, the GPU is spared at most all of its waiting.
   if (rule && rule->fix == Fix::kCalls)
     most_ns = std::min(most_ns, finding.at_stake_ns - finding.waiting_ns +
                                     std::max<std::int64_t>(0, most_ns - busy_ns()));
@@ -237,7 +237,7 @@ std::int64_t GainModel::shown_ns(const Finding& finding) const {
 }
 
 std::vector<simulate::Change> GainModel::changes_for(const Finding& finding) const {
-  // Of uneven steps a replay says what the middle one takes, and a gain is that of all.
+  // If steps are uneven, a replay predicts the median step, but a gain is that of all steps.
   if (finding.kind != FindingKind::kCost || are_uneven(simulation_)) return {};
   if (!finding.spared_calls.empty()) {
     simulate::Change removal;
@@ -279,7 +279,7 @@ std::vector<std::string> GainModel::change_texts(const Finding& finding) const {
     case Fix::kCudaGraph:
       return {"cuda-graph"};
     case Fix::kPin:
-      // Without one pinned copy in the trace nobody knows how fast such copies are here.
+      // Without one pinned copy in the trace, it is unknown how fast such copies are here.
       if (!knows_pinned_rate_) return {};
       return {"pin"};
     case Fix::kOverlapCopies:
@@ -362,7 +362,7 @@ void predict_gains(const Facts& facts, Explanation& explanation) {
 }
 
 Result<Explanation> run_rules_and_gains(const Facts& facts, const RuleOptions& options) {
-  // Of a large trace, the replay and the rules together would take too much memory at once.
+  // For a large trace, the replay and the rules together would take too much memory at once.
   constexpr std::size_t kSmallTrace = 20'000, kLargeTrace = 20'000'000;  // slices
   const std::size_t slices = facts.trace->slices().size();
   const unsigned threads = options.threads != 0 ? options.threads : usual_threads();

@@ -65,7 +65,7 @@ enum class Fix : std::uint8_t {
 struct Rule {
   const char* id;             // "host-sync": --question takes it, docs/rules/<id>.md explains it
   const char* question;       // "does the program wait for the GPU in the middle of a step?"
-  const char* meant_by = "";  // words of users that mean it: "leak oom"; rules_for_question()
+  const char* meant_by = "";  // words with which users ask for it: "leak oom"; rules_for_question()
   int order;                  // its place in --list and among findings of equal stake
 
   // Checked in this order, before `run`: an unmet need makes it NotChecked, a false `only_if` Quiet.
@@ -95,8 +95,8 @@ struct Rule {
   bool warns_of_loss = false;  // a warning on the first screen: numbers are of a part of what ran
   // What a replay changes to predict what the rule's fix gains.
   Fix fix = Fix::kNone;
-  // A replay of `fix` takes away all that is at stake, and a real fix leaves a part that the trace does not show: the replay
-  // bounds the gain and does not predict it.
+  // A replay of `fix` removes all that is at stake, but a real fix leaves a part that the trace does not show: the replay gives
+  // an upper limit of the gain, not a prediction.
   bool fix_is_bound = false;
   // Its time at stake is the GPU's waiting for the CPU, not the GPU's work.
   bool stake_is_waiting = false;

@@ -22,7 +22,7 @@ bool is_fetch(std::string_view function) {
          function.find("_utils/fetch.py(") != std::string_view::npos;
 }
 
-// Of each node, by its place: whether it is in a worker's loop, and whether it is inside fetch(). Other
+// By node: whether it is in a worker's loop, and whether it is inside fetch(). Other
 // threads of a worker, such as the one that feeds its queue, are in neither.
 struct Places {
   std::vector<char> is_worker, is_busy;

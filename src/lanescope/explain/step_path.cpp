@@ -41,7 +41,7 @@ StepPath path_of_thread(const Facts& facts) {
   return path;
 }
 
-// Of a long delay between a launch and its work, what lies inside the launch call is the call's.
+// If a long delay lies between a launch and its work, the part inside the launch call is the call's.
 void add_piece(const Facts& facts, const PathPiece& piece, std::vector<PathPiece>& pieces) {
   const Trace& trace = *facts.trace;
   const bool is_of_work = piece.kind == PathKind::kUnexplained && piece.slice != kNone<SliceId> &&

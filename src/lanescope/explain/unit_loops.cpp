@@ -146,8 +146,8 @@ bool UnitLoops::repeats_graph(const UnitLoop& backward) const {
 }
 
 // A round at either end may belong to another part of the program, whose calls happen to be alike: a detach of the loss before
-// those of a function that copies weights. It does if it lies in a function or range that the other rounds are not in, with a
-// round's calls or more beside it that are not of the loop.
+// those of a function that copies weights. It does if it lies in a function or range without the other rounds, together with at least a
+// round's number of calls that are not of the loop.
 void UnitLoops::cut_to_container(UnitSequence& sequence, std::uint32_t index) {
   UnitLoop& loop = loops_[index];
   const auto& units = sequence.units;

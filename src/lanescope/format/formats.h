@@ -29,7 +29,7 @@ struct TraceInput {
 struct TraceFormat {
   std::string_view name;   // stable: "kineto-json"
   std::string_view title;  // a noun phrase for messages: "a PyTorch or Chrome trace"
-  // Of file names, the most usual one first. Packed forms (.json.gz) are entries of their own.
+  // Endings of file names, the most usual one first. Packed forms (.json.gz) are separate entries.
   std::span<const std::string_view> endings;
   // From the first kFormatHeadBytes, unpacked. At most one format says yes.
   bool (*detects)(std::string_view head);

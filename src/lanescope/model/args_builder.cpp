@@ -27,7 +27,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash * 0xd6e8feb86659fd93;
 }
 
-// Of a variant: its shape, then its values.
+// The hash of a variant is that of its shape, then of its values.
 std::uint64_t add_to_hash(std::uint64_t hash, std::uint32_t word) {
   return (hash ^ word) * 0x9e3779b97f4a7c15;
 }

@@ -21,7 +21,7 @@ class TraceCopier {
   // `by` is added to the ids by which slices of one trace refer to each other (correlation, External
   // id, sequence number, ...), so that those of several traces differ. Ids of 0 and less mean none, and stay as they are.
   void shift_ids(std::int64_t by) { id_shift_ = by; }
-  // Of the ids copied so far, after the shift.
+  // The largest id copied so far, after the shift.
   std::int64_t largest_id() const { return largest_id_; }
 
   StringId copy(StringId id);

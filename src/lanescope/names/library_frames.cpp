@@ -1,4 +1,4 @@
-// Of a library are files in site-packages, dist-packages and lib/python3.*, built-in functions, and, as torch.profiler cuts the
+// These belong to a library: files in site-packages, dist-packages and lib/python3.*, built-in functions, and, as torch.profiler cuts the
 // paths of packages short, paths that begin with the name of a well-known package or module of Python. Serving programs
 // (vllm, sglang) are programs.
 #include "lanescope/names/library_frames.h"

@@ -46,7 +46,7 @@ struct CallTable {
   std::vector<CollectiveKind>
       kinds;                         // in the order in which ranks and calls use them; `group` is 0
   std::vector<std::uint32_t> signs;  // one a kind: equal where calls of one collective may differ
-  // Of each own rank, its numbers here: one for each RankSummary::groups and RankSummary::kinds.
+  // The numbers of each own rank in this table: one for each of RankSummary::groups and RankSummary::kinds.
   struct Numbers {
     std::vector<std::uint32_t> groups, kinds;
   };

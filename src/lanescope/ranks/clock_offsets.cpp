@@ -65,7 +65,7 @@ struct ProofRow {
 struct JudgedClock {
   std::uint32_t rank = 0;
   RankClock clock;
-  // Of the collectives that the offset is from: how long all were present; and how long the small ones took.
+  // About the collectives that give the offset: how long all ranks were present, and how long the small ones took.
   std::int64_t longest_ns = 0, longest_small_ns = 0;
   LeavingLine line;
 };
@@ -87,7 +87,7 @@ class OffsetFinder {
   }
 
  private:
-  // Of each collective, the median end of the members whose clocks are known.
+  // Finds the median end of each collective, from the members whose clocks are known.
   void find_common_ends() {
     common_.assign(matching_.collectives.size(), {});
     std::vector<std::int64_t> ends;
@@ -209,7 +209,7 @@ class OffsetFinder {
     return DriftFit{rows.front().rank, slope, center, level};
   }
 
-  // Of a blocking collective: the last two arrivals, the first two departures.
+  // The last two arrivals and the first two departures of a blocking collective.
   struct Ends {
     std::int64_t last = kNever, last_but_one = kNever;
     std::int64_t first = kForever, first_but_one = kForever;

@@ -60,7 +60,7 @@ void read(std::string_view message, SamplesByKind& into) {
   }
 }
 
-// Of the differences of these ranks' clocks: ns. Ranks of one host have one clock, however unsure it is.
+// The error of the differences between these ranks' clocks, in ns. Ranks of one host have one clock, however unsure it is.
 std::int64_t clock_error(const MatchedCollective& collective, std::span<const RankClock> clocks) {
   const std::uint32_t host = clocks[collective.members.front().rank].host;
   std::int64_t error = kLeastClockErrorNs;

@@ -23,7 +23,7 @@ struct FlightCall {
   std::string dtype;  // of the first input, else output
   std::int64_t in_elements = -1, out_elements = -1;  // -1: not recorded
   CallState state = CallState::kScheduled;
-  bool timed_out = false;       // the watchdog gave it up
+  bool timed_out = false;       // the watchdog gave up waiting for it
   std::int64_t created_ns = 0;  // since 1970, on the rank's clock; 0: unknown
   std::string place;  // "step (train.py:88)": the innermost frame outside torch; empty: unknown
   std::string text() const;  // "all_reduce of 1024 Float"
@@ -41,9 +41,9 @@ struct FlightDump {
   std::vector<FlightCall> calls;  // in the order of their making
   bool is_whole = false;          // the first call of the process is in it: nothing was overwritten
   // The dump comes from a recording. Which of its calls have ended is unknown (a killed process
-  // loses the last kernels), so the last one counts as open. And the recording's end, on its clock.
+  // loses the last kernels), so the last one counts as open.
   bool is_recording = false;
-  std::int64_t end_ns = 0;
+  std::int64_t end_ns = 0;    // is_recording: its end, on its own clock
   std::uint64_t skipped = 0;  // entries that make no sense
 };
 

@@ -55,7 +55,7 @@ struct JobComparison {
   std::vector<CollectiveChange> collectives;
   std::uint64_t collective_changes = 0, collective_kinds = 0;  // all that changed; all there are
 
-  // By more than the limits; waits and transfers beyond what is not known of them, too.
+  // True: the part changed by more than the limits, and waits and transfers by more than their uncertainty.
   bool changed(JobPart part) const;
 };
 inline constexpr std::size_t kMostCollectiveChanges = 64;

@@ -54,7 +54,7 @@ struct RankStep {
   std::uint64_t kernels = 0;      // computing kernels that began in it
   std::uint64_t names_hash = 0;   // of their names, in any order
   std::uint64_t shapes_hash = 0;  // of names, grids and blocks, in any order
-  // Of the CPU's own step: in operators but not in API calls; in a DataLoader; in none of these, nor in a
+  // Parts of the CPU's own step: in operators but not in API calls; in a DataLoader; in none of these, nor in a
   // call. All 0: unknown. docs/definitions/ranks.md#cpu-times.
   std::int64_t host_work_ns = 0, host_loader_ns = 0, host_outside_ns = 0;
   // What recording cost the launching threads in that step, estimated: #recording-cost.

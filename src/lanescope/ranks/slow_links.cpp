@@ -82,7 +82,7 @@ std::set<std::string> hosts_of(const Job& job, std::uint32_t group) {
   return hosts;
 }
 
-// Of which every slow group has a rank, and no other group of their purposes: pairs within a host say nothing of its
+// The host of which every slow group has a rank, and no other group of their purposes. Pairs within a host say nothing of its
 // network card. Empty: there is none, there are several, or a rank of these groups does not name its host.
 std::string common_host(const Job& job, const SlowLinks& links) {
   std::set<std::uint32_t> slow_purposes;

@@ -22,7 +22,7 @@ class KeptRanges {
   void add(std::uint32_t thread, spool::RecordPlace place, const spool::RangeRecord& range);
   // The record with the end of that range is dropped, so the range is not needed any more.
   void remove(std::uint32_t thread, spool::RecordPlace place) noexcept;
-  // An end by handle is dropped. If its range is kept here, both go; else the end waits for it.
+  // An end by handle is dropped. If its range is kept here, both are removed; else the end waits for its range.
   void end_by_handle(std::uint32_t thread, const spool::EndByHandleRecord& end);
   // Removes the ranges whose begin is not `wanted`.
   void keep_only(const std::function<bool(std::uint64_t begin)>& wanted) noexcept;

@@ -70,7 +70,7 @@ class RecordingScope {
   spool::Record* reserve() noexcept { return reserve(writer_); }
   // Adds the reserved record to the file.
   void commit() noexcept { commit(writer_); }
-  // The same two where the scope is open and known by its writer.
+  // The same for code that has the writer and not the scope, while a scope is open.
   static spool::Record* reserve(LanescopeWriter* writer) noexcept {
     if (is_full(writer)) [[unlikely]]
       if (!refill(writer)) return nullptr;
@@ -79,7 +79,7 @@ class RecordingScope {
   static bool is_full(const LanescopeWriter* writer) noexcept {
     return writer->count == writer->capacity;
   }
-  // Of the next record; while there is room.
+  // The token of the next record. Only while there is room.
   static RangeToken next_token(const LanescopeWriter* writer) noexcept {
     static_assert(offsetof(LanescopeWriter, count) == kTokenAt + sizeof writer->sequence);
     return load_token(writer, kTokenAt);
@@ -87,7 +87,7 @@ class RecordingScope {
   static void commit(LanescopeWriter* writer) noexcept {
     commit(writer, writer->first + writer->count, next_token(writer));
   }
-  // For who has both: what was stored since keeps the compiler from knowing that they are the same.
+  // For callers that have both: after other stores, the compiler cannot know that they are still the same, and would load them again.
   [[gnu::always_inline]] static void commit(LanescopeWriter* writer, const spool::Record* record,
                                             RangeToken token) noexcept {
     ++token.index;

@@ -40,7 +40,7 @@ class WriterList {
   bool wait_until_outside() LANESCOPE_EXCLUDES(mutex_);
   // Reads the threads' names into their slots. Threads get names after they start, so call it late.
   void name_threads() LANESCOPE_EXCLUDES(mutex_);
-  // Of all threads, also of those that ended.
+  // The cost of all threads, also of those that ended.
   ThreadCosts cost() LANESCOPE_EXCLUDES(mutex_);
 
   // Around fork(). The child has a list of its own.

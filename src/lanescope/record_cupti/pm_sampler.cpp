@@ -12,7 +12,7 @@ namespace {
 // In host memory. An H100 writes 13 to 20 KB a sample (measured: 256 MiB held 12,715 samples and
 // not 20,000), so this is more than half a second at 100 us.
 constexpr std::size_t kHardwareBufferBytes = std::size_t{128} << 20;
-// Of one round of decoding: 0.1 s. An H100 needs up to 30 KB a sample, and clearing the image takes
+// The samples of one round of decoding, 0.1 s. An H100 needs up to 30 KB a sample, and clearing the image takes
 // time for each that it could hold. When it is full, the rest of what was in the GPU's buffer is
 // lost (measured, CUDA 13.0).
 std::uint32_t samples_per_round(std::uint64_t interval_ns) {

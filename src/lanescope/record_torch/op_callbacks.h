@@ -149,7 +149,7 @@ template <bool kWithStack>
     return false;
   std::uint32_t stack = 0;
   if constexpr (kWithStack) {
-    // Of an earlier window, it is not written.
+    // A stack of an earlier window is not written.
     stack = inherited_stack(writer);
     if (stack == 0) return begin_walked(fn, writer);
   }

@@ -45,7 +45,7 @@ struct FreeKnownStack {
   return known_stack = static_cast<KnownStack*>(std::calloc(1, sizeof(KnownStack)));
 }
 
-// Of a text that ends with 0. For a short beginning: longer ones are faster with strncmp().
+// `text` ends with 0. For a short beginning: longer ones are faster with strncmp().
 [[gnu::always_inline]] inline bool begins_with(const char* text, std::string_view beginning) {
   for (const char expected : beginning)
     if (*text++ != expected) return false;
@@ -74,7 +74,7 @@ inline bool holds_its_frame(const at::RecordFunction& fn, const char* name) {
 
 struct StackOfRange {
   std::uint32_t stack = 0, depth = 0;
-  bool is_new = false;  // walked for, not passed on
+  bool is_new = false;  // found by a walk, not passed on
   LanescopeStackPosition position{};
 };
 

@@ -30,7 +30,7 @@ struct TorchCost {
 };
 inline TorchCost torch_cost;  // written before the first callback that measures is added
 
-// Of the lite interpreter and of the static runtime.
+// Whether the lite interpreter and the static runtime have ranges.
 inline std::atomic<bool> are_runtimes_wanted{true};
 
 // Around each node of a backward pass torch sorts the callbacks again by each scope that they ask for,

@@ -16,8 +16,8 @@
 extern "C" {
 
 // Where a thread is in its Python program: its innermost frame and that frame's instruction.
-// Both null: nowhere. `mark`: the same number a little later says that the thread has not left that
-// place since; 0: nobody counts.
+// Both null: nowhere. `mark`: if it is the same a little later, the thread has not left that place
+// since; 0: no such count.
 struct LanescopeStackPosition {
   const void* frame;
   const void* instruction;
@@ -46,9 +46,9 @@ LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_stacks(LanescopeStackFunct
 LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_tensor(const void* implementation,
                                                              uint32_t role);
 
-// 1 (the state after install): operators that torch's lite interpreter and its static runtime call
-// have ranges of these two. 0: they have not, and each node of a backward pass costs less. Any thread,
-// at any time; operators that begin just then may be missing.
+// 1 (the state after install): torch's lite interpreter and its static runtime have ranges around the
+// operators that they call. 0: they have none, and each node of a backward pass costs less. Any
+// thread, at any time; operators that begin just then may be missing.
 LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_runtimes(int on);
 
 // 1: while a window is open, tells torch that a profiler is active. Without it _RecordFunctionFast

@@ -34,7 +34,7 @@ std::string weight_text(const PythonFlame& flame, std::int64_t weight) {
              : fmt::format("{}, {}", format_time_ns(weight), share);
 }
 
-// Of each node its callees, widest first; the last list has the roots.
+// The callees of each node, widest first; the last list has the roots.
 std::vector<std::vector<std::uint32_t>> callees_of(const Trace& trace, const PythonFlame& flame) {
   std::vector<std::vector<std::uint32_t>> out(flame.nodes.size() + 1);
   for (std::uint32_t i = 0; i < flame.nodes.size(); ++i)

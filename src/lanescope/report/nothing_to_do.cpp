@@ -73,7 +73,7 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
   else if (has_takers)
     nothing.remark += " Most of the time belongs to:";
   const Finding* headline = headline_finding(explanation);
-  // Of a device that is not a GPU, its own rows say more than the calls of the CPU.
+  // If the device is not a GPU, its own rows say more than the calls of the CPU.
   const bool is_of_device = facts.vendor && headline && !headline->action.pattern.empty();
   if (const std::string advice = owner_advice(facts); !advice.empty() && !is_of_device) {
     nothing.next = advice;

@@ -86,7 +86,7 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
   return parts;
 }
 
-// Of a step in which the GPU waits for the CPU: the GPU's work, if that is nearly all of the step
+// For a step in which the GPU waits for the CPU: the GPU's work, if that is nearly all of the step
 // without the profiler, and most of the waiting is what recording cost. 0: it is not so.
 std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::StepBase& base) {
   if (!facts.main_device) return 0;

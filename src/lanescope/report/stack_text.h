@@ -31,7 +31,7 @@ class SpeedscopeFrames {
   }
   // The file up to its profiles. Numbers the frames: no add() afterwards.
   std::string head(const Trace& trace);
-  // Of a name that was added. A slice without a name: the last frame, which is nameless.
+  // The frame of a name that was added. A slice without a name: the last frame, which is nameless.
   std::uint32_t frame(StringId name) const {
     return name == kNone<StringId> ? count_ : frame_[raw(name)];
   }

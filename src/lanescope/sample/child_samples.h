@@ -32,7 +32,7 @@ class ChildSamples {
     std::uint64_t unreadable = 0;  // processes with a Python that cannot be read
   };
 
-  // The interpreter of this process: a forked child has its own at the same place.
+  // The interpreter of this process. In a forked child it is at the same address.
   struct Own {
     PythonLayout layout;
     std::uint64_t interpreter = 0, code_type = 0;

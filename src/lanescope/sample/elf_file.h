@@ -42,7 +42,7 @@ class ElfFile {
   std::optional<std::uint64_t> find(std::string_view wanted);
   // All functions of .symtab and .dynsym. Reads both tables: 50 MB and 0.2 s for libtorch_cpu.so.
   FunctionNames functions();
-  // Of a file whose first byte is mapped at `start`: what is added to addresses of the file.
+  // What to add to addresses of the file if its first byte is mapped at `start`.
   std::uint64_t bias(std::uint64_t start) const;
 
  private:

@@ -26,22 +26,22 @@ struct PythonLayout {
   std::uint32_t version = 0;            // PY_VERSION_HEX >> 16: 0x030b is 3.11
   std::uint32_t interpreters_head = 0;  // in _PyRuntime
   std::uint32_t interpreter_next = 0, threads_head = 0;
-  // Of a thread's state. `frame` leads to the innermost frame, or from 3.11 to 3.12 to a structure
+  // Fields of a thread's state. `frame` leads to the innermost frame, or from 3.11 to 3.12 to a structure
   // that has it at `cframe_frame`.
   std::uint32_t thread_next = 0, pthread = 0, native_id = kNoOffset;
   std::uint32_t frame = 0, cframe_frame = kNoOffset;
   std::uint32_t chunk = kNoOffset, chunk_top = kNoOffset;  // of the memory for frames
-  // Of a frame.
+  // Fields of a frame.
   std::uint32_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
   std::uint32_t frame_owner = kNoOffset, frame_bytes = 0;
   // A generator's frame: its owner is kOwnedByGenerator, or before 3.11 it has a pointer to it here.
   std::uint32_t frame_generator = kNoOffset;
   std::uint8_t first_foreign_owner = 0xff;  // owners from here on have no Python code
-  // Of a code object.
+  // Fields of a code object.
   std::uint32_t code_file = 0, code_name = 0, code_first_line = 0, code_lines = 0;
   std::uint32_t code_bytecode = kNoOffset;  // kNoOffset: an instruction is a number, no address
   LineTable lines = LineTable::kLocations;
-  // Of a str: the bytes of its header, when it is ASCII and when it is not.
+  // The bytes of a str's header, if it is ASCII and if it is not.
   std::uint32_t ascii_header = 0, text_header = 0;
 
   // The lock of the interpreter, from its field `last_holder` on: in _PyRuntime or in the
@@ -54,10 +54,10 @@ struct PythonLayout {
   std::uint32_t code_bytes() const;
 };
 
-// Of 3.9 to 3.12. kUnsupported: another version.
+// The layout of Python 3.9 to 3.12. kUnsupported: another version.
 Result<PythonLayout> layout_of_version(std::uint32_t version_hex);
 
-// Of the interpreter whose _PyRuntime is at `runtime`. `version_hex`: what is known of its version,
+// The layout of the interpreter whose _PyRuntime is at `runtime`. `version_hex`: what is known of its version,
 // 0: nothing, which is enough from 3.13 on. kUnsupported: a version that is not known, a
 // free-threaded build.
 Result<PythonLayout> find_layout(ProcessMemory& memory, std::uint64_t runtime,

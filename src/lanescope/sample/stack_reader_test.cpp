@@ -129,7 +129,7 @@ TEST(StackReaderTest, NoticesAnotherCodeObjectAtAnOldAddress) {
   EXPECT_EQ(reader.function(reader.sample()[0].frames[0].function).name, "third");
 }
 
-// One call has the states, and next to each what it led to before: the frame, its memory, its code.
+// One call reads the thread states and, where they led to in the last sample, the frames, their memory and their code.
 TEST(StackReaderTest, ReadsAThreadThatGoesOnInOneCall) {
   DrawnInterpreter drawn;
   StackReader reader(drawn.memory_, drawn.layout_, kInterpreter, kCodeType);
@@ -146,7 +146,7 @@ TEST(StackReaderTest, ReadsAThreadThatGoesOnInOneCall) {
   EXPECT_EQ(calls_of(6), 1);  // and a thread that waits
 }
 
-// The frames are in other memory now, and the caller as well: what was guessed is not used.
+// The frames are in other memory now, and so is the caller: the guess of the last sample is not used.
 TEST(StackReaderTest, FollowsAThreadWhoseFramesHaveMoved) {
   DrawnInterpreter drawn;
   StackReader reader(drawn.memory_, drawn.layout_, kInterpreter, kCodeType);
@@ -169,7 +169,7 @@ TEST(StackReaderTest, FollowsAThreadWhoseFramesHaveMoved) {
   EXPECT_EQ(reader.counts().torn, 0u);
 }
 
-// A chunk says its size: more of it than is in use is copied, for the calls of the next sample.
+// The reader copies more of a chunk than is in use (a chunk has its size in it), so that deeper calls of the next sample are there.
 TEST(StackReaderTest, ReadsADeeperCallInOneCall) {
   DrawnInterpreter drawn;
   drawn.memory_.put(kChunk + 8, std::uint64_t{1024});  // the chunk's size

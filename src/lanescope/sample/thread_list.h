@@ -40,7 +40,7 @@ struct Thread {
   std::vector<RawFrame> raw, raw_before;  // innermost first
   bool is_cut = false, is_whole = false, was_good = false;
   std::uint32_t trusted = 0;  // samples since all code objects were checked
-  // Of this sample: outermost frames that are as before; whether the code object at `code` is known.
+  // In this sample: how many of the outermost frames are as before; whether the code object at `code` is known.
   std::size_t known_frames = 0;
   bool is_code_known = false;
   SampledStack stack;

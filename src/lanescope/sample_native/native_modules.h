@@ -44,7 +44,7 @@ class NativeModules {
   const std::vector<std::unique_ptr<Module>>& modules() const { return modules_; }
   // The end of the mapping that holds the address, such as the top of a stack; 0: none.
   std::uint64_t end_of_mapping(std::uint64_t address) const;
-  // The function at an address. `is_return`: the address comes after a call, whose function is meant.
+  // The function at an address. `is_return`: the address follows a call; returns the function with that call.
   // Reads a module's symbols when it first meets it. Remembers 65,536 addresses, then forgets them.
   std::uint32_t function_at(std::uint64_t address, bool is_return);
   // Numbers stay.

@@ -38,7 +38,7 @@ class NativeUnwinder {
   NativeUnwinder(const NativeUnwinder&) = delete;
   NativeUnwinder& operator=(const NativeUnwinder&) = delete;
 
-  // Call when they have changed.
+  // Call when the modules have changed.
   void use(const NativeModules& modules);
   // `stack`: a copy of the memory from `stack_at` on. Reads nothing else of the process.
   NativeCallers walk(const NativeRegisters& registers, std::uint64_t stack_at,

@@ -86,7 +86,7 @@ void write_gap(JsonWriter& json, const TraceState& state, const IdleTime& time, 
   json.end_object();
 }
 
-// The gaps, and whether more will be known of them. Nobody who asks for them waits for the rules.
+// The gaps, and whether more will be known about them later. The answer never waits for the rules.
 void write_gaps(JsonWriter& json, const TraceState& state, std::span<const IdleTime> times) {
   const bool is_whole = state.known_explanation() != nullptr;  // before the facts: made of them
   const bool with_causes = state.known_facts() != nullptr;

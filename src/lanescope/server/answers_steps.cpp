@@ -34,7 +34,7 @@ void write_step(JsonWriter& json, const TraceState& state, std::size_t index) {
 
 }  // namespace
 
-// Of all steps, or of so many that the page asks for them in pages (steps_answer) the typical one and
+// Writes all steps. If there are so many that the page asks for them in pages (steps_answer): the typical one and
 // one for each bar of its row of steps.
 void write_steps(JsonWriter& json, const TraceState& state) {
   const auto steps = state.lanes().steps();

@@ -14,7 +14,7 @@ namespace {
 // A weight of 335, where a usual thread has 1024. With 10, the verdict would hardly come while a training uses all cores.
 constexpr int kNice = 5;
 
-// Of this thread only: Linux has a nice value for each.
+// Lowers the share of this thread only: in Linux each thread has a nice value.
 void lower_share() {
   const auto thread = static_cast<id_t>(syscall(SYS_gettid));
   setpriority(PRIO_PROCESS, thread, std::max(kNice, getpriority(PRIO_PROCESS, thread)));

@@ -8,7 +8,7 @@
 
 namespace lanescope::server {
 
-// To be filled in by format::open_indexed().
+// An empty one, which format::open_indexed() fills in.
 format::KeptSections no_kept_view();
 
 // The sections of lanes among those of an index.

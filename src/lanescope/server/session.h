@@ -1,5 +1,5 @@
-// The traces that the page looks at, its notes, and how many pages are open. Answers requests
-// without knowing of HTTP.
+// The traces that the page shows, its notes, and how many pages are open. Answers requests; knows
+// nothing of HTTP.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -43,7 +43,7 @@ class Session {
                std::string_view body, std::optional<std::uint64_t> generation = {},
                std::string_view rank = {});
 
-  // Waits until the generation is another than `known`, for at most `longest`; then the current
+  // Waits until the generation is not `known` any more, at most for `longest`. Returns the current
   // one. While it waits, the page counts as open.
   std::uint64_t wait_for_change(std::uint64_t known, std::chrono::milliseconds longest,
                                 std::string_view rank = {});

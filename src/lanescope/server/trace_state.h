@@ -48,9 +48,9 @@ class TraceState {
 
   // Tables wait for no facts: they use what is there, and else make only the part that they need.
   const analysis::KeyAverages& key_averages() const;
-  // Of all devices, whole recording; most busy time first.
+  // The groups of all devices in the whole recording; most busy time first.
   const std::vector<analysis::KernelGroup>& kernel_groups() const;
-  // Of all devices. O(n log n).
+  // The groups of all devices inside the window. O(n log n).
   std::vector<analysis::KernelGroup> kernel_groups_within(const analysis::Window& window) const;
   const analysis::MemoryTimeline& memory() const;
 

@@ -75,7 +75,7 @@ void fuse_kernels(ChangedGraph& changed) {
         "them; operators around the launches keep their own CPU time");
 }
 
-// Of the calls between a step's first and last launch only the first remains.
+// Removes all calls between a step's first and last launch but the first.
 std::optional<Error> use_cuda_graph(ChangedGraph& changed) {
   struct Span {
     std::int64_t from_ns, to_ns;

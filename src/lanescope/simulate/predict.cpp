@@ -38,7 +38,7 @@ double ratio(std::int64_t now, std::int64_t was) {
   return was == 0 ? 0 : static_cast<double>(now - was) / static_cast<double>(was);
 }
 
-// Of the edges.
+// The length of a step, replayed with scratch.edges.
 std::int64_t replayed_step_ns(const StepGraph& graph, Scratch& scratch) {
   replay_into(graph, scratch.edges, scratch.replay);
   return step_ns(graph, scratch.replay);

@@ -27,7 +27,7 @@ inline constexpr double kMostRecording = 1.6;
 // The far end takes at most this share of the time until the next begin or end: some of it is the program's.
 inline constexpr double kMostShare = 0.8;
 
-// Of one such moment, in ns. `until_next_ns`: at least 0.
+// The cost of one such moment, in ns. `until_next_ns`: at least 0.
 inline double recording_cost_ns(const RecordingCost& cost, double until_next_ns) {
   return std::min(cost.most_ns, until_next_ns * cost.share);
 }

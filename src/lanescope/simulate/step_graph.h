@@ -28,8 +28,8 @@ enum class EdgeKind : std::uint8_t {
   kQueue,       // start of GPU work -> end of a launch call that had to wait for room in the queue
 };
 
-// The kind of event whose begin or end comes before a thread's own time. Recording costs a different time for each kind
-// (recording_cost.h).
+// A thread's own time follows the begin or end of an event of this kind. Recording an event costs a different time for each
+// kind (recording_cost.h).
 enum class Moment : std::uint8_t { kOperator, kCall, kPython, kOther };
 
 inline constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
@@ -73,8 +73,8 @@ struct GraphLaunch {
   std::vector<std::uint32_t> nodes;      // GpuWork
 };
 
-// Where a step begins or ends: at a moment of the CPU, but not before all work that was launched by
-// then has ended. docs/definitions/steps.md.
+// Where a step begins or ends: at a moment of the CPU, or when all work that was launched until then
+// has ended, whichever is later. docs/definitions/steps.md.
 struct Boundary {
   std::uint32_t cpu_point = kNoIndex;  // kNoIndex: only the GPU work decides
   std::int64_t after_ns = 0;           // from that point on

@@ -65,7 +65,7 @@ struct FlameNode {
   std::int64_t total_ns = 0, self_ns = 0;
   SliceId longest = kNone<SliceId>;
 };
-// Of one lane with slices. At most kMostFlameNodes; what is left out is part of its parent's self
+// The flame graph of one lane with slices. At most kMostFlameNodes; what is left out is part of its parent's self
 // time. O(slices in the area * log). Any thread.
 std::vector<FlameNode> make_flame(const Lanes& lanes, std::uint32_t lane, std::int64_t start_ns,
                                   std::int64_t end_ns);

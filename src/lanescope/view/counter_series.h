@@ -17,7 +17,7 @@ struct CounterCell {
 
 class CounterSeries {
  public:
-  // In order of time; of equal times, the last value stays.
+  // In order of time. Of several values at one time, the last one stays.
   void add(std::int64_t time_ns, double value);
   // From then on the value is unknown, and its cells are NaN. Call it after the last value.
   void end_at(std::int64_t time_ns);

@@ -77,7 +77,7 @@ void LaneMaker::mark_launchers() {
   mark_busiest(std::move(found), kMostLaunchers, kMostLaunchers);
 }
 
-// Of each rank: the thread that is busiest, its idle times, the two busiest streams.
+// Marks, for each rank, the thread that is busiest, its idle times, the two busiest streams.
 void LaneMaker::mark_lanes_of_ranks() {
   std::map<std::int64_t, std::vector<Candidate>> threads, streams;
   for (std::uint32_t i = 0; i < out_.lanes_.size(); ++i) {
@@ -120,7 +120,7 @@ void LaneMaker::mark_other_threads(std::size_t most) {
   mark_busiest(std::move(found), most, kMostOtherMainOfGroup);
 }
 
-// Of what matters, the few that a first screen shows: what the main thread did, the busiest stream, the
+// Keeps the few lanes that a first screen shows: what the main thread did, the busiest stream, the
 // idle times, a second stream, a second thread, Python, then the rest. A trace of no such program shows all if they are few.
 void LaneMaker::keep_few() {
   const auto is_counted = [](const Lane& lane) { return lane.kind != LaneKind::kSteps; };
@@ -253,7 +253,7 @@ std::vector<std::uint32_t> LaneMaker::order_of_lanes() const {
       return facts_.main_device && *each.device == facts_.device().timeline.device ? 2 : 3;
     return each.kind == LaneGroup::Kind::kGpu ? 4 : 5;
   };
-  // Of a thread: its frames above its operators. Of a device: idle times, streams, counters.
+  // A thread has its frames above its operators. A device has idle times, streams, counters.
   const auto kind_rank = [](LaneKind kind) {
     static constexpr std::array<int, kLaneKindCount> kRank{0, 3, 2, 5, 6, 7, 4, 1, 8, 5};
     return kRank[static_cast<std::size_t>(kind)];

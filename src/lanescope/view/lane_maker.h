@@ -1,4 +1,4 @@
-// Makes Lanes from facts: which there are, which matter, and their order. Internal to view/.
+// Makes Lanes from facts: which lanes there are, which of them matter, and their order. Internal to view/.
 #pragma once
 #include <array>
 #include <cstdint>

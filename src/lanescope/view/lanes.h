@@ -135,7 +135,7 @@ class Lanes {
 
   TimeKind kind(SliceId slice) const { return kinds_[raw(slice)]; }
   NameUse name_use(StringId name) const { return name_uses_[raw(name)]; }
-  // Of a trace of several ranks: whose lane it is. Nothing: the trace is of one program.
+  // The rank whose lane it is, in a trace of several ranks. Nothing: the trace is of one program.
   std::optional<std::int64_t> rank_of(const Lane& lane) const;
   // Where a slice is drawn. Nothing: it is no row of the trace. O(rows of its lane * log n).
   std::optional<LanePlace> place(SliceId slice) const;

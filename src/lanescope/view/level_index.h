@@ -23,7 +23,7 @@
 
 namespace lanescope::view {
 
-// Of one row, in order: no two slices overlap, and no two have the same start. A slice of length
+// The slices of one row, in order: no two overlap, and no two have the same start. A slice of length
 // zero counts as 1 ns long for both. `id` is the owner's: a row of the trace, a gap, a step.
 struct LevelSlice {
   std::int64_t start_ns = 0, dur_ns = 0;

@@ -1,5 +1,5 @@
-// When each step of a trace is, for questions about one step: it follows from all events, so it is kept next to
-// the index of a trace, and a step is then read as a window is. Defined in docs/definitions/reading.md#a-part-of-a-trace.
+// The window of each step of a trace, for questions about one step. Finding them needs all events, so they are kept next to the
+// index of a trace: a step is then read like any window. Defined in docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -30,9 +30,9 @@ std::vector<StepWindow> step_windows(const explain::Facts& facts);
 // The first of that number. kInvalidArgument: there is none; the message begins with "step".
 Result<TraceWindow> window_of_step(const std::vector<StepWindow>& steps, std::int64_t number);
 
-// Who keeps notes of steps, with the build of the sources that find them.
+// The key of notes of steps in an index. It names the build of the sources that find steps, so another build ignores them.
 std::string steps_layer();
-// As text for a note next to an index. Nothing: so many that reading them is no gain.
+// As text for a note next to an index. Nothing: there are so many steps that reading them saves no time.
 std::optional<std::string> note_of_steps(const std::vector<StepWindow>& steps);
 // Nothing: no note of note_of_steps().
 std::optional<std::vector<StepWindow>> steps_of_note(std::string_view note);

@@ -25,12 +25,12 @@ struct PartAsked {
 // "A..B", since the origin of the trace (trace_origin_ns). Nothing: an empty text.
 // kInvalidArgument: anything else.
 Result<std::optional<TraceWindow>> parse_window(const std::string& text);
-// What an earlier call noted of exactly this trace, and who keeps what this one notes (format/index_file/kept_sections.h).
+// What an earlier call noted about exactly this trace, and what keeps the note of this call (format/index_file/kept_sections.h).
 struct StepNote {
   std::string_view known;                          // empty: nothing
   std::function<void(std::string_view)> remember;  // may be empty
 };
-// Of a part that is given. Errors: parse_window(), window_of_step() and gather_facts(). A step costs O(n log n),
+// The window of a part that is given. Errors: parse_window(), window_of_step() and gather_facts(). A step costs O(n log n),
 // with a note of steps_layer() O(steps).
 Result<TraceWindow> find_part(const Trace& trace, const PartAsked& asked,
                               const StepNote& note = {});

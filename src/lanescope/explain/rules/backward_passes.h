@@ -14,7 +14,7 @@ struct BackwardPass {
   std::size_t step = 0;
   std::uint32_t thread = 0;
   std::vector<SliceId> nodes;  // in order
-  // Of parameters, in order: the index of the node that made it, and its shape. Empty without shapes.
+  // Gradients of parameters, in order: the index of the node that made it, and its shape. Empty without shapes.
   std::vector<std::pair<std::size_t, analysis::Sizes>> gradients;
 };
 

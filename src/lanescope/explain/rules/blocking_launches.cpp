@@ -13,7 +13,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-// Shorter kernels end before a usual launch call returns, too.
+// Shorter kernels may end before their launch call returns, even if it does not wait.
 constexpr std::int64_t kLongKernelNs = 10'000;
 constexpr std::int64_t kClockToleranceNs = 1'000;
 constexpr std::uint64_t kFewestLaunches = 10;
@@ -90,7 +90,7 @@ Finding tell_blocking_launches(const Facts& facts, const BlockingLaunches& found
   finding.confidence = facts.confidence();
   finding.sample_count = found.long_kernels;
   finding.sample_noun = "kernel";
-  // While each launch waits, nobody knows what launches cost.
+  // While each launch waits, the trace does not show what launches cost.
   const std::int64_t waiting_ns = facts.per_step(found.waiting_ns);
   finding.explains = {{"host-sync", saved_ns},
                       {"full-queue", saved_ns},

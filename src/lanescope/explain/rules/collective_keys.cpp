@@ -1,4 +1,4 @@
-// Collectives that cannot be matched across ranks: no name, or a sequence number twice.
+// Collectives that cannot be matched across ranks: they have no name, or share a sequence number.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,7 +15,7 @@ struct UnmatchedKeys {
   std::uint64_t all = 0;
   std::uint64_t nameless = 0;
   std::uint64_t foreign = 0;  // nameless ones that are no kernels of NCCL or RCCL
-  std::uint64_t twice = 0;    // sequence numbers
+  std::uint64_t twice = 0;    // sequence numbers that occur again
   SliceId first = kNone<SliceId>;
   SliceId second = kNone<SliceId>;
 };

@@ -18,7 +18,7 @@ struct ExposedCommunication {
   std::map<std::string_view, std::pair<std::int64_t, SliceId>> by_name;  // exposed time, the run
   std::uint64_t calls = 0;
   Bound bound;
-  bool computes_longer = false;  // than the GPU is idle
+  bool computes_longer = false;  // the GPU computes for longer than it is idle
 };
 
 std::optional<ExposedCommunication> measure_communication_bound(const Facts& facts) {

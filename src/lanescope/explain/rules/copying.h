@@ -6,7 +6,7 @@
 
 namespace lanescope::explain::rules {
 
-// Of the steady steps on the main device.
+// Copies in the steady steps on the main device.
 struct Copying {
   std::uint64_t copies = 0;
   std::int64_t bytes = 0;     // of those whose size is known

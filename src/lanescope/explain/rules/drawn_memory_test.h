@@ -9,8 +9,7 @@ namespace lanescope::explain {
 
 inline constexpr std::int64_t kMB = 1 << 20, kGB = 1 << 30;
 
-// Keeps the books: each change says what is allocated and reserved after it. Times in us, sizes in
-// bytes.
+// Each change records how much is allocated and reserved after it. Times in us, sizes in bytes.
 class AllocatorSketch {
  public:
   explicit AllocatorSketch(std::int64_t allocated, std::int64_t reserved)

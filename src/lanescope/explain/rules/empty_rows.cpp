@@ -28,7 +28,7 @@ constexpr double kMostFilled = 0.4;  // room for twice as many is usual
 constexpr std::int64_t kLeastRows = 64;
 constexpr std::size_t kNearCalls = 4;  // between the zeros and what is written
 
-// Of a tensor as a list of rows.
+// A tensor as a list of rows: how many, and how long each is.
 struct RowList {
   std::int64_t count = 0, width = 0;
   bool operator==(const RowList&) const = default;

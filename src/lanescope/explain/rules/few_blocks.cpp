@@ -23,7 +23,7 @@ struct BlockGroup {
 struct FewBlocks {
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
-  // Of kernels that the program brings itself; of those inside solvers; of all of them.
+  // Time of kernels that the program brings itself; of those inside solvers; of all of them.
   std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0;
 };
 

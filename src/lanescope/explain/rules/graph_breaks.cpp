@@ -197,7 +197,7 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
                             "; at each the CPU returns to Python, and nothing is fused across it.",
                         {count(found.break_count), count(found.outermost)});
   if (!whole) finding.verdict.values.push_back(count(found.break_count / steps));
-  // Of the pieces of a call one stays, and is entered once.
+  // Without breaks, a call has one piece, which is entered once.
   const std::int64_t saved_ns =
       found.wait.time_ns - found.wait.time_ns * static_cast<std::int64_t>(found.outermost) /
                                static_cast<std::int64_t>(found.break_count + found.outermost);

@@ -23,7 +23,7 @@ struct Import {
   SliceId longest = kNone<SliceId>;
 };
 
-// Of one sampled thread.
+// What one sampled thread imports.
 struct ImportTime {
   std::int64_t samples = 0, all_samples = 0, time_ns = 0;
   std::vector<std::pair<StringId, Import>> modules;  // most samples first; kNone: no code ran

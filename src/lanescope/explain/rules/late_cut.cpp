@@ -125,7 +125,7 @@ class ChainBefore {
     found_.calls[found_.mixes].push_back(op);
     return Met::kCounted;
   }
-  // Of the rows that the addition after it reads.
+  // Counts only the rows that the addition after it reads.
   Met count_on_edges(SliceId op) {
     found_.calls[found_.mixes > 0 ? found_.mixes - 1 : 0].push_back(op);
     return Met::kCounted;

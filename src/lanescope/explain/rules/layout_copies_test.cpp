@@ -27,7 +27,7 @@ TEST(LayoutCopiesTest, NamesWhatCalledTheCopy) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 20'000);
   EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::contiguous");
-  // One per step; one that many calls read may pay back.
+  // One copy per step. A copy that many calls read may be worth its time.
   EXPECT_NE(finding->brief.pattern.find("per step"), std::string::npos);
   EXPECT_NE(finding->action.pattern.find("only few calls read"), std::string::npos);
 }

@@ -33,7 +33,7 @@ enum class WaitsFor : std::uint8_t { kNobody, kThreads, kProcess };
 
 // What to do instead.
 struct LibraryAdvice {
-  // Of a frame "file(line): function"; no file: of "<built-in method function of ...>".
+  // The parts of a frame "file(line): function". No file: a frame "<built-in method function of ...>".
   std::string_view file, function;
   const char* action;
   WaitsFor waits_for = WaitsFor::kNobody;

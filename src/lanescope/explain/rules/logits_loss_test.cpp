@@ -57,7 +57,7 @@ TEST(LogitsLossTest, DoesNotAdviseChunksWhereTheLossRunsInChunks) {
   EXPECT_TRUE(action_of_calls(2).starts_with("It runs in {} chunks already"));
 }
 
-// A softmax for the log beside the loss is none of the loss: of both, 60 us, a loss could spare what it takes itself.
+// A softmax for the log is no part of the loss: of the 60 us of both, a fused loss spares only its own part.
 TEST(LogitsLossTest, DoesNotCountASoftmaxWithoutGradients) {
   constexpr char kDims[] = "[[512, 50257], [512]]";
   const auto stake_ns = [&](bool logs) {

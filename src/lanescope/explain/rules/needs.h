@@ -25,12 +25,12 @@ namespace need {
 inline constexpr Need kGpuWork = {
     [](const Facts& facts) { return facts.main_device.has_value(); },
     "GPU work in the trace (record with ProfilerActivity.CUDA, and where CUPTI is allowed)"};
-// Of a GPU, or of the CPU where there is none.
+// Work of a GPU, or of the CPU if there is no GPU.
 inline constexpr Need kAnyWork = {[](const Facts& facts) { return facts.main_device || facts.cpu; },
                                   "GPU work, or operators and annotations of the CPU"};
 inline constexpr Need kLaunchCalls = {
     has_launches, "the launch calls of the GPU work (cuda_runtime and cuda_driver events)"};
-// Of a GPU; a trace without one needs none.
+// Launch calls, if the trace has GPU work.
 inline constexpr Need kLaunchCallsOfGpu = {
     [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
     kLaunchCalls.missing};

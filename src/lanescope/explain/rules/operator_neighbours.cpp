@@ -315,7 +315,7 @@ bool leaves_places_out(const TensorArguments& inputs, std::size_t rank, std::siz
   return at >= kFirstPlace && *by->integer >= 2;
 }
 
-// Of those that follow convolutions. A step of a slice after them could as well come before.
+// True: an operator that may follow a convolution, and before which a slice with a step could run as well.
 bool is_activation_or_scale(std::string_view name) {
   static constexpr std::string_view kNames[] = {
       "aten::relu",  "aten::relu_",   "aten::silu",       "aten::silu_",       "aten::gelu",

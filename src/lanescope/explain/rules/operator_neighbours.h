@@ -57,7 +57,7 @@ bool is_outside_quantile(const Facts& facts, SliceId op);
 // Not called by the backward part of x[index].
 bool is_outside_index_backward(const Facts& facts, SliceId op);
 
-// Of a convolution's result, after operators that work on each element alone, no slice with a step along a dimension of the
+// True: after a convolution and operators that work on each element alone, no slice with a step along a dimension of the
 // picture takes all that is used; or sizes are not recorded.
 bool is_not_sliced_in_steps(const Facts& facts, SliceId op);
 // The same for the backward part of a convolution and its gradient.

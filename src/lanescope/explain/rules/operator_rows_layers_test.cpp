@@ -41,7 +41,7 @@ TEST(LayerRowsTest, SeesConvolutionsWithoutALibrary) {
   EXPECT_EQ(with("double"), "");
 }
 
-// On a CPU, beside one that oneDNN takes: the library is on, the call is too small for it.
+// On a CPU, next to a convolution that oneDNN takes: oneDNN is on, but this call is too small for it.
 TEST(LayerRowsTest, KnowsThatOneDnnTakesLargerConvolutions) {
   const auto with = [](const char* other) {
     ProgramSketch program;

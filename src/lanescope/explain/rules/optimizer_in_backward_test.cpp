@@ -12,7 +12,7 @@ using testing::ProgramSketch;
 constexpr char kAccumulateGrad[] =
     "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
 
-// On a CPU: 300 us of forward pass, then a node of 110 us for each parameter, 100 of them an optimizer's.
+// On a CPU: 300 us of forward pass, then a node of 110 us for each parameter, of which its optimizer takes 100 us.
 Trace hooks(int parameters, const char* range = "Optimizer.step#AdamW.step",
             const char* around = kAccumulateGrad) {
   ProgramSketch program;

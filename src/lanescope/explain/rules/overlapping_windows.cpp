@@ -25,7 +25,7 @@ constexpr double kLeastWindowsShare = 0.05;
 constexpr double kLeastReads = 8;  // of each number
 constexpr double kLeastWindowElements = 100'000;
 
-// How often each number of the memory behind a tensor is in it, on average, by its strides. 1: once, or not known.
+// How often a tensor contains each number of its memory, on average, from its strides. 1: once, or not known.
 double reads_of_each(const Tensor& tensor) {
   if (!tensor.strides) return 1;
   double elements = 1, span = 1;

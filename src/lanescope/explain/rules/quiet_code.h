@@ -18,7 +18,7 @@ struct QuietCode {
   SliceId longest_frame = kNone<SliceId>;  // the innermost event for most of it; kNone: no event
 };
 
-// Of these stretches: what lies between two operators or calls and is longer than kLongestBetweenOperatorsNs, without
+// The parts of these stretches between two operators or calls that are longer than kLongestBetweenOperatorsNs, without
 // torch's own Python in it. O(events in them).
 QuietCode quiet_code(const Facts& facts, const std::vector<HostStretch>& stretches);
 

@@ -6,7 +6,7 @@
 namespace lanescope::explain {
 namespace {
 
-// Four steps: `products` products of 50 us, of which one has another operator before it.
+// Four steps of `products` products of 50 us. `between`: this operator runs before every fourth one.
 Trace draw_products(int products, const char* dims, const char* between = nullptr) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {

@@ -1,4 +1,4 @@
-// The same gradient is computed several times in a step: autograd.grad(u.sum(), x) once for each column that is used of it.
+// The same gradient is computed several times in a step: autograd.grad(u.sum(), x) is called for each column that is needed.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -31,7 +31,7 @@ NodeKey node_key(const Trace& trace, SliceId node) {
           args.integer(ArgKey::kFwdThreadId).value_or(0), raw(trace.slices().name[raw(node)])};
 }
 
-// The recorded shapes of what the node takes, which its operator inside has.
+// The recorded input shapes of the operator inside the node.
 std::string_view dims_of(const Trace& trace, SliceId node) {
   const std::uint32_t inside = raw(node) + 1;
   const Track& track = trace.track(node);
@@ -70,7 +70,7 @@ std::optional<PassKey> pass_key(const Trace& trace, const BackwardPass& pass) {
 struct SameGradient {
   std::uint64_t groups = 0, passes = 0;     // all passes of groups of two or more
   std::size_t nodes = 0;                    // that the largest group shares
-  std::unordered_set<std::uint32_t> again;  // nodes of all passes of a group but the first
+  std::unordered_set<std::uint32_t> again;  // nodes of all passes but the first of each group
   SliceId longest = kNone<SliceId>;
   std::int64_t cost_ns = 0;
 };
@@ -83,7 +83,7 @@ std::optional<SameGradient> measure_same_gradient(const Facts& facts) {
     if (auto key = pass_key(trace, pass)) groups[*std::move(key)].push_back(&pass);
   SameGradient found;
   for (const auto& [key, same] : groups) {
-    // A root of its own for each: a graph that is gone over again from its own root may be for another result.
+    // Each pass needs a root of its own: a second pass from the same root may compute another result.
     const bool has_roots = std::all_of(same.begin() + 1, same.end(), [&](const BackwardPass* pass) {
       return node_key(trace, pass->nodes[0]) != node_key(trace, same.front()->nodes[0]);
     });

@@ -54,7 +54,7 @@ TEST(SameGradientTest, IsQuietAboutDifferentLosses) {
   EXPECT_FALSE(find_by_rule(draw_derivatives({.root = "MseLossBackward0"}), "same-gradient"));
 }
 
-// One part of several results each time, as of unbind(): which part is not told by the nodes.
+// Each pass starts from one of several results, as of unbind(). The nodes do not show from which one.
 TEST(SameGradientTest, IsQuietAboutPartsOfAResult) {
   EXPECT_FALSE(find_by_rule(draw_derivatives({.second = "[[64], [], []]"}), "same-gradient"));
 }

@@ -28,7 +28,7 @@ struct StartUpCalls {
 // The rule that reports these calls.
 inline constexpr char kStartUpCallsRule[] = "library-setup";
 
-// Of the whole recording; needs a main device. O(n).
+// Those of the whole recording. Needs a main device. O(n).
 StartUpCalls start_up_calls(const Facts& facts);
 
 // Their calls, and those that loaded code at the first use of kernels (code_loading.h).

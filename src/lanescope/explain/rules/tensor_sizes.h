@@ -49,7 +49,7 @@ struct Taken {
   TakerKind kind = TakerKind::kNone;
   double elements = 0;  // of the result
 };
-// Of the tensor that is argument `index`. Nothing: another operator, or not recorded.
+// What the operator takes of the tensor that is argument `index`. Nothing: another operator, or not recorded.
 std::optional<Taken> taken_of(std::string_view op, const analysis::TensorArguments& inputs,
                               std::size_t index);
 

@@ -110,7 +110,7 @@ struct NodeSizes {
   std::vector<Sizes> taken, made;
 };
 
-// A node whose result is what it takes, in another shape: its size stays that of a transposed matrix.
+// True: the node only gives its input another shape. The size stays that of a transposed matrix.
 bool is_view_node(std::string_view node) {
   constexpr std::array<std::string_view, 5> kViews = {"TBackward0", "TransposeBackward0",
                                                       "ViewBackward0", "UnsafeViewBackward0",
@@ -119,7 +119,7 @@ bool is_view_node(std::string_view node) {
                      [&](std::string_view view) { return node.ends_with(view); });
 }
 
-// Of the nodes of one pass, each read once.
+// The sizes of the nodes of one pass. Each node is read once.
 class PassSizes {
  public:
   PassSizes(const Facts& facts, const BackwardPass& pass)

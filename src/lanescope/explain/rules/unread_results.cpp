@@ -1,4 +1,4 @@
-// Of equal results that a step makes, operators read few: previews that replace each other, clones of outputs that nobody takes.
+// A step makes many equal results, but operators read few of them: previews that replace each other, clones of outputs that nothing takes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -245,7 +245,7 @@ class UnreadFinder {
   const Facts& facts_;
   const Trace& trace_;
   std::unordered_set<std::uint32_t> for_backward_;
-  // Of the sequence that is looked at.
+  // About the sequence that is looked at.
   std::vector<ResultKey> keys_;
   std::vector<const std::vector<TakenTensor>*> taken_;
   std::map<ResultKey, std::vector<TakenTensor>> read_;  // equal calls are read once

@@ -121,7 +121,7 @@ class StatisticFinder {
       for (const Sizes& taken : tensors_taken(trace_, calls[i]))
         if (analysis::element_count(taken) == elements) return true;
       const auto dims = trace_.slice_args(calls[i]).text(ArgKey::kInputDims);
-      // Of a list of tensors the sizes are not read one by one.
+      // The sizes in a list of tensors are not read one by one.
       if (dims && trace_.text(*dims).starts_with("[[[") && !op.starts_with("aten::_foreach"))
         return true;
     }

@@ -15,7 +15,7 @@ namespace lanescope::format {
 // $XDG_CACHE_HOME/lanescope, or ~/.cache/lanescope.
 class IndexCache {
  public:
-  // Of this user; does not make the folder. Nothing: the environment names no place.
+  // The cache of this user; does not make the folder. Nothing: the environment names no place.
   static std::optional<IndexCache> of_user();
   explicit IndexCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 

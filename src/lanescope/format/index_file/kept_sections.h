@@ -46,7 +46,7 @@ struct KeptSections {
   // for answers that follow from all columns, and lies next to the index in the user's cache.
   std::string note;
   std::function<void(std::string_view)> remember_note = [](std::string_view) {};
-  // Of other layers, for an index that is written: remembered of it.
+  // Notes of other layers, to be remembered with an index that is written.
   std::vector<KeptNote> notes;
 };
 

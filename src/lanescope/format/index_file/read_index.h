@@ -26,7 +26,7 @@ enum class IndexCheck : std::uint8_t {
             // before, and nobody could change them since (index_cache.h)
 };
 
-// Whether the bytes begin as an index file does, of any version.
+// True: the bytes begin like an index file, of any version.
 bool is_index(std::string_view head);
 
 // kCorruptInput: the bytes are damaged, or rows do not fit each other. kUnsupported: an index of

@@ -42,7 +42,7 @@ class FieldReader {
   // The event whose `{` is at the walk. `drafts`: also notes where its values are; `tokens` are those of the whole text. False:
   // not strict JSON, or not an event; drop it.
   bool read(JsonWalk& walk, ReadEvent& event, bool drafts, const std::uint32_t* tokens);
-  // Of the event read last, when it was to be drafted. Its phase, category, scope and bind are not set.
+  // The draft of the event read last, if one was wanted. Its phase, category, scope and bind are not set.
   EventDraft& draft() { return draft_; }
 
  private:

@@ -26,7 +26,7 @@ class LabelWriter {
               const EventPlaces& places)
       : trace_(trace), output_(output), text_(output.text), values_(values), places_(places) {}
 
-  // Of all but the process of Kineto's spans, whose labels come after the spans.
+  // Writes the labels of all processes but that of Kineto's spans, whose labels come after the spans.
   void write_labels() {
     for (const Process& process : trace_.processes()) {
       if (!is_spans(process)) write_label_of(process);

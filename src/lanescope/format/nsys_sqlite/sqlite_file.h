@@ -37,7 +37,7 @@ class SqliteFile {
   // `bytes` stay where they are, and must outlive the file.
   static Result<std::unique_ptr<SqliteFile>> open_bytes(std::string_view bytes);
 
-  // Of all tables that has_table() knows, in order of their names.
+  // The names of all tables that has_table() knows, in order.
   virtual std::vector<std::string> table_names() const = 0;
   virtual bool has_table(std::string_view name) const = 0;
   virtual bool has_column(std::string_view table, std::string_view column) const = 0;

@@ -34,7 +34,7 @@ class EventLog {
   // Pairs begins with ends and hands everything to the builder. A slice that never ends lasts to
   // the last event of the trace. Such slices, and ends without a begin, are counted.
   void finish(TrackSlots& slots, TraceBuilder& builder);
-  // Of slots, once finished.
+  // Flows and tracks of slots, once finished.
   const std::vector<FlowMark>& flows() const { return flows_; }
   TrackId track(std::uint32_t slot) const { return tracks_[slot]; }
 

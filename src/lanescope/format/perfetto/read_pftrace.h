@@ -9,7 +9,7 @@ namespace lanescope::format {
 
 bool is_pftrace(std::string_view head);
 
-// What becomes what: docs/formats/pftrace.md. Packets of other kinds (ftrace, statistics, ...) are
+// How packets become rows: docs/formats/pftrace.md. Packets of other kinds (ftrace, statistics, ...) are
 // counted and named in the metadata "unreadPackets". Errors: as read_trace(). Memory: the
 // Trace and, while reading, 64 bytes per slice.
 Result<Trace> read_pftrace(codec::UnpackedSource& source, const ReadOptions& options);

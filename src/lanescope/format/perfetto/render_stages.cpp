@@ -13,7 +13,7 @@ namespace {
 
 using codec::WireReader;
 
-// Of the grid or of a block: "[256, 1, 1]".
+// Adds the sizes of the grid or of a block: "[256, 1, 1]".
 void add_sizes(std::string_view key, std::string_view message, TraceBuilder& builder) {
   std::array<std::uint64_t, 3> sizes{1, 1, 1};
   for (WireReader field(message); field.next();)

@@ -25,7 +25,7 @@ class TrackWriter {
   std::uint64_t add_row(TrackId track, std::size_t row);
 
  private:
-  // Of each process two: itself, and the group of its tracks that are no threads.
+  // Each process has two ids: its own, and that of the group of its tracks that are no threads.
   static std::uint64_t process_uuid(std::size_t process) { return 2 * process + 1; }
   static std::uint64_t group_uuid(std::size_t process) { return 2 * process + 2; }
   void write_process(std::size_t process);

@@ -30,7 +30,7 @@ struct ActivityCarry {
   GpuAnnotations annotations;
   std::vector<EventRecord>
       events;  // for waits: at least the newest kMostEvents, less than twice that
-  // Of the whole recording. The work or the events of a context give its device.
+  // From the whole recording: the work or the events of a context show its device.
   std::unordered_map<std::uint32_t, std::int64_t> device_of_context;
   RecentMap<NodeKey, ForwardOp, NodeKeyHash, 100'000> forward_ops;
 };

@@ -34,7 +34,7 @@ struct OpenRanges {
   TrackId track = kNone<TrackId>;
   std::int64_t time_ns = 0;
   std::uint32_t innermost = kNoIndex, collective = kNoIndex, backward = kNoIndex;
-  // Of `annotations`, innermost first.
+  // A range of `annotations`, innermost first.
   std::uint32_t annotations_first = 0, annotations_count = 0;
 };
 // If more annotations are open at one moment, only the innermost ones count.

@@ -22,7 +22,7 @@ struct RangeTimes {
   std::int64_t early_ns;  // began this much before its start
 };
 
-// Of a Python frame. parent_id 0: none.
+// The numbers of a Python frame. parent_id 0: none.
 struct FrameNumbers {
   std::int64_t python_id, parent_id, ev_idx;
 };

@@ -1,4 +1,4 @@
-// Samples of Python stacks: which slices they become.
+// Which slices samples of Python stacks become.
 #include "lanescope/format/spool/sample_rows.h"
 
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST(SampleRowsTest, EqualFramesOneAfterAnotherAreOneSlice) {
   EXPECT_EQ(number(trace, f, ArgKey::kSelfSamples), 3);
 }
 
-// Only of the innermost function: it is what the thread did while it held the lock.
+// Only the innermost function has these counts: it is what the thread did while it held the lock.
 TEST(SampleRowsTest, TheInterpretersLockIsInTheInnermostSlice) {
   SpoolSketch sketch;
   sketch.thread(99, 0);

@@ -37,7 +37,7 @@ struct IdSpan {
   bool meets(const IdSpan& other) const { return first <= other.last && other.first <= last; }
 };
 
-// Of one chunk of records or activities.
+// The time that one chunk of records or activities covers.
 struct ChunkSpan {
   std::uint64_t first = ~std::uint64_t{0},
                 last = 0;  // begins of its rows, ticks; first > last: none

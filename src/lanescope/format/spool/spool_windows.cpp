@@ -30,7 +30,7 @@ bool has_records(const SpoolIndex& index) {
   return !index.record_chunks.empty() || !index.activity_chunks.empty();
 }
 
-// Of each session and cycle with parts of the GPU, the longest part.
+// The longest GPU part of each session and cycle that has any.
 class LongestParts {
  public:
   LongestParts(std::span<const SpoolWindow> windows, std::uint64_t last_tick) {
