@@ -19,7 +19,7 @@ import sys
 from typing import Iterable, List, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SECTION = re.compile(r"^(Who holds the (?:step|time)|No known fault)$")
+SECTION = re.compile(r"^(What takes the time|Who holds the (?:step|time)|No known fault)$")
 OWNER = re.compile(r"^ +[\d.]+ (?:us|ms|s) +[<>]?\d+ %  ")
 
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 constexpr std::uint64_t kPagingMiB = 1u << 20;
 
-// Of "7f00-7f10 r--p 00000000 fe:00 1234 /path", as /proc/self/maps has it. 0: no file.
+// The bytes of a file that a line of /proc/self/maps maps: "7f00-7f10 r--p 00000000 fe:00 1234 /path". 0: no file.
 std::uint64_t file_bytes_of(const char* line) {
   unsigned long long from = 0, to = 0, inode = 0;
   // NOLINTNEXTLINE(cert-err34-c): what is no number leaves 0
@@ -86,10 +86,9 @@ bool group_is_full() {
   const int length = std::snprintf(
       line.data(), line.size(),
       "lanescope: the control group (a container or a job) allows %llu MiB of memory, of which "
-      "%llu "
-      "MiB were free at the start; this work needs more at once and reads the same pages from the "
-      "disk again and again; raise the limit, take a part of it (`--window`), or make an index on "
-      "another machine (`lanescope index`)\n",
+      "%llu MiB were free at the start; this work needs more at once and reads the same pages from "
+      "the disk again and again; raise the limit, take a part of it (`--window`), or make an index "
+      "on another machine (`lanescope index`)\n",
       static_cast<unsigned long long>(at_start.limit_bytes / kPagingMiB),
       static_cast<unsigned long long>(at_start.free_bytes / kPagingMiB));
   if (::write(STDERR_FILENO, line.data(), static_cast<std::size_t>(std::max(length, 0))) < 0)

@@ -68,7 +68,7 @@ bool has_stacks(const Trace& trace) {
   return false;
 }
 
-// Of one operator whose shapes are known: the share of what the GPU can do that its kernels reach.
+// For one operator whose shapes are known: the share of what the GPU can do that its kernels reach.
 // Else 0.
 double reached_of_limit(const Owner& owner) {
   const OwnerWork& work = owner.work;
@@ -87,9 +87,8 @@ Sentence remedy_near_the_limit(const Owner& owner) {
   if (is_most(work.rated_by_memory_ns, work.rated_ns) &&
       (rules::is_product(owner.name) || owner.name.find("attention") != std::string::npos))
     return say(
-        "{} is as fast as memory allows: only less data helps (rows that nobody needs left out, "
-        "shorter or "
-        "smaller inputs, smaller types)",
+        "{} is as fast as memory allows: only less data helps (leave out rows that nothing needs, "
+        "shorter or smaller inputs, smaller types)",
         {name(owner.name)});
   return is_most(work.rated_by_memory_ns, work.rated_ns)
              ? say("{} is as fast as memory allows: only less data helps (fewer rows, smaller "
@@ -100,7 +99,7 @@ Sentence remedy_near_the_limit(const Owner& owner) {
                    {name(owner.name)});
 }
 
-// Of strided inputs, of the table of operators, of the rounds of a loop, or one call for all rounds; empty: none is known.
+// The remedy for strided inputs, from the table of operators, for the rounds of a loop, or one call for all rounds. Empty: none is known.
 Sentence remedy_text(const Facts& facts, const Owner& owner) {
   if (elements_for_each_used(facts, owner) > 0)
     return say("Store each column contiguously (a tensor of its own, or [columns, rows])");

@@ -110,9 +110,10 @@ Sentence copy_text(const Facts& facts, const Owner& owner) {
 Sentence launch_text(const Facts& facts, const Owner& owner) {
   const OwnerWork& work = owner.work;
   const char* pattern =
-      work.copies == work.launches ? "launching: {} [copy|copies] of {}, {} of the CPU for each"
-      : work.copies > 0 ? "launching: {} kernels and copies of {}, {} of the CPU for each"
-                        : "launching: {} [kernel|kernels] of {}, {} of the CPU for [it|each]";
+      work.copies == work.launches
+          ? "launching: {} [copy,|copies, each] {} of the GPU and {} of the CPU"
+      : work.copies > 0 ? "launching: {} kernels and copies, each {} of the GPU and {} of the CPU"
+                        : "launching: {} [kernel,|kernels, each] {} of the GPU and {} of the CPU";
   return say(facts, pattern,
              {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches)),
               ns(mean(owner.cpu_ns(), work.launches))});

@@ -255,13 +255,13 @@ TEST(KernelTracesTest, OtherPeoplesTraces) {
 
 // --- communication, and the recording itself
 
-void expect_only_slowed_compute(const fs::path& path, bool speaks) {
+void expect_only_slowed_compute(const fs::path& path, bool is_reported) {
   const auto trace = format::read_trace(path);
   ASSERT_TRUE(trace) << path;
   for (const char* rule : {"small-collectives", "serial-communication", "first-collective",
                            "micro-step-sync", "collective-keys"})
     EXPECT_FALSE(find_by_rule(*trace, rule)) << path << " " << rule;
-  EXPECT_EQ(find_by_rule(*trace, "slowed-compute").has_value(), speaks) << path;
+  EXPECT_EQ(find_by_rule(*trace, "slowed-compute").has_value(), is_reported) << path;
 }
 
 TEST(CollectivesOfRealTracesTest, Shipped) {
@@ -275,10 +275,10 @@ TEST(CollectivesOfRealTracesTest, Shared) {
       testing::shared_traces() / "public/hta_a100_nccl_args_rank0of2.json.gz", false);
 }
 
-void expect_speaks(const fs::path& path, const std::string& rule, bool speaks) {
+void expect_speaks(const fs::path& path, const std::string& rule, bool is_reported) {
   const auto trace = format::read_trace(path);
   ASSERT_TRUE(trace) << path;
-  EXPECT_EQ(find_by_rule(*trace, rule).has_value(), speaks) << path << " " << rule;
+  EXPECT_EQ(find_by_rule(*trace, rule).has_value(), is_reported) << path << " " << rule;
 }
 
 void expect_none_speaks(const fs::path& path, const std::vector<std::string>& rules) {

@@ -64,10 +64,17 @@ class Builder {
     ++next_;
   }
 
+  // "{} [time|times] " before "[in {} steps]" or "per step", where the count is 1.
+  bool is_one_time() const {
+    return next_ < sentence_.values.size() && sentence_.values[next_].integer == 1 &&
+           sentence_.values[next_].kind == Value::Kind::kCount &&
+           (next_ == by_step_ || rest_.starts_with("{} [time|times] [in {} steps]"));
+  }
+
   bool take_value() {
     if (!rest_.starts_with("{}")) return false;
     constexpr std::string_view kTimes = "{} [time|times] ";
-    if (next_ == by_step_ && sentence_.values[next_].integer == 1 && rest_.starts_with(kTimes)) {
+    if (is_one_time() && rest_.starts_with(kTimes)) {
       sentence_.values.erase(sentence_.values.begin() + static_cast<std::ptrdiff_t>(next_));
       sentence_.pattern += "once ";
       rest_.remove_prefix(kTimes.size());

@@ -104,7 +104,7 @@ class Screen {
     return !owner.empty() && rounded_sentence(suggestion.verdict).find(owner) != std::string::npos;
   }
 
-  // What to do, and who holds the time, whatever the findings say of it. Both have their first entry;
+  // What to do, and what takes the time, whatever the findings say of it. Both have their first entry;
   // then comes what matters more, as long as there is room. Returns the suggestions that are shown.
   std::vector<Suggestion> write_causes(const std::vector<Suggestion>& first) {
     // The rest on up to two lines after a blank one; a blank line and a title above each list.
@@ -152,8 +152,7 @@ class Screen {
     for (std::size_t i = 0; i < shown; ++i) out_ += suggestions[i];
     out_ += together;
     if (shown_owners > 0) {
-      out_ += fmt::format("\n{}\n",
-                          bold(facts_.steps.marked ? "Who holds the step" : "Who holds the time"));
+      out_ += fmt::format("\n{}\n", bold("What takes the time"));
       for (std::size_t i = 0; i < shown_owners; ++i) out_ += owners[i];
       write_owner_advice(shown_owners, room);
     }

@@ -113,7 +113,7 @@ bool is_swap(const Facts& facts, SliceId out, SliceId back) {
          text(a, ArgKey::kInputType) == text(b, ArgKey::kInputType);
 }
 
-// Of what was launched in a step. A change and the next one that undoes it are a pair.
+// The pairs in what a step launched. A change and the next one that undoes it are a pair.
 void find_pairs(const Facts& facts, const LaunchSequence& sequence, What what,
                 BackAndForth& found) {
   struct Open {
@@ -218,7 +218,7 @@ Finding tell_back_and_forth(const Facts& facts, const BackAndForth& found) {
   finding.sample_noun = "pair";
   finding.brief = say(facts, "Tensors go from {} to {} and back, {} [time|times] [per step]",
                       {text(from), text(to), count(found.count / steps)});
-  finding.action = say("Keep them in {} where what runs in between allows it", {text(from)});
+  finding.action = say("Keep them in {} if the operators in between allow it", {text(from)});
   const Pairs& most = ranked.front().second;
   if (to == "CPU") {
     finding.explains.push_back({"pageable-copy", finding.at_stake_ns});

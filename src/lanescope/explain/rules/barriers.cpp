@@ -90,7 +90,7 @@ Finding tell_barriers(const Facts& facts, const Barriers& found) {
       say(facts, "The program waits in torch.distributed.barrier(), {} [time|times] [in {} steps]",
           {count(found.calls), count(steps)});
   finding.action =
-      say("Remove the barrier from the step: collectives keep the ranks in step already");
+      say("Remove the barrier from the step: collectives already make ranks wait for each other");
   finding.sample_noun = "barrier";
   finding.explains = {{"host-sync", finding.at_stake_ns}, {"python-hole", finding.at_stake_ns}};
   return finding;

@@ -51,12 +51,12 @@ TEST(BlendedHalvesTest, AsksAboutHalfOfEachPass) {
 }
 
 TEST(BlendedHalvesTest, IsQuietIfBothHalvesCountOrOneIsLeftOutAlready) {
-  const auto speaks = [](const DrawnGuidance& drawn) {
+  const auto is_reported = [](const DrawnGuidance& drawn) {
     return find_by_rule(draw_guidance(drawn), "blended-halves").has_value();
   };
-  EXPECT_FALSE(speaks({.has_pass_on_half = true}));
-  EXPECT_FALSE(speaks({.is_mixed = false}));
-  EXPECT_FALSE(speaks({.trains = true}));
+  EXPECT_FALSE(is_reported({.has_pass_on_half = true}));
+  EXPECT_FALSE(is_reported({.is_mixed = false}));
+  EXPECT_FALSE(is_reported({.trains = true}));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::int64_t size_at(const Tensor& tensor, std::size_t from_end) {
   return from_end < tensor.rank() ? tensor.dim(from_end) : 1;
 }
 
-// The shape of a * b; none: they do not fit, or it is hardly larger than one of them.
+// The shape of a * b. Nothing: the shapes do not fit, or the result is less than kLeastGrowth times as large as the larger one.
 std::optional<Sizes> grown_shape(const Tensor& a, const Tensor& b) {
   const std::size_t rank = std::max(a.rank(), b.rank());
   Sizes shape(rank);
@@ -122,14 +122,13 @@ Finding tell_broadcast_product(const Facts& facts, const BroadcastProducts& foun
   finding.evidence.push_back(called_at(
       facts, found.largest, say("aten::mul, the largest: {} before the sum", {bytes(in_between)})));
   finding.try_next = {
-      "use torch.matmul, torch.bmm or torch.einsum: they add up while they multiply, on tensor "
-      "cores "
-      "where the type allows"};
+      "use torch.matmul, torch.bmm or torch.einsum: they add up while they multiply, and use "
+      "tensor cores where the type allows"};
   for (const char* covered :
        {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain", "inflated-tensor"})
     finding.explains.push_back({covered, finding.at_stake_ns});
-  finding.brief =
-      say("aten::mul and aten::sum do what a matrix product does, through {}", {bytes(in_between)});
+  finding.brief = say("aten::mul and aten::sum compute a matrix product, and store {} in between",
+                      {bytes(in_between)});
   finding.action =
       say("Use torch.matmul or torch.einsum: they never store the large product in between");
   return finding;

@@ -1,4 +1,4 @@
-// Large buffers are filled with zeros, and then only slices of them are written and read: caches with room for long answers.
+// Large buffers are filled with zeros, but only slices of them are written and read. Example: a cache with room for long answers.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -70,7 +70,7 @@ class BufferUses {
   BufferUses(const Trace& trace, std::map<Sizes, ClearedSize>& sizes)
       : trace_(trace), sizes_(sizes) {}
 
-  void meet(SliceId op) {
+  void visit(SliceId op) {
     if (const auto cleared = cleared_by(trace_, op)) {
       add(op, *cleared);
       return;
@@ -112,7 +112,7 @@ class BufferUses {
         continue;
       }
       const double part = taken->elements / std::max(1.0, tensor.elements());
-      if (part >= 1) continue;  // x[:, :] is all of it, and used by what comes next
+      if (part >= 1) continue;  // x[:, :] is a view of all of it: what takes the view decides
       size.used = std::max(size.used, part);
       if (size.cut.empty()) size.cut = size_cut(label, inputs, tensor, part);
     }
@@ -148,7 +148,7 @@ std::optional<ClearedBuffers> measure_cleared_buffers(const Facts& facts) {
   for (const CallSequence& calls : call_sequences(facts)) {
     BufferUses uses(*facts.trace, sizes);
     for (const SliceId call : calls)
-      if (!facts.trace->name(call).starts_with(kEvaluateNode)) uses.meet(call);
+      if (!facts.trace->name(call).starts_with(kEvaluateNode)) uses.visit(call);
   }
   ClearedBuffers found;
   for (const auto& [dims, size] : sizes) {
@@ -182,12 +182,12 @@ Finding tell_cleared_buffers(const Facts& facts, const ClearedBuffers& found) {
   finding.sample_noun = "fill";
   finding.spared_calls = found.size.spared;
   finding.arithmetic.push_back(
-      say("counted: the fills of buffers of this size. No operator of these steps takes such a "
-          "tensor as a whole, only slices of it, and the first that takes a slice is aten::copy_, "
-          "which writes it"));
+      say("counted: the fills of buffers of this size. Operators of these steps take only slices "
+          "of such a tensor, and the first that takes a slice is aten::copy_, which writes it"));
   finding.evidence.push_back(called_at(facts, found.size.calls.front(), say("one of these fills")));
-  finding.try_next = {"torch.empty instead of torch.zeros, if only what was written before is read",
-                      "keep the buffers and use them again, or make them only as long as needed"};
+  finding.try_next = {
+      "use torch.empty instead of torch.zeros, if the program reads only what it wrote before",
+      "keep the buffers and use them again, or make them only as long as needed"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =

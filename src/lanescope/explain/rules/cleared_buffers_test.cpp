@@ -60,13 +60,14 @@ TEST(ClearedBuffersTest, CountsFillsOfWhatIsWrittenBeforeItIsRead) {
 }
 
 TEST(ClearedBuffersTest, IsQuietIfTheZerosMayBeRead) {
-  const auto speaks = [](const DrawnCache& drawn) {
+  const auto is_reported = [](const DrawnCache& drawn) {
     return find_by_rule(draw_cache(drawn), "cleared-buffers").has_value();
   };
-  EXPECT_FALSE(speaks({.written_by = "aten::add_"}));  // adds to the zeros
-  EXPECT_FALSE(speaks({.is_read_whole = true}));
-  EXPECT_FALSE(speaks({.end = "900", .slice = "[[8, 900, 512], [8, 900, 512]]"}));  // most of it
-  EXPECT_FALSE(speaks({.slice = "[[8, 9, 512], [8, 9, 512]]"}));  // nothing writes the slice
+  EXPECT_FALSE(is_reported({.written_by = "aten::add_"}));  // adds to the zeros
+  EXPECT_FALSE(is_reported({.is_read_whole = true}));
+  EXPECT_FALSE(
+      is_reported({.end = "900", .slice = "[[8, 900, 512], [8, 900, 512]]"}));  // most of it
+  EXPECT_FALSE(is_reported({.slice = "[[8, 9, 512], [8, 9, 512]]"}));  // nothing writes the slice
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The rows around a call of compiled code: what they are.
+// What the rows around a call of compiled code are.
 #include <algorithm>
 #include <optional>
 
@@ -57,7 +57,7 @@ Finding tell_compile_layers(const Facts& facts, const LayersOfCalls& found) {
             "in every step is the same code; keys in this trace: {}",
             {count(found.graph_count)}));
   finding.evidence.push_back(
-      called_at(facts, found.first_call, say("the first compiled call of a usual step")));
+      called_at(facts, found.first_call, say("the first compiled call of a steady step")));
   finding.confidence = Confidence::kHigh;
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";

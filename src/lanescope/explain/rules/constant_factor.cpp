@@ -1,5 +1,5 @@
-// Data is multiplied by a large matrix that nothing makes, changes or learns: a triangle of ones for running totals, a band, a
-// transform, a permutation. Other operators do the same with far less work.
+// Data is multiplied by a large matrix that nothing makes, changes or trains. Such a matrix is often a triangle of ones (running
+// totals), a band, a transform or a permutation: other operators do the same with far less work.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ bool is_square(const Tensor& tensor) {
   return tensor.rank() == 2 && tensor.dims[0] == tensor.dims[1] && tensor.dims[0] >= kLeastSquare;
 }
 
-// The square one of the two factors, if only one is square. The weight of a layer comes through aten::linear instead.
+// The sizes of the factor that is square, if only one is. The weight of a layer goes through aten::linear instead.
 std::optional<Sizes> square_factor(const Trace& trace, SliceId op) {
   if (trace.name(op) != "aten::matmul" && trace.name(op) != "aten::mm") return std::nullopt;
   const auto inputs = operator_inputs(trace, op);
@@ -47,7 +47,7 @@ struct ConstantFactor {
   std::int64_t cost_ns = 0;
 };
 
-// Calls that take a tensor of these sizes, other than products that one_of() gives.
+// Products with a square matrix, by its sizes, without sizes that any other operator takes or makes.
 class MatrixUses {
  public:
   explicit MatrixUses(const Facts& facts) : trace_(*facts.trace) {
@@ -55,7 +55,7 @@ class MatrixUses {
       for (const SliceId call : calls)
         if (auto matrix = square_factor(trace_, call)) products_[*matrix].push_back(call);
     for (std::uint32_t i = 0; i < trace_.slices().size() && !products_.empty(); ++i)
-      if (trace_.kind(SliceId{i}) == CategoryKind::kCpuOp) meet(SliceId{i});
+      if (trace_.kind(SliceId{i}) == CategoryKind::kCpuOp) drop_sizes_of(SliceId{i});
   }
   const std::map<Sizes, std::vector<SliceId>>& products() const { return products_; }
 
@@ -64,8 +64,8 @@ class MatrixUses {
     return op == "aten::matmul" || op == "aten::mm" || op == "aten::t" ||
            op == "aten::resolve_conj";
   }
-  // If something made, learned or changed such a matrix, another call would take it.
-  void meet(SliceId op) {
+  // If something made, trained or changed such a matrix, another call would take it.
+  void drop_sizes_of(SliceId op) {
     if (is_product_part(trace_.name(op)) && !trace_.name(op).starts_with(kEvaluateNode)) return;
     for (const Sizes& each : input_shapes(trace_, op)) products_.erase(each);
     for (const Sizes& each : first_input_shapes(trace_, op)) products_.erase(each);
@@ -117,8 +117,8 @@ Finding tell_constant_factor(const Facts& facts, const ConstantFactor& found) {
   rate_cost(facts, found.cost_ns, found.products.size(), finding);
   finding.arithmetic.push_back(
       say("counted: aten::matmul of data and a square matrix, without a node of autograd, in steps "
-          "that train; no other operator takes or makes a tensor of that size. What replaces it "
-          "takes some of this time itself; what the matrix holds is not recorded"));
+          "that train; no other operator takes or makes a tensor of that size. The replacement "
+          "takes some of this time itself; the trace does not show what the matrix holds"));
   finding.evidence.push_back(called_at(facts, found.products.front(), say("the product")));
   finding.try_next = {
       "a triangle of ones adds up: x.cumsum(-1). A band averages neighbours: conv1d or avg_pool1d. "

@@ -58,14 +58,14 @@ TEST(ConstantFactorTest, NamesAMatrixThatNothingMakesOrLearns) {
 }
 
 TEST(ConstantFactorTest, IsQuietIfTheMatrixMayBeAWeightOrChanges) {
-  const auto speaks = [](const DrawnTotals& drawn) {
+  const auto is_reported = [](const DrawnTotals& drawn) {
     return find_by_rule(draw_totals(drawn), "constant-factor").has_value();
   };
-  EXPECT_FALSE(speaks({.op = "aten::linear"}));
-  EXPECT_FALSE(speaks({.matrix = "[1024, 1000]"}));  // of a layer, perhaps
-  EXPECT_FALSE(speaks({.has_gradient = true}));
-  EXPECT_FALSE(speaks({.is_made = true}));
-  EXPECT_FALSE(speaks({.trains = false}));
+  EXPECT_FALSE(is_reported({.op = "aten::linear"}));
+  EXPECT_FALSE(is_reported({.matrix = "[1024, 1000]"}));  // of a layer, perhaps
+  EXPECT_FALSE(is_reported({.has_gradient = true}));
+  EXPECT_FALSE(is_reported({.is_made = true}));
+  EXPECT_FALSE(is_reported({.trains = false}));
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ std::function<void(ProgramSketch&)> runs(const char* op, const char* dims) {
     p.begin_op(op, inputs(dims, kTwoFloats, {}, {})).kernel("k", 100).end();
   };
 }
-bool speaks(const Trace& trace) { return find_by_rule(trace, "constant-input").has_value(); }
+bool is_reported(const Trace& trace) { return find_by_rule(trace, "constant-input").has_value(); }
 
 TEST(ConstantInputTest, FindsADatabaseThatIsNormalisedForEachQuery) {
   const auto finding = find_by_rule(draw_search(nothing, nothing), "constant-input");
@@ -53,17 +53,17 @@ TEST(ConstantInputTest, FindsADatabaseThatIsNormalisedForEachQuery) {
 }
 
 TEST(ConstantInputTest, IsQuietWhereAnOperatorMayMakeTheInput) {
-  EXPECT_FALSE(speaks(draw_search(runs("aten::add", "[[65536, 64], [1, 64]]"), nothing)));
-  EXPECT_FALSE(speaks(draw_search(runs("my::encode", "[[8, 64]]"), nothing)));
-  EXPECT_FALSE(speaks(draw_search(nothing, runs("aten::add_", "[[65536, 64], []]"))));
-  EXPECT_FALSE(speaks(draw_search(nothing, runs("aten::mm", "[[65536, 8], [8, 64]]"))));
-  EXPECT_TRUE(speaks(draw_search(nothing, runs("aten::relu", "[[8, 64]]"))));
+  EXPECT_FALSE(is_reported(draw_search(runs("aten::add", "[[65536, 64], [1, 64]]"), nothing)));
+  EXPECT_FALSE(is_reported(draw_search(runs("my::encode", "[[8, 64]]"), nothing)));
+  EXPECT_FALSE(is_reported(draw_search(nothing, runs("aten::add_", "[[65536, 64], []]"))));
+  EXPECT_FALSE(is_reported(draw_search(nothing, runs("aten::mm", "[[65536, 8], [8, 64]]"))));
+  EXPECT_TRUE(is_reported(draw_search(nothing, runs("aten::relu", "[[8, 64]]"))));
 }
 
 // A layer's input, and a product of two large matrices.
 TEST(ConstantInputTest, IsQuietAboutLayersAndLargeOthers) {
-  EXPECT_FALSE(speaks(draw_search(nothing, nothing, "aten::linear")));
-  EXPECT_FALSE(speaks(draw_search(nothing, nothing, "aten::matmul", "[16384, 64]")));
+  EXPECT_FALSE(is_reported(draw_search(nothing, nothing, "aten::linear")));
+  EXPECT_FALSE(is_reported(draw_search(nothing, nothing, "aten::matmul", "[16384, 64]")));
 }
 
 }  // namespace

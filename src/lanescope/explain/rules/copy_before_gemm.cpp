@@ -115,7 +115,7 @@ Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found
   finding.kind = found.matters ? FindingKind::kCost : FindingKind::kNormal;
   finding.verdict =
       say(facts,
-          "addmm makes the copy before a matmul: {} [time|times] [in {} steps] it first "
+          "addmm copies a matrix before its matmul: {} [time|times] [in {} steps] it first "
           "copied the matrix that it adds into its output, {} [per step].",
           {count(found.copies.calls()), count(facts.selection.steady.size()),
            ns(facts.per_step(found.copies.time_ns()))});

@@ -22,8 +22,8 @@ struct Trials {
   std::vector<Window> windows;  // calls on the CPU
   std::vector<Window> on_device;
   std::map<std::string, Named> by_name;
-  bool again = false;    // in two steps or more
-  bool is_late = false;  // after the first step
+  bool is_repeated = false;  // in at least two steps
+  bool is_late = false;      // after the first step
 };
 
 std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
@@ -80,7 +80,7 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
                 .windows = std::move(windows),
                 .on_device = std::move(on_device),
                 .by_name = std::move(by_name),
-                .again = facts.steps.marked && steps.size() >= 2,
+                .is_repeated = facts.steps.marked && steps.size() >= 2,
                 .is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0};
 }
 
@@ -92,7 +92,8 @@ Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
       "Convolutions tried out algorithms: {} [call|calls] ran kernels of many kinds instead of the "
       "usual few, {} of CPU time and {} of GPU time{}.",
       {count(found.windows.size()), ns(found.cpu_ns), ns(found.gpu_ns),
-       text(found.again ? "; it happened in two steps or more, as when shapes change" : "")});
+       text(found.is_repeated ? "; it happened in at least two steps, as when shapes change"
+                              : "")});
   finding.at_stake_ns = std::max(found.gpu_ns, found.cpu_ns);
   explain_long_step(facts, found.windows, found.on_device, finding);
   add_named(facts, found.by_name, finding);

@@ -158,14 +158,13 @@ Finding tell_dropout_rounds(const Facts& facts, const DropoutRounds& found) {
   finding.arithmetic.push_back(say("the trace does not show whether the rounds take one input"));
   finding.evidence.push_back(called_at(facts, found.first, say("the first call of a round")));
   finding.evidence.push_back(called_at(facts, found.dropout, say("its first dropout")));
-  finding.action =
-      say("Same input: run what comes before the dropout once, and only the rest again");
+  finding.action = say(
+      "If the input is the same: run the part before the dropout once, and repeat only the rest");
   finding.try_next = {
       "call the part before the first dropout once and keep its result; repeat the rest, or repeat "
       "that result along the batch and run the rest once",
       "if the rounds take different inputs, or a round needs what the one before it made, this "
-      "does "
-      "not apply"};
+      "does not apply"};
   for (const char* covered : {"equal-rounds", "hotspot-kernel", "looped-calls", "memory-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   return finding;

@@ -53,7 +53,7 @@ TEST(DropoutRoundsTest, CountsWhatComesBeforeTheFirstDropout) {
   EXPECT_EQ(finding->brief.values.at(1).integer, 2);
   // Seven times a layer of 40 us and a relu of 10 us.
   EXPECT_EQ(finding->at_stake_ns, 350'000);
-  EXPECT_TRUE(finding->action.pattern.starts_with("Same input"));
+  EXPECT_TRUE(finding->action.pattern.starts_with("If the input is the same"));
 }
 
 TEST(DropoutRoundsTest, IsQuietWhereARoundMayBeAnother) {

@@ -50,13 +50,13 @@ TEST(EmptyRowsTest, CountsTheRowsThatStayZero) {
 }
 
 TEST(EmptyRowsTest, IsQuietIfTheRowsMayBeFilled) {
-  const auto speaks = [](const DrawnCapacity& drawn) {
+  const auto is_reported = [](const DrawnCapacity& drawn) {
     return find_by_rule(draw_capacity(drawn), "empty-rows").has_value();
   };
-  EXPECT_FALSE(speaks({.written = "[[512, 32], [], [400], [400, 32]]"}));  // most are
+  EXPECT_FALSE(is_reported({.written = "[[512, 32], [], [400], [400, 32]]"}));  // most are
   EXPECT_FALSE(
-      speaks({.zeros = R"(["", "[64, 32]", "", "", "", ""])"}));     // another tensor of zeros
-  EXPECT_FALSE(speaks({.product = "[[4, 128, 48], [4, 48, 64]]"}));  // of another tensor
+      is_reported({.zeros = R"(["", "[64, 32]", "", "", "", ""])"}));     // another tensor of zeros
+  EXPECT_FALSE(is_reported({.product = "[[4, 128, 48], [4, 48, 64]]"}));  // of another tensor
 }
 
 }  // namespace

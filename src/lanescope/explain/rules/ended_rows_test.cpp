@@ -53,16 +53,16 @@ TEST(EndedRowsTest, CountsAttentionOfRowsWhoseTokensAreReplaced) {
 }
 
 TEST(EndedRowsTest, IsQuietIfNoTokenIsReplacedOrNothingIsDecoded) {
-  const auto speaks = [](const DrawnDecoding& drawn) {
+  const auto is_reported = [](const DrawnDecoding& drawn) {
     return find_by_rule(draw_decoding(drawn), "ended-rows").has_value();
   };
-  EXPECT_FALSE(speaks({.mask = ""}));
-  EXPECT_FALSE(speaks({.dims = "[[4], [], [4]]"}));                   // other rows
-  EXPECT_FALSE(speaks({.types = R"(["bool", "Scalar", "float"])"}));  // no tokens
-  EXPECT_FALSE(
-      speaks({.mask = "aten::add", .dims = "[[8], [8]]", .types = R"(["long int", "long int"])"}));
-  EXPECT_FALSE(speaks({.query = "[8, 4, 512, 16]"}));  // a prefill
-  EXPECT_FALSE(speaks({.trains = true}));
+  EXPECT_FALSE(is_reported({.mask = ""}));
+  EXPECT_FALSE(is_reported({.dims = "[[4], [], [4]]"}));                   // other rows
+  EXPECT_FALSE(is_reported({.types = R"(["bool", "Scalar", "float"])"}));  // no tokens
+  EXPECT_FALSE(is_reported(
+      {.mask = "aten::add", .dims = "[[8], [8]]", .types = R"(["long int", "long int"])"}));
+  EXPECT_FALSE(is_reported({.query = "[8, 4, 512, 16]"}));  // a prefill
+  EXPECT_FALSE(is_reported({.trains = true}));
 }
 
 }  // namespace

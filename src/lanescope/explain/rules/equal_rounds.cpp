@@ -240,8 +240,8 @@ Sentence loop_place(const Facts& facts, const EqualRoundsOfSteps& found) {
 
 Sentence rounds_brief(const Facts& facts, const EqualRoundsOfSteps& found) {
   const char* pattern =
-      found.weights == Weights::kSame
-          ? "One model runs {} times in a row, {} calls each, on inputs that are there before"
+      found.weights == Weights::kSame ? "One model runs {} times in a row, {} calls each, on "
+                                        "inputs that exist before the first run"
       : found.weights == Weights::kOwn
           ? "{} equal modules with weights of their own run one after the other, {} calls each"
           : "{} equal rounds of {} calls run one after the other, and none takes what another made";
@@ -311,7 +311,7 @@ Finding tell_equal_rounds(const Facts& facts, const EqualRoundsOfSteps& found) {
 
 extern constinit const Rule equal_rounds_rule = {
     .id = "equal-rounds",
-    .question = "do equal rounds run one after the other that need nothing of each other?",
+    .question = "do equal rounds run one after the other, though none needs another's result?",
     .meant_by = "ensemble members passes loop batch vmap draft",
     .order = 124,
     .needs = {need::kGpuWork, need::kLaunchCalls, need::kMarkedSteps},

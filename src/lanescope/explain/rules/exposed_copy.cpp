@@ -27,7 +27,7 @@ namespace {
 
 constexpr double kLeastExposedShare = 0.03;
 constexpr double kLeastOfLine = 0.25;  // of the time of the copies of one kind
-// Of frames and ranges that bring another batch.
+// Parts of the names of frames and ranges that bring another batch.
 constexpr std::array<std::string_view, 5> kBatchFrames = {"__next__", "function next", "queue",
                                                           "loads>", "): recv"};
 
@@ -99,7 +99,7 @@ void add_copy(const Facts& facts, const DeviceWork& work, Kind& kind) {
     kind.longest = work.slice;
 }
 
-// Of the kind of copies with most time, which the action is about.
+// The line with most copies of the kind that takes most time. The action is about it.
 std::optional<CopiesOfLine> most_of_one_line(const Facts& facts,
                                              const std::map<std::string, Kind>& kinds) {
   const auto by_time = [](const auto& a, const auto& b) {
@@ -257,8 +257,7 @@ Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest
   if (is_fill(copies))
     return of_convolution
                ? say("cuDNN fills buffers of its own with zeros: try channels that are a multiple "
-                     "of 8, or "
-                     "channels_last")
+                     "of 8, or channels_last")
                : say("Use torch.empty where all of it is written later, and fill buffers that stay "
                      "only once");
   const auto holds = [&](std::string_view part) {
@@ -278,7 +277,8 @@ Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest
                      ".to(device, non_blocking=True) a step ahead");
   if (holds("DtoH") && holds("Pinned"))
     return say(
-        "It is pinned already: copy on a stream of its own while the GPU computes, or fewer bytes");
+        "The memory is pinned already: copy on a separate stream while the GPU computes, or copy "
+        "less");
   if (holds("DtoH"))
     return say("Copy results into pinned memory with non_blocking=True; read them a step later");
   // A copy may be what the program wants: the trace does not show whether the first one is read again.
@@ -346,9 +346,8 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
       ranked.front().first.find("HtoD") != std::string::npos && again.tensors > 0 &&
       again.tensors >= facts.selection.steady.size() &&
       again.size_bytes * 4 > ranked.front().second.size_bytes) {
-    finding.action =
-        say("One tensor is sent {} times: send it once, and pass on the one on the GPU",
-            {count(again.times / again.tensors)});
+    finding.action = say("One tensor is sent {} times: send it once, and use the GPU's copy again",
+                         {count(again.times / again.tensors)});
     finding.arithmetic.push_back(
         say(facts,
             "{} of these bytes [per step] send a tensor again: the calls name the same address, "

@@ -48,13 +48,13 @@ TEST(FactoredAgainTest, FindsTheSecondTimeInTheBackwardPass) {
 }
 
 TEST(FactoredAgainTest, IsQuietAboutOtherMatricesAndOtherFactors) {
-  const auto speaks = [](const DrawnFactors& drawn) {
+  const auto is_reported = [](const DrawnFactors& drawn) {
     return find_by_rule(draw_factors(drawn), "factored-again").has_value();
   };
-  EXPECT_FALSE(speaks({.dims = "[[8, 4, 4], [8, 4, 2]]"}));
-  EXPECT_FALSE(speaks({.again = "aten::linalg_cholesky_ex"}));
-  EXPECT_FALSE(speaks({.again = "aten::linalg_lu_solve"}));  // uses the factors
-  EXPECT_FALSE(speaks({.node = "LinalgSolveExBackward0"}));  // torch's own
+  EXPECT_FALSE(is_reported({.dims = "[[8, 4, 4], [8, 4, 2]]"}));
+  EXPECT_FALSE(is_reported({.again = "aten::linalg_cholesky_ex"}));
+  EXPECT_FALSE(is_reported({.again = "aten::linalg_lu_solve"}));  // uses the factors
+  EXPECT_FALSE(is_reported({.node = "LinalgSolveExBackward0"}));  // torch's own
 }
 
 // Each step solves with a matrix of 512 rows for 2 ms, and runs another operator.
@@ -79,12 +79,12 @@ TEST(FactoredAgainTest, FindsAMatrixThatNothingMakes) {
 }
 
 TEST(FactoredAgainTest, IsQuietAboutAMatrixThatAnOperatorMayMake) {
-  const auto speaks = [](std::string_view other, std::string_view dims, std::int64_t time_us) {
+  const auto is_reported = [](std::string_view other, std::string_view dims, std::int64_t time_us) {
     return find_by_rule(draw_solves(other, dims, time_us), "factored-again").has_value();
   };
-  EXPECT_FALSE(speaks("aten::add_", "[[512, 512], []]", 500));
-  EXPECT_FALSE(speaks("aten::cdist", "[[512, 3], []]", 500));
-  EXPECT_FALSE(speaks("my::kernel_matrix", "[[512, 3], []]", 500));  // its result is not known
+  EXPECT_FALSE(is_reported("aten::add_", "[[512, 512], []]", 500));
+  EXPECT_FALSE(is_reported("aten::cdist", "[[512, 3], []]", 500));
+  EXPECT_FALSE(is_reported("my::kernel_matrix", "[[512, 3], []]", 500));  // its result is not known
 }
 
 // det and inv one after the other, and what runs between them.

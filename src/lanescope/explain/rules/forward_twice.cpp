@@ -6,9 +6,9 @@
 // weights were used again. Recurrent layers do that, too, but there the second use takes the result
 // of the first. So the first layer of both passes must take data: its backward part computes no
 // gradient of its input. Example: linear a, b, c, a, b, c with three accumulated gradients, and one
-// product in the backward part of both a. Of a pass without gradients only names and shapes are
-// known. It must come after the other pass, because frozen layers come before trained ones. An
-// optimizer's step between two passes changes the weights, so each part of a step is looked at alone.
+// product in the backward part of each `a`. A pass without gradients shows only names and shapes.
+// It must come after the other pass, because frozen layers come before trained ones. An optimizer's
+// step between two passes changes the weights, so the rule looks at each part of a step alone.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -83,7 +83,7 @@ class TwiceFinder {
   }
 
  private:
-  // A steady step, and how many optimizer's steps began before.
+  // A steady step, and how many calls of an optimizer's step() began before.
   using StepPart = std::pair<std::size_t, std::size_t>;
 
   StepPart part_at(std::int64_t time_ns) const {
@@ -181,7 +181,7 @@ class TwiceFinder {
       }
   }
 
-  // Nothing: the layers whose weights are used twice do not form a pass and its repetition.
+  // Both passes of the layers whose weights are used twice. Nothing: they do not form two equal passes.
   std::optional<Passes> halves_of(const StepLayers& step) const {
     std::map<Sizes, std::uint64_t> calls;
     for (const Layer& layer : step.layers) ++calls[layer.weight];
@@ -199,7 +199,7 @@ class TwiceFinder {
     return Passes{twice[0].op, twice[half].op, twice.back().op, half};
   }
 
-  // The layers without gradients equal the layers with gradients, and come after them.
+  // A pass without gradients: its layers equal the layers with gradients, and come after them.
   std::optional<Passes> pass_without_gradients(const StepLayers& step) const {
     const auto &with = step.layers, &without = step.without_gradients;
     if (with.size() < kFewestLayers || with.size() != without.size() ||
@@ -218,9 +218,9 @@ class TwiceFinder {
     return !of_a.empty() && !of_b.empty() && of_a != of_b;
   }
 
-  // True: the layer's backward part computes the gradient of its weight, but none of its input. A
-  // frozen layer's one product is for its input. The inner size tells: rows of the input, or
-  // outputs.
+  // True: the layer's backward part computes the gradient of its weight, but none of its input. The
+  // one product of a frozen layer is for its input. The inner size of the product shows which it is:
+  // the input's rows (weight) or the layer's outputs (input).
   bool takes_data(const AutogradPair& pair) const {
     const auto inputs = operator_inputs(trace_, pair.forward);
     const auto input = inputs.tensor(0), weight = inputs.tensor(1);
@@ -249,7 +249,7 @@ class TwiceFinder {
     return is_convolution_of_data || (products == 1 && is_of_weight);
   }
 
-  // Between the first layers of both passes.
+  // True: dropout runs between the first layers of both passes.
   bool draws_masks(const Passes& passes) const {
     for (std::uint32_t i = raw(passes.first); i < trace_.slices().size(); ++i) {
       const SliceId id{i};
@@ -262,7 +262,7 @@ class TwiceFinder {
     return false;
   }
 
-  // Checkpointed layers run forward without gradients, and once more in the backward pass.
+  // Such as a checkpointed layer, which runs forward without gradients, and once more in the backward pass.
   bool is_in_backward(SliceId op) const {
     for (SliceId up = facts_.nesting.parent[raw(op)]; up != kNone<SliceId>;
          up = facts_.nesting.parent[raw(up)])
@@ -286,8 +286,8 @@ std::optional<ForwardTwice> measure_forward_twice(const Facts& facts) {
 void tell_without_gradients(const Facts& facts, const ForwardTwice& found, Finding& finding) {
   finding.verdict = say(
       facts,
-      "{} layers with the names and shapes of those that the backward pass goes through run once "
-      "more [per step], after them and without gradients: {} [per step] ({}).",
+      "{} layers run once more [per step], without gradients, after layers of the same names and "
+      "shapes that the backward pass uses: {} [per step] ({}).",
       {count(found.layers), ns(facts.per_step(found.cost_ns)),
        ratio(found.cost_ns, facts.steady_wall_ns())});
   finding.arithmetic.push_back(
@@ -300,8 +300,8 @@ void tell_without_gradients(const Facts& facts, const ForwardTwice& found, Findi
       say(facts, "{} layers like those of the loss run once more [per step], without gradients",
           {count(found.layers)});
   finding.action =
-      say("Right for another model (teacher, target) or input; if both are the same: use the first "
-          "result (detach() it)");
+      say("If model and input are the same, use the first result (detach() it); a teacher or "
+          "another input needs its own pass");
 }
 
 void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding& finding) {
@@ -312,16 +312,15 @@ void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding&
           {count(found.layers), ns(facts.per_step(found.cost_ns)),
            ratio(found.cost_ns, facts.steady_wall_ns())});
   finding.arithmetic.push_back(
-      say("counted: layers of two equal sequences, of whose weights half as many gradients are "
-          "accumulated as the layers were called; the first layer of both takes data, since no "
-          "gradient of its input is computed"));
+      say("counted: layers in two equal sequences that were called twice as often as gradients of "
+          "their weights were accumulated; the first layer of both takes data, since no gradient "
+          "of its input is computed"));
   finding.arithmetic.push_back(
       say("the trace does not show whether both inputs hold equal values"));
   if (found.has_dropout)
     finding.try_next = {
-        "join both inputs into one batch and run the model once; dropout draws masks of its own "
-        "for "
-        "each row, so the results of one input still differ"};
+        "join both inputs into one batch and run the model once; dropout draws a mask for each "
+        "row, so equal inputs still give different results"};
   else
     finding.try_next = {"if both take the same input, run the model once and use its result twice",
                         "if they take different inputs, join them into one batch and run it once"};
@@ -336,7 +335,7 @@ void tell_with_gradients(const Facts& facts, const ForwardTwice& found, Finding&
                                   {count(found.layers)});
   finding.action =
       found.has_dropout
-          ? say("Join both inputs into one batch: dropout still gives each row masks of its own")
+          ? say("Join both inputs into one batch: dropout still draws a mask for each row")
           : say("Same input: use one result twice. Different inputs: join them into one batch");
 }
 

@@ -140,12 +140,12 @@ TEST(ForwardTwiceTest, CountsASecondPassWithoutGradients) {
       find_by_rule(draw_forward_twice({.passes = 1, .plain_after = 1}), "forward-twice");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(300));
-  EXPECT_TRUE(finding->action.pattern.starts_with("Right for another model"));
+  EXPECT_TRUE(finding->action.pattern.starts_with("If model and input are the same"));
 }
 
 // A teacher or a target network has layers of the same shapes and weights of its own: its modules have other numbers.
 TEST(ForwardTwiceTest, IsQuietAboutTheModulesOfAnotherModel) {
-  const auto speaks = [](bool is_other_model) {
+  const auto is_reported = [](bool is_other_model) {
     return find_by_rule(draw_forward_twice({.passes = 1,
                                             .plain_after = 1,
                                             .has_modules = true,
@@ -153,8 +153,8 @@ TEST(ForwardTwiceTest, IsQuietAboutTheModulesOfAnotherModel) {
                         "forward-twice")
         .has_value();
   };
-  EXPECT_TRUE(speaks(false));
-  EXPECT_FALSE(speaks(true));
+  EXPECT_TRUE(is_reported(false));
+  EXPECT_FALSE(is_reported(true));
 }
 
 // Frozen layers come before those that are trained; several passes are a validation.

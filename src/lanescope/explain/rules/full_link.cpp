@@ -79,8 +79,8 @@ Finding tell_full_link(const Facts& facts, const FullLink& found) {
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
-      say("{} is full for about {} of the steady time ({} of {} samples): it carries "
-          "80 % of its peak or more.",
+      say("{} is full for about {} of the steady time ({} of {} samples): it carries at least 80 % "
+          "of its peak.",
           {text(found.link->words), ratio(full_ns, facts.wall.partition.wall_ns),
            count(found.full_samples), count(found.samples)});
   const double rate = found.full_ns > 0 ? found.bytes / static_cast<double>(found.full_ns) : 0;

@@ -49,12 +49,13 @@ TEST(GradientHooksTest, CountsTheirWorkAndTheWaitForThem) {
 }
 
 TEST(GradientHooksTest, IsQuietAboutWhatIsNoHookOfTheProgram) {
-  const auto speaks = [](const DrawnHooks& drawn) {
+  const auto is_reported = [](const DrawnHooks& drawn) {
     return find_by_rule(draw_hooks(drawn), "gradient-hooks").has_value();
   };
-  EXPECT_FALSE(speaks({.frame = "torch/distributed/fsdp/_runtime_utils.py(700): _post_backward"}));
-  EXPECT_FALSE(speaks({.is_in_node_itself = true}));
-  EXPECT_FALSE(speaks({.count = 4}));  // few hooks
+  EXPECT_FALSE(
+      is_reported({.frame = "torch/distributed/fsdp/_runtime_utils.py(700): _post_backward"}));
+  EXPECT_FALSE(is_reported({.is_in_node_itself = true}));
+  EXPECT_FALSE(is_reported({.count = 4}));  // few hooks
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-// Of the convolution around a kernel; nothing: no convolution, or no shapes.
+// The channels of the convolution around a kernel. Nothing: no convolution, or no shapes.
 struct Channels {
   std::int64_t in = 0, out = 0;
   bool has_one_row = false;  // along one dimension: channels_last is no other layout
@@ -91,8 +91,7 @@ void tell_channels(const Channels& channels, Finding& finding) {
       "Linear over patches, which joins channels and pixels to one larger size"};
   finding.action =
       say(of_input ? "{} input channels are no multiple of 8: pad them; or, if the stride is the "
-                     "kernel's size, "
-                     "use a Linear over patches"
+                     "kernel's size, use a Linear over patches"
                    : "{} output channels are no multiple of 8: make more or fewer of them",
           {count(static_cast<std::uint64_t>(of_input ? channels.in : channels.out))});
 }

@@ -22,6 +22,10 @@
 #include "lanescope/explain/sampled_code.h"
 
 namespace lanescope::explain::rules {
+
+// Whose evidence the verdict links to.
+extern const Rule dataloader_wait_rule, allocator_calls_rule, library_setup_rule;
+
 namespace {
 
 // What caused most of the wait, as far as calls and ranges show.
@@ -57,18 +61,17 @@ bool is_measured(Mostly what) {
 }
 
 // The rule whose evidence shows it.
-const char* rule_about(Mostly what) {
-  return what == Mostly::kBatches      ? "dataloader-wait"
-         : what == Mostly::kAllocating ? "allocator-calls"
-                                       : "library-setup";
+const Rule& rule_about(Mostly what) {
+  return what == Mostly::kBatches      ? dataloader_wait_rule
+         : what == Mostly::kAllocating ? allocator_calls_rule
+                                       : library_setup_rule;
 }
 
 const char* verdict_pattern(Mostly what) {
   switch (what) {
     case Mostly::kBatches:
       return "Input-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} "
-             "({}), "
-             "most of it for the next batch: {}.";
+             "({}), most of it for the next batch: {}.";
     case Mostly::kAllocating:
       return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
              "most of it while memory is allocated or freed at the driver: {}.";
@@ -148,7 +151,7 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
       return;
     case Mostly::kLaunching:
       if (!in_long_gaps) break;
-      finding.brief = say("The GPU waits in long launch calls, as on first use of kernels");
+      finding.brief = say("The GPU waits while launch calls take long, as on first use of kernels");
       finding.action = say("Run a few warm-up steps before you record");
       return;
     case Mostly::kFirstUses:
@@ -181,7 +184,7 @@ struct HostBound {
   QuietCode quiet;
 };
 
-// Launches are not the matter: code of the program's own without operators holds most of the waits.
+// True: launches are not the cause. Code of the program without operators takes a third of the waits or more.
 bool tell_quiet_code(const Facts& facts, const HostBound& found, Finding& finding) {
   constexpr std::int64_t kPartOfWaits = 33;  // percent
   // Without frames, such code may be torch's: an optimizer's, or backward() that wakes autograd's thread.
@@ -190,8 +193,9 @@ bool tell_quiet_code(const Facts& facts, const HostBound& found, Finding& findin
   finding.brief =
       say(facts, "The GPU waits while the CPU runs code without operators, {} [per step]",
           {ns(facts.per_step(found.quiet.usual_ns))});
-  finding.action = say(
-      "Make that code shorter, or run it ahead: in another thread or process, or every n steps");
+  finding.action =
+      say("Make that code faster, or move it out of the step: another thread or process, or every "
+          "n steps");
   finding.gain.most_ns = facts.per_step(found.quiet.usual_ns);
   if (found.quiet.longest_frame != kNone<SliceId>)
     finding.evidence.insert(finding.evidence.begin(),
@@ -267,7 +271,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
                          linked(ratio(found.waiting, part.wall_ns), shows::kIdle)});
   if (is_measured(found.mostly.what))
     finding.verdict.values.push_back(
-        linked(ns(facts.per_step(found.mostly.time_ns)), rule_about(found.mostly.what)));
+        linked(ns(facts.per_step(found.mostly.time_ns)), rule_about(found.mostly.what).id));
   finding.at_stake_ns = facts.per_step(found.waiting);
   finding.at_stake_ratio = share_of(found.waiting, part.wall_ns);
   finding.explains = {{"gpu-idle", facts.per_step(part.idle_ns)}};
@@ -318,8 +322,8 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   if (is_asleep(found.shares, found.waiting)) {
     finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
     finding.action =
-        say("If it is not there to keep a pace: wait for what is to come itself (queue.get(), "
-            "future.result(), join())");
+        say("If it keeps a pace, leave it; if it waits for something: queue.get(), "
+            "future.result(), join()");
     finding.try_next = {
         "a loop of time.sleep waits up to one period too long; queue.get(), future.result(), an "
         "event or a condition return at once",

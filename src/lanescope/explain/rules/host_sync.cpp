@@ -45,7 +45,7 @@ bool reads_one_by_one(const Facts& facts, const std::pair<std::string_view, Sync
          group.second.calls >= kFewestReads * facts.selection.steady.size();
 }
 
-// The longest wait is for several values in one copy, as Tensor.tolist() and .cpu() make it.
+// True: the longest wait is for one copy of several values, as Tensor.tolist() and .cpu() make it.
 bool reads_many_at_once(const Facts& facts, const SyncGroup& group) {
   constexpr std::int64_t kOneNumber = 16;  // bytes: a complex one is the largest
   const Trace& trace = *facts.trace;
@@ -60,7 +60,7 @@ bool reads_many_at_once(const Facts& facts, const SyncGroup& group) {
   return false;
 }
 
-// Waits of which the longest is a check of a matrix.
+// True: the longest wait checks a matrix.
 bool is_check_of_matrix(const Facts& facts, const SyncGroup& group) {
   return ancestor_named(facts, facts.links.op_of[raw(group.longest)], kChecksMatrices) !=
          kNone<SliceId>;
@@ -96,8 +96,8 @@ void tell_checks(std::string_view op, Finding& finding) {
                 {name(call->form_without_check)});
 }
 
-// Sizes that were read from the GPU become visible where a tensor is split by them. True: the same sizes follow each of these
-// operators, and their list is not so plain, as [64, 64] is, that the program may have written it.
+// True: after each of these operators a tensor is split by the same sizes, so each read the same result from the GPU. A plain
+// list such as [64, 64] does not count: the program may have written it.
 bool are_sizes_the_same(const Facts& facts, std::vector<SliceId> sizers) {
   constexpr std::size_t kFewestTimes = 4, kFewestSizes = 4, kFewestDifferent = 3, kListArgument = 1;
   const Trace& trace = *facts.trace;
@@ -127,7 +127,7 @@ bool are_sizes_the_same(const Facts& facts, std::vector<SliceId> sizers) {
   return different.size() >= kFewestDifferent;
 }
 
-// "aten::index" with a mask in it, or the operator that counts by itself.
+// The CPU waits for a size that only the GPU knows: that of a boolean mask (aten::index), or of the output of another operator.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
   std::map<std::string_view, std::uint64_t> callers;
@@ -157,7 +157,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
           "wait");
   if (most->first == "aten::bincount") {
     finding.action = say(
-        "Count with scatter_add_ into zeros of a known size; of values that stay the same, once");
+        "Count with scatter_add_ into zeros of a known size; if the values stay the same, once");
     finding.try_next = {
         "torch.bincount asks for the largest value, also with minlength: "
         "torch.zeros(n).scatter_add_(0, x, ones) knows its size and does not wait",
@@ -166,10 +166,11 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
   }
   if (most->first.starts_with("aten::_unique") || most->first.starts_with("aten::unique")) {
     finding.action =
-        say("Sort and mark where values change (padded to a known size); or find them once, ahead");
+        say("Sort and mark where values change (padded to a known size); or find them once, in "
+            "advance");
     finding.try_next = {
-        "the number of different values is only known on the GPU: sort, compare neighbours, and "
-        "use a mask or torch.scatter with a known size; or find them where the batch is made"};
+        "only the GPU knows the number of different values: sort, compare neighbours, and use a "
+        "mask or torch.scatter with a known size; or find the values where the batch is made"};
   }
   if (are_sizes_the_same(facts, found.sizers)) {
     append(finding.brief, say(", with the same result each time"));
@@ -184,9 +185,8 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
   if (most->first != "aten::repeat_interleave") return;
   finding.action = say("Pass output_size=n, the sum of the counts, if it is known: no wait");
   finding.try_next = {
-      "pass repeat_interleave(x, counts, output_size=n): the sum of the counts is mostly known "
-      "where "
-      "the batch is made"};
+      "pass repeat_interleave(x, counts, output_size=n): the code that makes the batch mostly "
+      "knows the sum of the counts"};
 }
 
 // The Python line that waits, if there are enough samples of its stack.
@@ -205,15 +205,12 @@ void tell_samples(const Facts& facts, const HostSyncs& found, Finding& finding) 
 void tell_savings(const Facts& facts, const HostSyncs& found, Finding& finding) {
   finding.arithmetic.push_back(
       say(facts,
-          std::string("without the waits the CPU works while the GPU does: this saves the idle "
-                      "time after waits, "
-                      "{} [per step]") +
-              (found.lead_ns > 0 ? ", and what their lead would cover (below)" : "") +
-              ", but at most the GPU's work ({}) + "
-              "the operators that wait ({}); it also "
-              "saves the copies that only bring a value to the CPU, {}; all waits together take {}",
+          std::string("saved without the waits: the idle time after them, {} [per step]") +
+              (found.lead_ns > 0 ? ", and what the CPU's lead would cover (below)" : "") +
+              ", but at most the GPU's work ({}) + the operators that wait ({}); also the copies "
+              "that only bring a value to the CPU, {}; all waits together take {}",
           {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
-           ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
+           ns(facts.per_step(found.waiting_ops_ns)), ns(facts.per_step(found.copies_ns)),
            ns(facts.per_step(found.waited_ns))}));
   if (found.sizing_ns > 0)
     finding.arithmetic.push_back(say(facts,
@@ -223,8 +220,8 @@ void tell_savings(const Facts& facts, const HostSyncs& found, Finding& finding) 
   if (found.lead_ns > 0)
     finding.arithmetic.push_back(say(
         facts,
-        "a wait also takes away the CPU's lead: of the GPU's later waits for the CPU, until the "
-        "next such wait, {} [per step] would be covered, at most as long as the wait took",
+        "a wait also costs the CPU its lead over the GPU: with it, {} [per step] of the GPU's "
+        "later waits for the CPU would disappear (until the next such wait, at most its length)",
         {ns(facts.per_step(found.lead_ns))}));
   if (found.elsewhere_ns > 0)
     finding.arithmetic.push_back(
@@ -262,13 +259,13 @@ void tell_what_to_try(const HostSyncs& found, Finding& finding) {
   }
 }
 
-// A value may be a loss that is only reported. Elsewhere it is rather a result of the step.
+// In training, a value may be a loss that is only reported. Elsewhere it is rather a result of the step.
 bool trains_in_steps(const Facts& facts) {
   const auto windows = facts.steady_cpu_windows();
   return trains(facts, &windows);
 }
 
-// Copies that a conversion makes for itself: nobody can pin what they copy.
+// True: the operator makes copies for itself. Nobody can pin what they copy.
 bool converts_layout(std::string_view op) {
   return op.starts_with("aten::to_sparse") || op.starts_with("aten::_to_sparse") ||
          op == "aten::_coalesce" || op == "aten::coalesce" || op == "aten::to_dense" ||
@@ -280,7 +277,7 @@ bool converts_layout(std::string_view op) {
 Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGroup>& ranked) {
   const auto& [op, waits] = ranked;
   if (op == "aten::coalesce")
-    return say("Coalesce a matrix that does not change once; of a small table: sparse=False");
+    return say("If the matrix stays the same: coalesce it once; for a small table: sparse=False");
   if (converts_layout(op))
     return op.find("sparse") == std::string_view::npos
                ? say("If its input stays the same: do it once, before the loop")
@@ -302,11 +299,9 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
                      "non_blocking=True)");
   if (reads_many_at_once(facts, waits))
     return say("If the CPU needs these values now, one copy is right; else read them a step later");
-  return trains_in_steps(facts)
-             ? say("Keep the value on the GPU; if it is only reported, read it after the last "
-                   "launch or "
-                   "every n steps")
-             : say("Keep the value on the GPU; read it after the last launch");
+  return trains_in_steps(facts) ? say("Keep the value on the GPU; if it is only reported, read it "
+                                      "after the last launch or every n steps")
+                                : say("Keep the value on the GPU; read it after the last launch");
 }
 
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
@@ -323,9 +318,8 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   tell_costliest_operators(facts, found, finding);
   if (converts_layout(found.ranked.front().first))
     finding.try_next = {
-        "it waits for what it copies or counts itself: of an input that stays the same call it "
-        "once, "
-        "of others less often"};
+        "it waits for its own copies and counts: call it once for an input that stays the same, "
+        "and less often for others"};
   else
     tell_what_to_try(found, finding);
   finding.confidence = facts.confidence();

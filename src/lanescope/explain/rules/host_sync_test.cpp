@@ -242,7 +242,7 @@ TEST(HostSyncTest, AdviceForUploadsIsPinnedMemoryAndForValuesIsNot) {
   EXPECT_THAT(value->try_next, Contains(HasSubstr(".item()")));
 }
 
-// Old traces file the step's range under the operators: it is nobody who asks.
+// Old traces record the step's range as an operator. It is not the operator that waits.
 TEST(HostSyncTest, TheRangeOfAStepIsNoOperator) {
   ProgramSketch program;
   for (int i = 1; i <= 4; ++i) {
@@ -350,7 +350,7 @@ TEST(HostSyncTest, AdvisesAboutTheOperatorThatWaits) {
     return finding ? finding->action.pattern : "";
   };
   EXPECT_THAT(action_of("aten::repeat_interleave"), HasSubstr("output_size"));
-  EXPECT_THAT(action_of("aten::coalesce"), HasSubstr("Coalesce"));
+  EXPECT_THAT(action_of("aten::coalesce"), HasSubstr("coalesce it once"));
   EXPECT_THAT(action_of("aten::item"), HasSubstr("Keep the value"));
 }
 

@@ -60,7 +60,7 @@ constexpr std::int64_t kLargestReadBytes = 4096;
 
 // Device time of small copies to the CPU that these operators launched, while nothing else ran:
 // .item() copies its value. Larger copies are data that the program needs.
-std::int64_t copies_asked_by(const Facts& facts, const std::vector<SliceId>& askers) {
+std::int64_t copies_launched_by(const Facts& facts, const std::vector<SliceId>& waiting_ops) {
   std::int64_t total = 0;
   for (const analysis::DeviceWork& work : facts.device().timeline.work) {
     if (work.work != analysis::WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns))
@@ -69,8 +69,8 @@ std::int64_t copies_asked_by(const Facts& facts, const std::vector<SliceId>& ask
         facts.trace->slice_args(work.slice).integer(ArgKey::kBytes).value_or(0) > kLargestReadBytes)
       continue;
     const SliceId launch = facts.links.launch_of[raw(work.slice)];
-    if (launch == kNone<SliceId> ||
-        !std::binary_search(askers.begin(), askers.end(), outermost_operator(facts, launch)))
+    if (launch == kNone<SliceId> || !std::binary_search(waiting_ops.begin(), waiting_ops.end(),
+                                                        outermost_operator(facts, launch)))
       continue;
     total += facts.device().timeline.time_within(
         work.start_ns, work.end_ns)[static_cast<std::size_t>(analysis::WorkClass::kCopy)];
@@ -170,7 +170,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
       ends_recording.push_back(asker);
       continue;
     }
-    found.askers.push_back(outermost_operator(facts, call));
+    found.waiting_ops.push_back(outermost_operator(facts, call));
     if (trace.slices().track[raw(call)] == launching)
       found.launching_waits.push_back({{trace.start_ns(call), trace.end_ns(call)}, asker});
     SyncGroup& group = found.groups[asker];
@@ -184,7 +184,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
     if (is_another && is_at_end_of_step(facts, blocking, call)) ++group.at_end;
     if (is_another && asks_for_size(facts, call)) {
       ++group.asks_for_size;
-      found.sizers.push_back(found.askers.back());
+      found.sizers.push_back(found.waiting_ops.back());
     }
     const std::int64_t own_ns = outside_long_step(facts, trace.start_ns(call), trace.end_ns(call));
     group.waited_ns += own_ns;
@@ -204,10 +204,11 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
         ++found.waits;
       }
   // An operator may wait several times.
-  std::sort(found.askers.begin(), found.askers.end());
-  found.askers.erase(std::unique(found.askers.begin(), found.askers.end()), found.askers.end());
-  for (const SliceId asker : found.askers)
-    found.askers_ns += outside_long_step(facts, trace.start_ns(asker), trace.end_ns(asker));
+  std::sort(found.waiting_ops.begin(), found.waiting_ops.end());
+  found.waiting_ops.erase(std::unique(found.waiting_ops.begin(), found.waiting_ops.end()),
+                          found.waiting_ops.end());
+  for (const SliceId op : found.waiting_ops)
+    found.waiting_ops_ns += outside_long_step(facts, trace.start_ns(op), trace.end_ns(op));
 }
 
 void add_idle_after_waits(const Facts& facts, const std::vector<SliceId>& uploads,
@@ -293,11 +294,12 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   // calls that asked for values are gone. At most the device's working time can overlap.
   const auto& wall = facts.wall.partition;
   found.busy_ns = wall.wall_ns - wall.idle_ns;
-  found.copies_ns = found.idle_ns == 0 ? 0 : copies_asked_by(facts, found.askers);
+  found.copies_ns = found.idle_ns == 0 ? 0 : copies_launched_by(facts, found.waiting_ops);
   found.is_about_sizes = found.sizers.size() * 2 > found.waits;
   if (found.is_about_sizes) found.sizing_ns = waits_in_sizers(facts, found.sizers);
-  found.at_stake_ns = std::min(found.idle_ns + found.lead_ns, found.busy_ns + found.askers_ns) +
-                      found.copies_ns + found.sizing_ns;
+  found.at_stake_ns =
+      std::min(found.idle_ns + found.lead_ns, found.busy_ns + found.waiting_ops_ns) +
+      found.copies_ns + found.sizing_ns;
   if (found.waits == 0 || share_of(found.at_stake_ns, wall.wall_ns) < 0.01) return Quiet{};
   for (const auto& [asker, group] : found.groups) found.ranked.emplace_back(asker.name, group);
   sort_rows(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {

@@ -39,15 +39,15 @@ struct HostSyncs {
   std::vector<LaunchingWait> launching_waits;
   std::map<Asker, SyncGroup> groups;                           // by what asked for the wait
   std::vector<std::pair<std::string_view, SyncGroup>> ranked;  // the same, the worst first
-  std::vector<SliceId> askers;                                 // sorted, each once
+  std::vector<SliceId> waiting_ops;     // in which the CPU waits; sorted, each once
   bool is_for_streams_in_turn = false;  // the worst group: each wait is for another stream's work
   std::uint64_t waits = 0;
-  std::int64_t waited_ns = 0, askers_ns = 0;  // of the CPU
-  // Of the GPU: idle after a wait, the part of it after copies to the GPU, the part that other
+  std::int64_t waited_ns = 0, waiting_ops_ns = 0;  // of the CPU
+  // The GPU's idle time after a wait; the part of it after copies to the GPU; idle time that other
   // rules explain (not in idle_ns).
   std::int64_t idle_ns = 0, after_uploads_ns = 0, elsewhere_ns = 0;
-  // The GPU's later waits for the CPU, until the next wait of the CPU, that the lead which a wait takes away would have
-  // covered: at most as long as the wait.
+  // The part of the GPU's later waits for the CPU that would be covered by the CPU's lead, had it not waited: until the CPU's
+  // next wait, at most as long as this one.
   std::int64_t lead_ns = 0;
   std::int64_t busy_ns = 0, copies_ns = 0, at_stake_ns = 0;
   // Operators that ask for a size, and the GPU's waits for the CPU while they run, without what

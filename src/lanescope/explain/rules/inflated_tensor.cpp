@@ -237,8 +237,9 @@ Finding tell_inflated_tensor(const Facts& facts, const InflatedTensors& found) {
       say("at stake is the time of all these calls; what replaces them takes some of it itself"));
   finding.evidence.push_back(called_at(facts, tensor.maker, say("the call that makes it")));
   finding.evidence.push_back(called_at(facts, tensor.taker, say("the call that leaves little")));
-  finding.try_next = {inflated_action(trace, tensor),
-                      "if memory is the matter: go through blocks, so that only a part exists"};
+  finding.try_next = {
+      inflated_action(trace, tensor),
+      "if memory is short: work block by block, so that only a part exists at a time"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("{} makes {} elements out of {}, and {} leaves {} of them",

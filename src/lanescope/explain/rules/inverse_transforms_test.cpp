@@ -52,14 +52,14 @@ TEST(InverseTransformsTest, CountsTheWayBackAndTheNextWayOut) {
 }
 
 TEST(InverseTransformsTest, IsQuietIfSomethingNeedsTheNumbers) {
-  const auto speaks = [](const DrawnFilters& drawn) {
+  const auto is_reported = [](const DrawnFilters& drawn) {
     return find_by_rule(draw_filters(drawn), "inverse-transforms").has_value();
   };
-  EXPECT_FALSE(speaks({.between = "aten::relu"}));
-  EXPECT_FALSE(speaks({.between = "aten::slice"}));
-  EXPECT_FALSE(speaks({.next_dims = "[4, 32, 32]"}));  // another tensor, or padded
-  EXPECT_FALSE(speaks({.next_over = "[0, 1]"}));
-  EXPECT_FALSE(speaks({.next = "aten::fft_fft2"}));
+  EXPECT_FALSE(is_reported({.between = "aten::relu"}));
+  EXPECT_FALSE(is_reported({.between = "aten::slice"}));
+  EXPECT_FALSE(is_reported({.next_dims = "[4, 32, 32]"}));  // another tensor, or padded
+  EXPECT_FALSE(is_reported({.next_over = "[0, 1]"}));
+  EXPECT_FALSE(is_reported({.next = "aten::fft_fft2"}));
 }
 
 }  // namespace

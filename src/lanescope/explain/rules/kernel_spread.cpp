@@ -198,7 +198,7 @@ Finding tell_kernel_spread(const Facts& facts, const KernelSpread& measured) {
   finding.action = contention
                        ? say("Check that the overlap pays: other work slows these calls down")
                    : !finding.try_next.empty() && finding.try_next.size() > 1
-                       ? say("Look for one index that occurs often, as padding does")
+                       ? say("Look for one index that occurs often, such as that of padding")
                        : say("Watch the GPU's clocks during the run: nvidia-smi dmon");
   finding.brief =
       say("Equal calls of {} take different times", {kernel(trace.name(works[0].slice))});

@@ -1,4 +1,4 @@
-// Who holds the step: the general part of an explanation, which appears even if no rule knows the
+// What takes the time of a step: the general part of an explanation, which appears even if no rule knows the
 // fault.
 #include <algorithm>
 #include <optional>
@@ -93,7 +93,7 @@ Finding tell_largest_owners(const Facts& facts, const Owners* const& owners) {
 
 extern constinit const Rule largest_owners_rule = {
     .id = "largest-owners",
-    .question = "which part of the program holds most of the step, and with what?",
+    .question = "what takes most of a step's time, and why?",
     .meant_by = "who owner part operator module loop time where",
     .order = 55,
     .needs = {need::kAnyWork},

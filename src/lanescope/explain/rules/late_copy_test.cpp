@@ -76,14 +76,14 @@ TEST(LateCopyTest, CountsNoMoreThanTheCopyWaits) {
 }
 
 TEST(LateCopyTest, IsQuietAboutCopiesThatNeedTheirWait) {
-  const auto speaks = [](const DrawnCopy& drawn) {
+  const auto is_reported = [](const DrawnCopy& drawn) {
     return find_by_rule(draw_late_copy(drawn), "late-copy").has_value();
   };
-  EXPECT_FALSE(speaks({.name = "Memcpy DtoH (Device -> Pinned)"}));  // of a result
-  EXPECT_FALSE(speaks({.begins_us = 400}));                          // during the kernel
-  EXPECT_FALSE(speaks({.begins_us = 1200}));                         // something else makes it late
-  EXPECT_FALSE(speaks({.has_waits = false}));
-  EXPECT_FALSE(speaks({.is_recorded_early = true}));  // a wait for the step before
+  EXPECT_FALSE(is_reported({.name = "Memcpy DtoH (Device -> Pinned)"}));  // of a result
+  EXPECT_FALSE(is_reported({.begins_us = 400}));                          // during the kernel
+  EXPECT_FALSE(is_reported({.begins_us = 1200}));  // something else makes it late
+  EXPECT_FALSE(is_reported({.has_waits = false}));
+  EXPECT_FALSE(is_reported({.is_recorded_early = true}));  // a wait for the step before
 }
 
 }  // namespace

@@ -75,16 +75,16 @@ TEST(LateCutTest, CountsTheRowsThatNoLaterLayerReads) {
 }
 
 TEST(LateCutTest, IsQuietIfTheRowsMayBeRead) {
-  const auto speaks = [](const DrawnHops& drawn) {
+  const auto is_reported = [](const DrawnHops& drawn) {
     return find_by_rule(draw_hops(drawn), "late-cut").has_value();
   };
-  EXPECT_FALSE(speaks({.kept = "2048", .read = "[[2048, 32]]"}));  // half of them are
-  EXPECT_FALSE(speaks({.read = "[[3, 3]]"}));                      // the cut may only be returned
-  EXPECT_FALSE(speaks({.is_read_later = true}));
-  EXPECT_FALSE(speaks({.is_summed_before = true}));
-  EXPECT_FALSE(speaks({.has_edges = false}));  // words of a text, perhaps
+  EXPECT_FALSE(is_reported({.kept = "2048", .read = "[[2048, 32]]"}));  // half of them are
+  EXPECT_FALSE(is_reported({.read = "[[3, 3]]"}));  // the cut may only be returned
+  EXPECT_FALSE(is_reported({.is_read_later = true}));
+  EXPECT_FALSE(is_reported({.is_summed_before = true}));
+  EXPECT_FALSE(is_reported({.has_edges = false}));  // words of a text, perhaps
   // Each layer already makes fewer rows than it reads.
-  EXPECT_FALSE(speaks({.added_to = "[[1024, 32], [], [8192], [8192, 32], []]"}));
+  EXPECT_FALSE(is_reported({.added_to = "[[1024, 32], [], [8192], [8192, 32], []]"}));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using analysis::WorkClass;
 
 namespace {
 
-// True: these strides, in any order, leave no hole.
+// True: a tensor of this shape and these strides lies in memory without gaps.
 bool is_dense(const std::vector<JsonValue>& shape, const std::vector<JsonValue>& strides) {
   std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;
   for (std::size_t i = 0; i < shape.size(); ++i)
@@ -68,7 +68,7 @@ std::optional<bool> changes_layout(const Trace& trace, SliceId op) {
   return differs;
 }
 
-// The operator that asked for the copy: the outermost of those whose purpose is to copy.
+// The operator that called for the copy: the outermost one around it that only copies.
 SliceId copying_operator(const Facts& facts, SliceId copy) {
   static constexpr std::string_view kCopying[] = {"aten::clone",   "aten::contiguous",
                                                   "aten::reshape", "aten::_reshape_copy",
@@ -84,7 +84,7 @@ SliceId copying_operator(const Facts& facts, SliceId copy) {
   return op;
 }
 
-struct AskedCopies {
+struct CalledCopies {
   std::uint64_t copies = 0;
   std::int64_t total_ns = 0;
   SliceId longest = kNone<SliceId>;
@@ -92,12 +92,12 @@ struct AskedCopies {
 
 struct LayoutCopies {
   Savings found;
-  std::map<std::string_view, AskedCopies> by_asker;
+  std::map<std::string_view, CalledCopies> by_caller;
 };
 
 Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  std::map<std::string_view, AskedCopies> by_asker;
+  std::map<std::string_view, CalledCopies> by_caller;
   std::map<std::array<std::uint32_t, 3>, std::optional<bool>> known;
   Savings found;
   std::int64_t unknown_ns = 0;
@@ -117,11 +117,11 @@ Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
     if (!at->second) unknown_ns += work.end_ns - work.start_ns;
     if (!at->second.value_or(false) || is_in_sparse(facts, op)) continue;
     found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
-    AskedCopies& asked = by_asker[trace.name(copying_operator(facts, op))];
-    ++asked.copies;
-    asked.total_ns += work.end_ns - work.start_ns;
-    if (asked.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(asked.longest))
-      asked.longest = work.slice;
+    CalledCopies& called = by_caller[trace.name(copying_operator(facts, op))];
+    ++called.copies;
+    called.total_ns += work.end_ns - work.start_ns;
+    if (called.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(called.longest))
+      called.longest = work.slice;
   }
   found.finish();
   if (share_of(found.time_ns(), facts.wall.partition.busy_ns()) < 0.03) {
@@ -129,32 +129,31 @@ Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
       return NotChecked{"strides of the operators' inputs (record with record_shapes=True)"};
     return Quiet{};
   }
-  return LayoutCopies{std::move(found), std::move(by_asker)};
+  return LayoutCopies{std::move(found), std::move(by_caller)};
 }
 
 Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
-  const auto& [found, by_asker] = measured;
+  const auto& [found, by_caller] = measured;
   Finding finding;
   finding.verdict = say(
       facts, "Tensors are copied to change their layout: {} [copy|copies], {} of [a step's] {}.",
       {count(found.calls()), ns(facts.per_step(found.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
-  std::vector<std::pair<std::string_view, AskedCopies>> ranked(by_asker.begin(), by_asker.end());
+  std::vector<std::pair<std::string_view, CalledCopies>> ranked(by_caller.begin(), by_caller.end());
   sort_rows(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
-    const AskedCopies& asked = ranked[i].second;
+    const CalledCopies& called = ranked[i].second;
     finding.evidence.push_back(
-        {asked.longest,
+        {called.longest,
          say(facts, "called by {} x{}: {} [per step]; this is the longest",
-             {name(ranked[i].first), count(asked.copies), ns(facts.per_step(asked.total_ns))})});
+             {name(ranked[i].first), count(called.copies), ns(facts.per_step(called.total_ns))})});
   }
   rate_finding(facts, found, finding);
   finding.sample_noun = "copy";
   finding.try_next = {"keep one layout: transpose the weights once, permute where the data is made",
                       "operators that take strided inputs need no .contiguous() before them; a "
-                      "copy that many calls "
-                      "read may pay back"};
+                      "copy that many calls read may be worth its time"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief =
       say(facts, "{} [copy changes|copies change] only the layout of a tensor [in {} steps]",

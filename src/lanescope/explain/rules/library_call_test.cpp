@@ -159,16 +159,16 @@ TEST(LibraryCallTest, HasAWordForFunctionsThatItDoesNotKnow) {
 
 // A library's function that calls another, the program's own function, functions of torch, and such with operators.
 TEST(LibraryCallTest, IsQuietAboutOthers) {
-  const auto speaks = [](const DrawnLibrary& drawn) {
+  const auto is_reported = [](const DrawnLibrary& drawn) {
     return find_by_rule(draw_library(drawn), "library-call").has_value();
   };
-  EXPECT_FALSE(speaks({.caller = "pandas/io/json.py(3): to_json"}));
-  EXPECT_FALSE(speaks({.frame = "train.py(30): tokens"}));
-  EXPECT_FALSE(speaks({.frame = "torch/_tensor.py(576): backward"}));
-  EXPECT_FALSE(speaks({.has_operators = true}));
-  EXPECT_FALSE(speaks({.frame = "PIL/Image.py(1016): convert", .is_loading = true}));
-  EXPECT_TRUE(speaks({.frame = "PIL/Image.py(1016): convert"}));
-  EXPECT_TRUE(speaks({.frame = "torch/nn/modules/module.py(2700): named_parameters"}));
+  EXPECT_FALSE(is_reported({.caller = "pandas/io/json.py(3): to_json"}));
+  EXPECT_FALSE(is_reported({.frame = "train.py(30): tokens"}));
+  EXPECT_FALSE(is_reported({.frame = "torch/_tensor.py(576): backward"}));
+  EXPECT_FALSE(is_reported({.has_operators = true}));
+  EXPECT_FALSE(is_reported({.frame = "PIL/Image.py(1016): convert", .is_loading = true}));
+  EXPECT_TRUE(is_reported({.frame = "PIL/Image.py(1016): convert"}));
+  EXPECT_TRUE(is_reported({.frame = "torch/nn/modules/module.py(2700): named_parameters"}));
 }
 
 TEST(LibraryCallTest, KnowsPoolsAndThreadsThatAreStarted) {

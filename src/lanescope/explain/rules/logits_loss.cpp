@@ -47,7 +47,7 @@ std::int64_t last_dimension(std::string_view dims) {
   return 0;
 }
 
-// A softmax without gradients, in a program that trains, and in no loss: a metric.
+// True: a softmax for a metric: without gradients, in a program that trains, and in no loss.
 bool is_beside_loss(const Facts& facts, SliceId op, const std::set<std::uint32_t>& for_backward) {
   const std::string_view name = facts.trace->name(op);
   if (for_backward.empty() || (name != "aten::log_softmax" && name != "aten::_log_softmax") ||
@@ -156,8 +156,7 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
   if (const std::uint64_t chunks = calls / step_count(facts); chunks >= kFewestChunks) {
     finding.try_next = {
         "the loss runs in chunks already; torch.compile of one chunk, with its linear layer, "
-        "spares "
-        "the casts and the passes between log_softmax and nll_loss"};
+        "spares the casts and the passes between log_softmax and nll_loss"};
     finding.action =
         say("It runs in {} chunks already: torch.compile one chunk, its casts included",
             {count(chunks)});

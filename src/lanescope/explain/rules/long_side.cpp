@@ -139,12 +139,12 @@ Finding tell_long_side(const Facts& facts, const LongSide& found) {
               small = text(analysis::shape_text({found.columns, found.columns}));
   const Value times = count(a_step(facts, found.polynomials));
   Finding finding;
-  finding.verdict =
-      say(facts,
-          "X @ X.T of {} and products of it are made on the long side, as {}, {} [time|times] [per "
-          "step]: {} [per step] ({}). X.T @ X is {} and leads to the same result.",
-          {shape, square, times, ns(facts.per_step(found.whole_ns)),
-           ratio(found.whole_ns, facts.steady_wall_ns()), small});
+  finding.verdict = say(
+      facts,
+      "X @ X.T of {} and its products are computed on the long side, as {}, {} [time|times] [per "
+      "step]: {} [per step] ({}). X.T @ X is {} and leads to the same result.",
+      {shape, square, times, ns(facts.per_step(found.whole_ns)),
+       ratio(found.whole_ns, facts.steady_wall_ns()), small});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.arithmetic.push_back(
       say("multiplications on the short side: {} of those on the long side, as p(X X.T) X equals "
@@ -160,7 +160,8 @@ Finding tell_long_side(const Facts& facts, const LongSide& found) {
   for (const char* covered : {"hotspot-kernel", "slow-gemm", "costly-operator", "unfused-chain"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief =
-      say(facts, "X @ X.T of {} and products of it are made on the long side: {}", {shape, square});
+      say(facts, "X @ X.T of {} is computed on the long side: it and its products are {}",
+          {shape, square});
   finding.action =
       say("Transpose X first: X.T @ X is {}, with the same result; transpose that back", {small});
   return finding;

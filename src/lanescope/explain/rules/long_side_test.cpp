@@ -53,14 +53,14 @@ TEST(LongSideTest, CountsTheMultiplicationsThatTheShortSideSpares) {
 }
 
 TEST(LongSideTest, IsQuietAboutOtherProducts) {
-  const auto speaks = [](const DrawnMuon& drawn) {
+  const auto is_reported = [](const DrawnMuon& drawn) {
     return find_by_rule(draw_muon(drawn), "long-side").has_value();
   };
-  EXPECT_FALSE(speaks({.has_power = false}));                     // another rule's: (X Xᵀ) Y
-  EXPECT_FALSE(speaks({.between = "aten::softmax"}));             // attention
-  EXPECT_FALSE(speaks({.first_strides = "[[16, 1], [64, 1]]"}));  // not its transpose
+  EXPECT_FALSE(is_reported({.has_power = false}));                     // another rule's: (X Xᵀ) Y
+  EXPECT_FALSE(is_reported({.between = "aten::softmax"}));             // attention
+  EXPECT_FALSE(is_reported({.first_strides = "[[16, 1], [64, 1]]"}));  // not its transpose
   EXPECT_FALSE(
-      speaks({.first_dims = "[[16, 64], [64, 16]]", .first_strides = "[[64, 1], [1, 64]]"}));
+      is_reported({.first_dims = "[[16, 64], [64, 16]]", .first_strides = "[[64, 1], [1, 64]]"}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A loop of the program's own holds much of the step, and its time is the CPU's: call by call, launch by launch.
+// A loop of the program takes much of the step: many short calls, each with its launch. Its time is the CPU's.
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -28,8 +28,8 @@ bool is_move(std::string_view op) {
   return std::find(std::begin(kMoves), std::end(kMoves), op) != std::end(kMoves);
 }
 
-// More than three fifths of the calls take a tensor apart or put it together, and nothing else has two fifths of the
-// time: python-indexing tells of them.
+// True: more than three fifths of the calls take a tensor apart or put it together, and no other call takes two fifths of
+// the time. python-indexing reports such loops.
 bool takes_apart(const Owner& owner) {
   if (!owner.parts.empty() && !is_move(owner.parts.front().name) &&
       owner.parts.front().time_ns * 5 >= owner.total_ns * 2)
@@ -42,7 +42,7 @@ bool takes_apart(const Owner& owner) {
          moves * 5 > static_cast<std::ptrdiff_t>(owner.cell.size()) * 3;
 }
 
-// Some of its launch calls took much longer than others: the loop is not what holds up the CPU.
+// True: some of its launch calls took much longer than others. Then these launches delay the CPU, not the loop.
 bool has_slow_launches(const Owner& owner) {
   return owner.work.launch_spread.excess_ns * 20 >= owner.total_ns * 3;
 }
@@ -50,7 +50,7 @@ bool has_slow_launches(const Owner& owner) {
 struct LoopedCalls {
   const Owner* loop = nullptr;
   std::vector<const Owner*> others;  // loops with the same remedy: its backward pass, equal rounds
-  bool has_its_backward = false;     // the only other one
+  bool has_its_backward = false;     // `others` is its backward pass alone
   Sentence remedy;
   std::int64_t total_ns = 0, path_ns = 0;  // of these loops, of all steps
   std::int64_t saved_ns = 0;               // what all rounds but one cost the CPU
@@ -80,8 +80,7 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
     return call != kNone<SliceId> && phases[raw(call)] == analysis::Phase::kOptimizer;
   };
   for (const Owner& owner : owners->owners) {
-    // Waits for the GPU in each round, the optimizer's loop, and operators with advice of their own, are other
-    // findings.
+    // Other rules report waits for the GPU in each round, the optimizer's loop, and operators with advice of their own.
     if (owner.kind != OwnerKind::kLoop ||
         is_most(owner.total_ns - owner.cpu_ns(), owner.total_ns) ||
         owner.work.waits >= owner.rounds || takes_apart(owner) || has_slow_launches(owner) ||
@@ -98,8 +97,8 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
     found.remedy = remedy;
     add(*loop, found);
     const Owner* backward = backward_of_loop(*owners, *loop);
-    for (const auto& [other, its] : loops)
-      if (other != loop && other != backward && its.pattern == remedy.pattern &&
+    for (const auto& [other, other_remedy] : loops)
+      if (other != loop && other != backward && other_remedy.pattern == remedy.pattern &&
           other->rounds == loop->rounds)
         found.others.push_back(other);
     if (backward && backward != loop) found.others.push_back(backward);
@@ -150,8 +149,8 @@ Finding tell_looped_calls(const Facts& facts, const LoopedCalls& found) {
   append(finding.brief, owner_name(facts, loop));
   if (!found.others.empty())
     append(finding.brief, say(found.has_its_backward     ? ", and its backward pass"
-                              : found.others.size() == 1 ? ", and another like it"
-                                                         : ", and others like it"));
+                              : found.others.size() == 1 ? ", and another loop like it"
+                                                         : ", and other loops like it"));
   finding.action = found.remedy;
   finding.explains.push_back({"python-indexing", finding.at_stake_ns});
   if (loop.repeats_graph) finding.explains.push_back({"repeated-backward", finding.at_stake_ns});

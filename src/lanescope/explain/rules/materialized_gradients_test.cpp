@@ -55,12 +55,12 @@ TEST(MaterializedGradientsTest, CountsTheProductsOfZeros) {
 }
 
 TEST(MaterializedGradientsTest, IsQuietIfNoGradientIsMissingOrNoneIsMade) {
-  const auto speaks = [](const DrawnNode& drawn) {
+  const auto is_reported = [](const DrawnNode& drawn) {
     return find_by_rule(draw_node(drawn), "materialized-gradients").has_value();
   };
-  EXPECT_FALSE(speaks({.node = "AddmmBackward0"}));          // torch's own
-  EXPECT_FALSE(speaks({.types = R"(["float", "float"])"}));  // both are there
-  EXPECT_FALSE(speaks({.first = "aten::mT"}));               // None was left as it is
+  EXPECT_FALSE(is_reported({.node = "AddmmBackward0"}));          // torch's own
+  EXPECT_FALSE(is_reported({.types = R"(["float", "float"])"}));  // both are there
+  EXPECT_FALSE(is_reported({.first = "aten::mT"}));               // None was left as it is
 }
 
 }  // namespace

@@ -176,14 +176,13 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
                         singles};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
-  finding.action =
-      dense           ? say("See which {} are slow: lanescope roofline TRACE", {text(dense)})
-      : is_at_indices ? say("Reads and additions at indices: sort them, use 16 bits, or take fewer "
-                            "rows")
-      : is_of_long_calls
-          ? say("Look for strided or scattered reads, and results that are too large")
-      : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
-                 : say("Give each kernel more work: a larger batch");
+  finding.action = dense ? say("See which {} are slow: lanescope roofline TRACE", {text(dense)})
+                   : is_at_indices ? say("Reads and additions at indices: sort the indices, use "
+                                         "16-bit types, or take fewer rows")
+                   : is_of_long_calls
+                       ? say("Look for strided or scattered reads, and results that are too large")
+                   : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
+                              : say("Give each kernel more work: a larger batch");
   return finding;
 }
 

@@ -38,14 +38,14 @@ TEST(OverlappingWindowsTest, CountsHowOftenEachNumberIsRead) {
 }
 
 TEST(OverlappingWindowsTest, IsQuietAboutTensorsThatAreReadOnce) {
-  const auto speaks = [](const DrawnWindows& drawn) {
+  const auto is_reported = [](const DrawnWindows& drawn) {
     return find_by_rule(draw_windows(drawn), "overlapping-windows").has_value();
   };
-  EXPECT_FALSE(speaks({.strides = "[[16, 1], [], []]"}));  // windows side by side
-  EXPECT_FALSE(speaks({.strides = "[[1, 9985], [], []]"}));
-  EXPECT_FALSE(speaks({.strides = "[[1, 0], [], []]"}));  // expand
-  EXPECT_FALSE(speaks({.strides = ""}));
-  EXPECT_FALSE(speaks({.op = "aten::unfold"}));
+  EXPECT_FALSE(is_reported({.strides = "[[16, 1], [], []]"}));  // windows side by side
+  EXPECT_FALSE(is_reported({.strides = "[[1, 9985], [], []]"}));
+  EXPECT_FALSE(is_reported({.strides = "[[1, 0], [], []]"}));  // expand
+  EXPECT_FALSE(is_reported({.strides = ""}));
+  EXPECT_FALSE(is_reported({.op = "aten::unfold"}));
 }
 
 }  // namespace

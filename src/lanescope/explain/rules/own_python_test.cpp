@@ -70,12 +70,12 @@ TEST(OwnPythonTest, CountsNoLibraries) {
 }
 
 TEST(OwnPythonTest, IsQuietAboutOtherTime) {
-  const auto speaks = [](const DrawnPython& drawn) {
+  const auto is_reported = [](const DrawnPython& drawn) {
     return find_by_rule(draw_python(drawn), "own-python").has_value();
   };
-  EXPECT_FALSE(speaks({.has_operator = true}));
-  EXPECT_FALSE(speaks({.is_waited_for = false}));  // the GPU works meanwhile
-  EXPECT_FALSE(speaks({.function = "numpy/core.py(1): where"}));
+  EXPECT_FALSE(is_reported({.has_operator = true}));
+  EXPECT_FALSE(is_reported({.is_waited_for = false}));  // the GPU works meanwhile
+  EXPECT_FALSE(is_reported({.function = "numpy/core.py(1): where"}));
 }
 
 }  // namespace

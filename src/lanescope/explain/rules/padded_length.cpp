@@ -1,5 +1,4 @@
-// A tensor is padded to more than twice its length, and what follows is cut back to the length before: most of the work is on
-// zeros.
+// A tensor is padded to more than twice its length, and the result is cut back: most of the work is on zeros.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -43,7 +42,7 @@ std::optional<Padding> with_lengths(const Tensor& tensor, std::size_t dim, std::
   return Padding{dim, content, length};
 }
 
-// Of a transform that is longer than its input, and of F.pad of the last dimension.
+// The padding that an operator makes: an FFT that is longer than its input, or F.pad of the last dimension.
 std::optional<Padding> padding_of(std::string_view op, const TensorArguments& inputs) {
   const auto tensor = inputs.tensor(0);
   if (!tensor || tensor->rank() == 0) return std::nullopt;
@@ -79,7 +78,7 @@ bool is_padded(const Tensor& tensor, const Padding& padding) {
   return size == padding.length || size == padding.length / 2 + 1;
 }
 
-// From the padding at `first` to the slice that cuts it off. Nothing: something reads the padded tensor after that, or no slice does.
+// From the padding at `first` to the slice that cuts it off. Nothing: no slice does, or something reads the padded tensor later.
 std::optional<PaddedWork> padded_work(const Trace& trace, const CallSequence& calls,
                                       std::size_t first) {
   const TensorArguments own = operator_inputs(trace, calls[first]);
@@ -166,13 +165,12 @@ Finding tell_padded_length(const Facts& facts, const PaddedLength& found) {
   finding.evidence.push_back(called_at(facts, first, say("the padding")));
   finding.evidence.push_back(called_at(facts, found.first.cut, say("the slice that cuts it off")));
   finding.try_next = {
-      "for a convolution by transforms, the length of the signal + that of the filter - 1 is "
-      "enough: "
-      "pad to the next length with small factors (scipy.fft.next_fast_len), not further",
+      "a convolution by FFT needs the length of the signal + that of the filter - 1: pad to the "
+      "next length with small factors (scipy.fft.next_fast_len), not further",
       "for batches: pad to the longest of the batch, not to a fixed length"};
   for (const char* covered : {"hotspot-kernel", "no-roof", "costly-operator", "memory-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
-  finding.brief = say("{} works on {} elements a row, of which {} are zeros: {} are used",
+  finding.brief = say("{} works on rows of {} elements: {} of each are zeros, only {} are used",
                       {op, length, zeros, content});
   finding.action =
       say("Pad less: for a convolution, the signal's length + the filter's - 1 is enough");

@@ -44,13 +44,13 @@ TEST(PaddedReplayTest, CountsTheShareOfTheOtherRows) {
 }
 
 TEST(PaddedReplayTest, IsQuietIfTheRowsAreUsed) {
-  const auto speaks = [](const DrawnReplay& drawn) {
+  const auto is_reported = [](const DrawnReplay& drawn) {
     return find_by_rule(draw_replay(drawn), "padded-replay").has_value();
   };
-  EXPECT_FALSE(speaks({.written = "[200, 64]", .read = "[200, 64]"}));  // most of them
-  EXPECT_FALSE(speaks({.written = "[256, 64]"}));  // the last rows of a whole input are read
-  EXPECT_FALSE(speaks({.read = "[256, 64]"}));     // all of the output is read
-  EXPECT_FALSE(speaks({.call = "cudaLaunchKernel"}));
+  EXPECT_FALSE(is_reported({.written = "[200, 64]", .read = "[200, 64]"}));  // most of them
+  EXPECT_FALSE(is_reported({.written = "[256, 64]"}));  // the last rows of a whole input are read
+  EXPECT_FALSE(is_reported({.read = "[256, 64]"}));     // all of the output is read
+  EXPECT_FALSE(is_reported({.call = "cudaLaunchKernel"}));
 }
 
 }  // namespace

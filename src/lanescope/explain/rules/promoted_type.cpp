@@ -139,7 +139,7 @@ Finding tell_promoted_type(const Facts& facts, const PromotedType& found) {
                       {name(op), text(std::string(large.type->name)), text(shape_text(large.dims)),
                        text(std::string(small.type->name)), text(shape_text(small.dims)),
                        text(std::string(small.type->name))});
-  finding.action = say("Keep the small tensor in {}, so that results stay in it",
+  finding.action = say("Make the small tensor {}, so that results stay in that type",
                        {text(std::string(large.type->name))});
   return finding;
 }

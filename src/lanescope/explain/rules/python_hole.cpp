@@ -1,5 +1,5 @@
-// Says what holes are: code without events at one place of the step, such as plain Python, a file or a lock, for which the GPU
-// waits. event_holes.h finds them.
+// In each step, at the same place, the CPU runs code without events (plain Python, a file, a lock), and the GPU waits for it.
+// event_holes.h finds these holes.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -126,7 +126,7 @@ bool is_hand_over(const Trace& trace, const HolePlace& place) {
          trace.name(place.after).starts_with(kEvaluateNode);
 }
 
-// Most of it is in the optimizer's range, which what comes after it may have begun in.
+// True: more than half of the longest hole lies in a range `Optimizer.step`, that of the event before it or after it.
 bool is_in_optimizer_step(const Facts& facts, const EventHole& hole) {
   for (const SliceId neighbour : {hole.place.before, hole.place.after}) {
     const SliceId range = ancestor_named(facts, neighbour, "Optimizer.step");
@@ -138,8 +138,8 @@ bool is_in_optimizer_step(const Facts& facts, const EventHole& hole) {
   return false;
 }
 
-// The end of backward(), and the optimizer's Python before its range: with stacks, the code that is neither torch's nor built
-// into Python is less than half of the hole.
+// True: the hole lies between backward() and the range `Optimizer.step`, and functions of the program take less than half of
+// it. Needs Python stacks.
 bool is_between_backward_and_optimizer(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   if (!trace.name(hole.place.before).starts_with(kEvaluateNode) ||
@@ -158,7 +158,7 @@ bool is_between_backward_and_optimizer(const Facts& facts, const EventHole& hole
   return others_ns * 2 < hole.hole_ns;
 }
 
-// What comes before the hole brought several values to the CPU, which the code there may work on.
+// True: the event before the hole copied several values to the CPU. The code in the hole may work on them.
 bool follows_a_read(const Facts& facts, const HolePlace& place) {
   constexpr std::int64_t kOneValue = 16;  // bytes
   const Trace& trace = *facts.trace;
@@ -214,7 +214,7 @@ OptimizerKind optimizer_kind(const Facts& facts, const EventHole& hole) {
   return kind;
 }
 
-// What samples of the launching thread's stack show there, if there are enough of them.
+// Names the code that samples of the launching thread's stack show there, if there are enough samples.
 void tell_samples(const Facts& facts, const EventHole& hole, Finding* finding) {
   const auto code = find_sampled_code(
       *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), hole.windows);
@@ -238,7 +238,7 @@ Sentence action_for_optimizer(const OptimizerKind& kind) {
              : say("It is fused, with one group: a CUDA graph (capturable=True) spares its Python");
 }
 
-// Whose code it is. Of the optimizer's and autograd's own code, the events around the holes say nothing to users.
+// Whose code runs in the hole. If it is the optimizer's or autograd's own, the events around the hole do not help users.
 struct HoleOwner {
   bool is_optimizer = false, is_autograd = false;
 };
@@ -259,15 +259,14 @@ void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owne
   }
   const SliceId function = function_in_hole(facts, hole);
   if (function != kNone<SliceId>) {
-    finding.brief = say("Code without events, mostly in {}: the GPU waits for it",
+    finding.brief = say("The GPU waits for Python code, mostly in {}",
                         {name(short_frame(facts.trace->name(function)))});
     finding.evidence.insert(finding.evidence.begin(),
                             {function, say("the longest function in the longest hole")});
     return;
   }
-  finding.brief = say("Code without events ");
+  finding.brief = say("The GPU waits for Python or other code without events, ");
   append(finding.brief, words_of(facts, hole.place));
-  finding.brief.pattern += ": the GPU waits for it";
 }
 
 Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOwner& owner) {
@@ -294,12 +293,12 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const HoleOwner owner = owner_of(facts, main);
   Finding finding;
-  finding.verdict = say(facts, "The program does something without events for {} [per step] ({}), ",
+  finding.verdict = say(facts, "The program runs code without events for {} [per step] ({}), ",
                         {ns(facts.per_step(found.hole_ns)), ratio(found.hole_ns, wall_ns)});
   if (found.places.size() > 1) finding.verdict.pattern += "most of it ";
   append(finding.verdict, words_of(facts, main.place));
   finding.verdict.pattern += ", while the GPU has nothing to do.";
-  // The advice on the optimizer, or on its backward pass, changes nothing elsewhere.
+  // Advice on the optimizer, or on the backward pass, saves only the holes in these.
   std::int64_t waiting_ns = 0;
   for (const EventHole& hole : found.places)
     if (owner.is_autograd    ? is_hand_over(*facts.trace, hole.place)
@@ -313,8 +312,8 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
       "a call or the DataLoader for 200 us or more, at a place where this happens in each step"));
   finding.arithmetic.push_back(say(
       facts,
-      "{} [per step] in such holes + {} of the same waits around them, which go too if the CPU "
-      "gets ahead",
+      "{} [per step] in such holes + {} in the rest of these waits, which also end once the CPU is "
+      "ahead of the GPU",
       {ns(facts.per_step(found.hole_ns)), ns(facts.per_step(found.waiting_ns - found.hole_ns))}));
   for (std::size_t i = 0; i < found.places.size() && i < 3; ++i) {
     const EventHole& hole = found.places[i];
@@ -326,9 +325,8 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
   finding.try_next = {
       "look at the code at this place: a Python loop, NumPy, a file, logging, a lock; do it once, "
       "before the loop, or in another thread or process",
-      "put record_function ranges around its parts, or record with_stack=True, to see which line "
-      "it "
-      "is"};
+      "to see which line it is, put record_function ranges around its parts, or record "
+      "with_stack=True"};
   finding.confidence = facts.confidence();
   finding.sample_count = main.times;
   finding.sample_noun = "hole";

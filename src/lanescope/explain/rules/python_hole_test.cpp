@@ -47,7 +47,7 @@ TEST(PythonHoleTest, NamesNodesByTheirOperator) {
   const auto finding = find_by_rule(program.trace(), "python-hole");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->brief.pattern,
-            "Code without events between one {} and the next: the GPU waits for it");
+            "The GPU waits for Python or other code without events, between one {} and the next");
   EXPECT_EQ(finding->brief.values.at(0).text, "MmBackward0");
 }
 
@@ -67,7 +67,7 @@ TEST(PythonHoleTest, KnowsTheOptimizersOwnPython) {
     return finding ? finding->brief.pattern : "";
   };
   EXPECT_TRUE(brief(true).starts_with("The GPU waits for the optimizer"));
-  EXPECT_TRUE(brief(false).starts_with("Code without events "));
+  EXPECT_TRUE(brief(false).starts_with("The GPU waits for Python or other code without events, "));
 }
 
 TEST(PythonHoleTest, KnowsAListThatBecomesATensor) {
@@ -193,7 +193,8 @@ TEST(PythonHoleTest, KnowsTheWayToAutogradsThread) {
     return finding ? finding->brief.pattern : "";
   };
   EXPECT_EQ(brief("aten::ones_like"), "The GPU waits while backward() wakes autograd's thread");
-  EXPECT_TRUE(brief("aten::mean").starts_with("Code without events "));
+  EXPECT_TRUE(
+      brief("aten::mean").starts_with("The GPU waits for Python or other code without events, "));
   EXPECT_NE(action.find("other threads of the program too"), std::string::npos);
 }
 

@@ -140,7 +140,7 @@ struct PythonIndexing {
   std::uint64_t calls = 0;
   std::uint64_t pieces = 0;
   std::int64_t waiting_ns = 0;
-  std::int64_t latency_ns = 0;  // and while launches were on their way
+  std::int64_t latency_ns = 0;  // idle while launches were on their way
   std::int64_t small_ns = 0;
   bool joins_slices() const { return ranked.front().second.are_joined; }
 };
@@ -159,7 +159,7 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
       if (raw(wait.thread) == thread) of_thread.push_back(wait);
     const std::vector<HostStretch> parts = parts_within(of_thread, windows);
     for (const HostStretch& part : parts) waiting_ns += part.end_ns - part.start_ns;
-    // What the loop does without operators, such as to open a file, it does for all rows at once, too.
+    // One call over all rows does not spare what the loop does without operators, such as opening files.
     waiting_ns -= quiet_code(facts, parts).time_ns;
   }
   std::int64_t latency_ns = 0;
@@ -221,8 +221,7 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   finding.arithmetic.push_back(
       say(facts,
           "one call over the whole tensor instead of the loop saves: waiting {} + launches on "
-          "their way "
-          "{} + work in pieces shorter than 10 us {} = at most {} [per step]",
+          "their way {} + work in pieces shorter than 10 us {} = at most {} [per step]",
           {ns(facts.per_step(waiting_ns)), ns(facts.per_step(latency_ns)),
            ns(facts.per_step(small_ns)), ns(facts.per_step(at_stake_ns))}));
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {

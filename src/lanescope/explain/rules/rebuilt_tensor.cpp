@@ -235,8 +235,9 @@ Finding tell_rebuilt_tensor(const Facts& facts, const RebuiltTensors& found) {
         "of caches in beam search: keep the prompt's part, which all beams share, and reorder what "
         "came after it; or keep the order of the rows as indices, and follow these when reading"};
   } else if (found.largest.by == RebuiltBy::kJoin) {
-    finding.action = say(
-        "Of a queue: keep one buffer, write the new rows over the oldest: buffer[at:at + n] = new");
+    finding.action =
+        say("For a queue: keep one buffer, write the new rows over the oldest: buffer[at:at + n] = "
+            "new");
     finding.try_next = {
         "a ring buffer: keep the place where the next rows go, modulo the length; what reads the "
         "buffer must not depend on the order of its rows, or use the place to find it"};

@@ -19,8 +19,8 @@ TEST(RecompilesTest, SpeaksOfCompilingInASteadyStep) {
   EXPECT_FALSE(find_by_rule(compiling_in(3).trace(), "cold-compile"));
 }
 
-// Of six steps the third is left out as a long one: no other step pays, so nothing is told as a cost of each.
-TEST(RecompilesTest, InTheLongStepOnlyAreToldOnce) {
+// The third of six steps is left out as a long one. No other step compiles, so there is no cost per step.
+TEST(RecompilesTest, InTheLongStepOnlyAreReportedOnce) {
   const auto finding = find_by_rule(compiling_in(3, 6).trace(), "recompiles");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kOnce);

@@ -117,8 +117,8 @@ Finding tell_remade_weight(const Facts& facts, const RemadeWeight& found) {
   Finding finding;
   finding.verdict =
       say(facts,
-          "{} [layer|layers] [per step] {} a weight that the operators before it compute again, up "
-          "to {}, last by {}: {} [per step] ({}).",
+          "{} [layer|layers] [per step] {} a weight that is computed again before each use (up to "
+          "{}, last by {}): {} [per step] ({}).",
           {count(layers), text(layers == 1 ? "takes" : "take"), weight, maker,
            ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);

@@ -32,7 +32,7 @@ constexpr std::int64_t kFewestPrefixRows = 4, kShortestPrefix = 32;
 struct SharedPrefix {
   std::int64_t rows = 0, shared = 0, length = 0;
   SliceId join = kNone<SliceId>;
-  // Of the work on all rows, what is done again.
+  // The part of the work on all rows that is repeated.
   double repeated() const {
     return static_cast<double>(shared) / static_cast<double>(length) *
            (1 - 1 / static_cast<double>(rows));
@@ -115,8 +115,8 @@ Finding tell_repeated_prefix(const Facts& facts, const RepeatedPrefix& found) {
   Finding finding;
   finding.verdict =
       say(facts,
-          "All {} rows begin with the same {} of {} (expand() and cat), and each works on them "
-          "itself: {} [per step] ({}).",
+          "All {} rows begin with the same {} of {} tokens (expand() and cat), and each row "
+          "computes them again: {} [per step] ({}).",
           {number(prefix.rows), number(prefix.shared), number(prefix.length),
            ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
@@ -134,8 +134,9 @@ Finding tell_repeated_prefix(const Facts& facts, const RepeatedPrefix& found) {
       "attention"};
   for (const char* covered : {"hotspot-kernel", "no-roof", "memory-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
-  finding.brief = say("All {} rows begin with the same {} of {}, and each works on them itself",
-                      {number(prefix.rows), number(prefix.shared), number(prefix.length)});
+  finding.brief =
+      say("All {} rows begin with the same {} of {} tokens, and each row computes them again",
+          {number(prefix.rows), number(prefix.shared), number(prefix.length)});
   finding.action =
       say("With causal attention: compute that part once (a prefix's KV cache), and keep it if it "
           "stays");

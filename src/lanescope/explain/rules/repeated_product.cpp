@@ -1,4 +1,4 @@
-// A matrix is multiplied with a matrix of its own size again and again, each time the result of the time before: a power.
+// Products of two square matrices of one size follow each other. If each takes the result of the one before, they are a power.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Powers {
   std::int64_t cost_ns = 0;
 };
 
-// The power n needs n - 1 products one by one; squaring at most two for each binary digit.
+// A^n takes n - 1 products one by one. Squaring takes one for each binary digit of n after the first, and one more for each 1.
 double products_by_squaring(std::uint64_t products) {
   const std::uint64_t power = products + 1;
   double squares = 0, others = 0;
@@ -106,8 +106,8 @@ Finding tell_repeated_product(const Facts& facts, const Powers& found) {
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.arithmetic.push_back(
       say("counted: {} or more neighbouring products of two matrices of one size, in a program "
-          "without a backward pass; their time, less the part that squaring needs: one product for "
-          "each binary digit of the power after the first, and one more for each 1 among them",
+          "without a backward pass; their time, less that of the products that squaring needs: one "
+          "for each binary digit of the power after the first, and one more for each 1 among them",
           {count(kFewestProducts)}));
   finding.evidence.push_back(called_at(facts, found.example, say("the first of them")));
   finding.try_next = {

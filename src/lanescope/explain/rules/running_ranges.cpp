@@ -166,9 +166,9 @@ Finding tell_running_ranges(const Facts& facts, const RunningRanges& found) {
       "if the ranges are still wanted: measure only every few steps, or only a part of the rows"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "unfused-chain"})
     finding.explains.push_back({covered, finding.at_stake_ns});
-  finding.brief =
-      say(facts, "{} measures ranges of {} [tensor|tensors] [per step] that no operator applies",
-          {reduction, ranges});
+  finding.brief = say(
+      facts, "{} measures the ranges of {} [tensor|tensors] [per step], but no operator uses them",
+      {reduction, ranges});
   finding.action =
       say("Remove the hook or observer once it has measured enough; until then measure less often");
   return finding;
@@ -178,7 +178,7 @@ Finding tell_running_ranges(const Facts& facts, const RunningRanges& found) {
 
 extern constinit const Rule running_ranges_rule = {
     .id = "running-ranges",
-    .question = "are ranges of tensors measured that no operator applies?",
+    .question = "are ranges of tensors measured, but not used?",
     .meant_by = "observer hook range amax max abs nan calibration quantization serving",
     .order = 456,
     .needs = {need::kAnyWork},

@@ -47,13 +47,13 @@ TEST(RunningRangesTest, CountsWhatMeasuresAndIsNotApplied) {
 }
 
 TEST(RunningRangesTest, IsQuietIfTheRangesMayBeRead) {
-  const auto speaks = [](const DrawnObserver& drawn) {
+  const auto is_reported = [](const DrawnObserver& drawn) {
     return find_by_rule(draw_observer(drawn), "running-ranges").has_value();
   };
-  EXPECT_FALSE(speaks({.is_applied = true}));       // quantization that measures as it goes
-  EXPECT_FALSE(speaks({.taken_by = "aten::mul"}));  // no running range
-  EXPECT_FALSE(speaks({.range = "[[1024, 256], [1024, 256]]"}));
-  EXPECT_FALSE(speaks({.trains = true}));
+  EXPECT_FALSE(is_reported({.is_applied = true}));       // quantization that measures as it goes
+  EXPECT_FALSE(is_reported({.taken_by = "aten::mul"}));  // no running range
+  EXPECT_FALSE(is_reported({.range = "[[1024, 256], [1024, 256]]"}));
+  EXPECT_FALSE(is_reported({.trains = true}));
 }
 
 }  // namespace

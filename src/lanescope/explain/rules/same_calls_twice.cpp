@@ -123,7 +123,7 @@ std::optional<SameCallsTwice> measure_same_calls_twice(const Facts& facts) {
   for (const CallSequence& calls : call_sequences(facts)) {
     if (std::any_of(calls.begin(), calls.end(),
                     [&](SliceId op) { return trace.name(op).starts_with(kEvaluateNode); }))
-      return std::nullopt;  // forward-twice tells of training
+      return std::nullopt;  // forward-twice reports training
     const std::vector<TwiceKey> keys = twice_keys_of(trace, calls);
     for (const std::size_t length : likely_lengths(keys)) {
       const std::vector<Twice> all = find_twice(trace, calls, keys, length);
@@ -149,9 +149,8 @@ Finding tell_same_calls_twice(const Facts& facts, const SameCallsTwice& found) {
   Finding finding;
   finding.verdict =
       say(facts,
-          "The same {} calls run twice in a row, {} [time|times] [in {} steps], "
-          "and no "
-          "backward pass follows: in the second runs the GPU waits {} [per step] for launches.",
+          "The same {} calls run twice in a row, {} [time|times] [in {} steps], and no backward "
+          "pass follows: in the second runs the GPU waits {} [per step] for launches.",
           {count(found.length), count(found.times), count(steps),
            ns(facts.per_step(found.waiting_ns))});
   rate_cost(facts, found.waiting_ns, found.times, finding);

@@ -275,8 +275,8 @@ Finding tell_same_input(const Facts& facts, const SameInput& found) {
   finding.brief =
       say(facts, "{} is made {} times [per step] from the same tensor, with its backward pass",
           {op, times});
-  finding.action = has_more ? say("Make it once, also that of a target, and pass on the result")
-                            : say("Make it once, and pass on the result");
+  finding.action = has_more ? say("Make it once, also that of the target, and use the result again")
+                            : say("Make it once, and use the result again");
   return finding;
 }
 

@@ -101,14 +101,14 @@ TEST(SameInputTest, CountsThoseWithoutAGradientToo) {
 }
 
 TEST(SameInputTest, IsQuietAboutDifferentTensors) {
-  const auto speaks = [](const DrawnSpectra& drawn) {
+  const auto is_reported = [](const DrawnSpectra& drawn) {
     return find_by_rule(draw_spectra(drawn), "same-input").has_value();
   };
-  EXPECT_FALSE(speaks({.adds_gradients = false}));
-  EXPECT_FALSE(speaks({.has_layer_between = true}));
+  EXPECT_FALSE(is_reported({.adds_gradients = false}));
+  EXPECT_FALSE(is_reported({.has_layer_between = true}));
   // Weights may differ, and so do random numbers.
-  EXPECT_FALSE(speaks({.op = "aten::linear", .second_input = ", [9, 100]"}));
-  EXPECT_FALSE(speaks({.op = "aten::dropout"}));
+  EXPECT_FALSE(is_reported({.op = "aten::linear", .second_input = ", [9, 100]"}));
+  EXPECT_FALSE(is_reported({.op = "aten::dropout"}));
 }
 
 }  // namespace

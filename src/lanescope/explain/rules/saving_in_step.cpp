@@ -116,7 +116,7 @@ void tell_view(const Facts& facts, const Saving& found, std::int64_t bytes_of_sa
   finding.try_next.insert(finding.try_next.begin(),
                           "clone() the view before torch.save: of a view it saves all of the "
                           "storage, which is the whole tensor");
-  finding.brief = say("torch.save of a view ({}) saves the whole tensor behind it, {}",
+  finding.brief = say("torch.save of a view ({}) saves the whole tensor that it is a part of, {}",
                       {name(cut), bytes(bytes_of_save)});
   finding.action = say("clone() the view before torch.save; and save every n steps only");
 }

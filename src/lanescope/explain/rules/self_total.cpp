@@ -66,13 +66,13 @@ Finding tell_self_total(const Facts& facts, const SelfTotal& measured) {
   const auto& [label, times, totals_ns, once_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict =
-      say(facts,
-          "A total holds what the row called, Self does not: {} takes {} in total [per step], {} "
-          "of it itself. The totals of all operators add up to {}, {} times the {} that threads "
-          "were in operators at all.",
-          {name(label), ns(facts.per_step(times.total_ns)), ns(facts.per_step(times.self_ns)),
-           ns(facts.per_step(totals_ns)), factor(totals_ns, once_ns), ns(facts.per_step(once_ns))});
+  finding.verdict = say(
+      facts,
+      "Total time includes what the row called, Self does not: {} takes {} in total [per step], {} "
+      "of it itself. The totals of all operators add up to {}, {} times the {} that threads "
+      "were in operators at all.",
+      {name(label), ns(facts.per_step(times.total_ns)), ns(facts.per_step(times.self_ns)),
+       ns(facts.per_step(totals_ns)), factor(totals_ns, once_ns), ns(facts.per_step(once_ns))});
   std::vector<std::pair<std::string_view, std::int64_t>> children(times.children.begin(),
                                                                   times.children.end());
   sort_rows(children.begin(), children.end(),

@@ -1,4 +1,4 @@
-// Communication hardly overlaps with compute: one stream, or waits on both sides of it.
+// Communication hardly overlaps with compute: both use one stream, or the program waits before and after it.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -106,9 +106,11 @@ Finding tell_serial_communication(const Facts& facts, const SerialCommunication&
   finding.sample_count = calls;
   finding.sample_noun = "call";
   finding.action =
-      one_stream      ? say("Call it with async_op=True, and wait() where its result is needed")
-      : has_few_calls ? say("Split it, and start the first part while backward runs: DDP buckets")
-                      : say("Start each one earlier, as soon as its input is ready");
+      one_stream
+          ? say("Call the collective with async_op=True, and wait() where its result is needed")
+      : has_few_calls
+          ? say("Split the collective, and start its first part while backward runs: DDP buckets")
+          : say("Start each collective earlier, as soon as its input is ready");
   finding.brief = say("Communication hardly overlaps with compute");
   return finding;
 }

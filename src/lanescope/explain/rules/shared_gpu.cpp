@@ -71,8 +71,8 @@ Finding tell_shared_gpu(const Facts& facts, const SharedGpu& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
-      say("Another process seems to use this GPU: in {} of {} samples in which this program had "
-          "nothing on it, its SMs worked, about {} of them.",
+      say("Another process seems to use this GPU: in {} of {} samples in which this program ran "
+          "nothing on it, about {} of its SMs worked.",
           {active, idle, ratio(std::llround(found.mean * 10), 1000)});
   finding.arithmetic.push_back(
       say("counted: samples of SM active in pauses of the GPU's work, one sample away from any "

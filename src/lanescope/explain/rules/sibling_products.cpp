@@ -130,8 +130,8 @@ Finding tell_sibling_products(const Facts& facts, const SiblingProducts& found) 
   rate_cost(facts, found.waiting_ns, found.products, finding);
   finding.waiting_ns = facts.per_step(found.waiting_ns);
   finding.arithmetic.push_back(
-      say("counted: {} after another with only views between, whose input has the same shape, and "
-          "whose input cannot be the result before: its columns do not fit, or views changed it",
+      say("counted: {} that follows another with only views between; its input has the same shape, "
+          "but cannot be the other's result: its columns do not fit, or views changed it",
           {name(trace.name(first.op))}));
   Sentence line = say("the first of a group");
   add_line(facts, first.op, line);
@@ -141,10 +141,9 @@ Finding tell_sibling_products(const Facts& facts, const SiblingProducts& found) 
       "gates and values; a trained model can join its weights when it is loaded",
       "if the inputs are different tensors of one shape: torch.bmm over both"};
   finding.brief =
-      say(facts, "{} follows {} over an input of one shape, {}, {} [time|times] [per step]",
-          {name(trace.name(first.op)),
-           text(together == 2 ? "another" : std::to_string(together - 1) + " others"),
-           text(shape_text(first.left)), count(found.groups / steps)});
+      say(facts, "{} x {} in a row take inputs of one shape, {}, {} [time|times] [per step]",
+          {count(together), name(trace.name(first.op)), text(shape_text(first.left)),
+           count(found.groups / steps)});
   finding.action = say("If the input is the same (q, k, v): one wider product, then chunk()");
   return finding;
 }

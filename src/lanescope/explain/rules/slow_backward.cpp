@@ -196,15 +196,14 @@ Sentence against_forward(const Facts& facts, const std::string& label, const Slo
       facts,
       facts.main_device
           ? "The backward part of {} takes {} times as much GPU time as its forward part: {} "
-            "against "
-            "{} [per step] ({} of the time)"
+            "against {} [per step] ({} of the time)"
           : "The backward part of {} takes {} times as long as its forward part: {} against {} "
             "[per step] ({} of the time)",
       {name(label), factor(part.backward_ns, part.forward_ns), ns(facts.per_step(part.backward_ns)),
        ns(facts.per_step(part.forward_ns)), ratio(part.backward_ns, wall_ns)});
 }
 
-// Of a class that the program derives from autograd.Function: its nodes have no number at the end.
+// True: the node is of a class that the program derives from autograd.Function. Such names have no number at the end.
 bool is_of_program(const Trace& trace, const SlowPart& part) {
   const std::string_view label = node_label(trace, part.node);
   return label.ends_with("Backward") && !trace.name(part.forward).starts_with("aten::") &&

@@ -228,7 +228,7 @@ class Chains {
   std::map<std::string, ChainGroup> groups_;
 };
 
-// Of all streams together.
+// The groups of all streams together.
 std::map<std::string, ChainGroup> groups_of_all(std::map<std::uint32_t, Chains>& streams) {
   std::map<std::string, ChainGroup> groups;
   for (auto& [track, chains] : streams) {
@@ -394,7 +394,7 @@ bool is_compiled_to_operators(const Facts& facts, SliceId op) {
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto& [groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  // Of a step, rounded; fewer than one per step are those of all.
+  // Chains per step, rounded; if there is less than one per step, those of all steps.
   const std::uint64_t steps = step_count(facts);
   const bool is_even = chains % steps == 0, is_of_step = chains >= steps;
   const std::uint64_t shown = is_of_step ? a_step(facts, chains) : chains;
@@ -463,10 +463,8 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
     return finding;
   finding.try_next = {
       "the largest chain is in a region of torch.compile, and no kernel of the trace was "
-      "generated: "
-      "backend=\"inductor\", the default, writes one kernel for a chain; eager and aot_eager are "
-      "for "
-      "finding bugs"};
+      "generated: backend=\"inductor\", the default, writes one kernel for a chain; eager and "
+      "aot_eager are for finding bugs"};
   finding.action = say("It is compiled without generated kernels: use backend=\"inductor\"");
   return finding;
 }

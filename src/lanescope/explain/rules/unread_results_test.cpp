@@ -53,14 +53,14 @@ TEST(UnreadResultsTest, CountsResultsThatAreReplaced) {
 }
 
 TEST(UnreadResultsTest, IsQuietIfTheyMayBeRead) {
-  const auto speaks = [](const DrawnPreviews& drawn) {
+  const auto is_reported = [](const DrawnPreviews& drawn) {
     return find_by_rule(draw_previews(drawn), "unread-results").has_value();
   };
-  EXPECT_FALSE(speaks({.reads_each = true}));
-  EXPECT_FALSE(speaks({.last_read = "[64, 32]"}));  // returned, perhaps
-  EXPECT_FALSE(speaks({.made = 1}));
-  EXPECT_FALSE(speaks({.has_own_kernel = true}));
-  EXPECT_FALSE(speaks({.last_read = "[[64, 128], [64, 128], [64, 128], [64, 128]]"}));  // cat
+  EXPECT_FALSE(is_reported({.reads_each = true}));
+  EXPECT_FALSE(is_reported({.last_read = "[64, 32]"}));  // returned, perhaps
+  EXPECT_FALSE(is_reported({.made = 1}));
+  EXPECT_FALSE(is_reported({.has_own_kernel = true}));
+  EXPECT_FALSE(is_reported({.last_read = "[[64, 128], [64, 128], [64, 128], [64, 128]]"}));  // cat
 }
 
 // Six clones of 40 us after a replay; `read` takes tensors of their size.

@@ -76,14 +76,14 @@ TEST(UnreadStatisticTest, CountsWhatLeadsToAResultThatNothingReads) {
 }
 
 TEST(UnreadStatisticTest, IsQuietIfTheResultMayBeReadOrIsWhatTheStepIsFor) {
-  const auto speaks = [](const DrawnStatistic& drawn) {
+  const auto is_reported = [](const DrawnStatistic& drawn) {
     return find_by_rule(draw_statistic(drawn), "unread-statistic").has_value();
   };
-  EXPECT_FALSE(speaks({.reader = "aten::item"}));
-  EXPECT_FALSE(speaks({.reader = "aten::add_"}));  // summed up for later
-  EXPECT_FALSE(speaks({.trains = false}));         // the answer of a server
-  EXPECT_FALSE(speaks({.has_gradient = true}));
-  EXPECT_TRUE(speaks({.reader = "aten::detach"}));  // the loss, which is returned
+  EXPECT_FALSE(is_reported({.reader = "aten::item"}));
+  EXPECT_FALSE(is_reported({.reader = "aten::add_"}));  // summed up for later
+  EXPECT_FALSE(is_reported({.trains = false}));         // the answer of a server
+  EXPECT_FALSE(is_reported({.has_gradient = true}));
+  EXPECT_TRUE(is_reported({.reader = "aten::detach"}));  // the loss, which is returned
 }
 
 }  // namespace

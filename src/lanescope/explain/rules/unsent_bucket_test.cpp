@@ -56,14 +56,14 @@ TEST(UnsentBucketTest, CountsTheWayThereAndBack) {
 }
 
 TEST(UnsentBucketTest, IsQuietIfTheJoinedTensorIsUsed) {
-  const auto speaks = [](const DrawnBucket& drawn) {
+  const auto is_reported = [](const DrawnBucket& drawn) {
     return find_by_rule(draw_bucket(drawn), "unsent-bucket").has_value();
   };
-  EXPECT_FALSE(speaks({.sends = true}));
-  EXPECT_FALSE(speaks({.reader = "aten::linalg_vector_norm"}));  // gradients are clipped
-  EXPECT_FALSE(speaks({.copies = 1}));
-  EXPECT_FALSE(speaks({.later = "[[131072], [131072]]"}));
-  EXPECT_FALSE(speaks({.scaled = "[[65536], []]"}));  // another tensor is scaled
+  EXPECT_FALSE(is_reported({.sends = true}));
+  EXPECT_FALSE(is_reported({.reader = "aten::linalg_vector_norm"}));  // gradients are clipped
+  EXPECT_FALSE(is_reported({.copies = 1}));
+  EXPECT_FALSE(is_reported({.later = "[[131072], [131072]]"}));
+  EXPECT_FALSE(is_reported({.scaled = "[[65536], []]"}));  // another tensor is scaled
 }
 
 }  // namespace

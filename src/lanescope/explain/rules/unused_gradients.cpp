@@ -110,7 +110,7 @@ Finding tell_unused_gradients(const Facts& facts, const UnusedGradients& found) 
   finding.verdict =
       say(facts,
           "The backward pass makes {} gradients [per step], and the optimizer updates {} "
-          "parameters: up to {} [per step] ({}) may go.",
+          "parameters: up to {} [per step] ({}) may be saved.",
           {count(found.gradients), count(found.updated), ns(facts.per_step(found.cost_ns)),
            ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.nodes, finding);

@@ -43,12 +43,12 @@ TEST(WholeTableTest, CountsTheGradientAndTheUpdateOfTheTable) {
 }
 
 TEST(WholeTableTest, IsQuietIfMuchOfTheTableIsMetOrItIsNotUpdated) {
-  const auto speaks = [](const DrawnTable& drawn) {
+  const auto is_reported = [](const DrawnTable& drawn) {
     return find_by_rule(draw_table(drawn), "whole-table").has_value();
   };
-  EXPECT_FALSE(speaks({.rows = "500", .updated = "[[[500, 8]], [[500, 8]], []]"}));
-  EXPECT_FALSE(speaks({.updated = "[[[16, 8]], [[16, 8]], []]"}));  // another optimizer has it
-  EXPECT_FALSE(speaks({.range = "average"}));
+  EXPECT_FALSE(is_reported({.rows = "500", .updated = "[[[500, 8]], [[500, 8]], []]"}));
+  EXPECT_FALSE(is_reported({.updated = "[[[16, 8]], [[16, 8]], []]"}));  // another optimizer has it
+  EXPECT_FALSE(is_reported({.range = "average"}));
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ Finding tell_zero_weighted_rows(const Facts& facts, const ZeroWeightedRows& foun
   finding.verdict = say(
       facts,
       "{} results of all {} rows are multiplied by weights of which topk and scatter set {} and "
-      "leave the rest zero: {} [per step] ({}) go into rows that count nothing.",
+      "leave the rest zero: {} [per step] ({}) go into rows that do not count.",
       {number(found.table.parts), number(found.table.rows), filled,
        ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
