@@ -1,8 +1,8 @@
 // Ends the process with an error when it only reads the same pages of files again and again.
 //
-// Problem: blocks beyond a small limit lie on disk (SpillMemory). Where the pages that are in use do not fit into what is left, each
-// comes from the disk, and pushes out another that is needed next: the work neither ends nor gets killed. Idea: look once a second at
-// what came from the disk and at the time that the process computed.
+// Problem: blocks beyond a small limit lie on disk (SpillMemory). If the pages in use do not fit into the memory that is left, each
+// page comes from the disk and pushes out one that is needed next: the work neither ends nor gets killed. Idea: look once a second
+// at how much came from the disk, and how long the process computed.
 #pragma once
 #include <cstdint>
 #include <optional>

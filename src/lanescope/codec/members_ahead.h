@@ -2,9 +2,9 @@
 //
 // Problem: one core unpacks only 1 to 4 gigabytes a second, and nothing but the core limits this.
 // Idea: the caller cuts the packed bytes where members seem to end, and threads unpack the parts. A
-// part counts only if its members end exactly where it ends. The first part begins where the stream
-// begins, so each part after a whole one begins where a member does, and its text is what one
-// thread would have unpacked. The caller unpacks all others again, as a stream.
+// part counts only if its members end exactly where it ends. The first part begins with the stream,
+// so the part after a part that counts begins with a member, and its text is what one thread would
+// have unpacked. The caller unpacks all other parts again, as a stream.
 #pragma once
 #include <condition_variable>
 #include <cstddef>

@@ -81,8 +81,8 @@ void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns
           as_much_longer(base.cpu_error_ns)};
 }
 
-// Recording slows the CPU and not the GPU. A step that is CPU-bound only because of this is called what it is
-// without it, both in the headline and in the finding that it comes from.
+// Recording slows the CPU and not the GPU. If a step is CPU-bound only because of this, the headline and its
+// finding say what bounds the step without recording.
 void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& explanation) {
   constexpr std::string_view kBegin = "CPU-bound: of the ";
   // Headlines of no single limit are corrected too: the table below says what the GPU works without the profiler.

@@ -142,8 +142,8 @@ Sentence plain_headline(const Facts& facts) {
               linked(ratio(part.idle_ns, part.wall_ns), shows::kIdle)});
 }
 
-// A gap in which the GPU was most likely busy with work that was not recorded is no part of the
-// wall that a cost is a share of, but for the rules that count it.
+// The gap at the edge of the recording: the GPU was most likely busy with work that was not
+// recorded. Shares of costs are of the wall without it, except for rules that count it.
 void leave_out_edge_gap(const Facts& facts, const analysis::Gap* edge, Finding& finding) {
   if (!edge || finding.kind != FindingKind::kCost) return;
   const std::int64_t rest = facts.wall.partition.wall_ns - (edge->end_ns - edge->start_ns);

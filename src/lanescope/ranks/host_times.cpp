@@ -1,6 +1,6 @@
-// A CPU that runs ahead of its GPU may be late without making it wait, and what made it late lies earlier
-// than the moment at which the GPU waits. So the whole steps of the CPU are summed up, not only the moments in
-// which the GPU waits. Time in API calls is no work, because a call may wait for the GPU.
+// A CPU that runs ahead of its GPU may be late although the GPU does not wait yet: the cause lies earlier than
+// the GPU's wait. So this sums up whole steps of the CPU, not only the moments in which the GPU waits. Time in
+// API calls does not count as work, because a call may wait for the GPU.
 #include "lanescope/ranks/host_times.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// A large tensor is copied as a whole so that a small part of it can change: a queue that cat makes again with the new rows
-// in front, a clone into which few rows are written, a cache whose rows are put into another order after each write, an
-// operator such as index_copy that returns a changed copy.
+// A large tensor is copied as a whole to change a small part of it. Examples: cat makes a queue again with new rows in front;
+// few rows are written into a clone; the rows of a cache get another order after each write; index_copy returns a changed
+// copy.
 //
-// Problem: the copy is as fast as memory allows, so no rule about kernels remarks on it. Idea: compare what is copied with
+// Problem: the copy is as fast as memory allows, so no rule about kernels reports it. Idea: compare what is copied with
 // what is new. Example: cat of [64, 256] and [1048512, 256] copies 268 M elements for 16 K new ones.
 #include <algorithm>
 #include <array>

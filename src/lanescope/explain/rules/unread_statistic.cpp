@@ -1,11 +1,11 @@
-// A large tensor is reduced to a number or a few in each step, without gradients, and no operator reads the result: an entropy
-// for the log that is written every hundredth step.
+// A large tensor is reduced to one number or a few in each step, without gradients, and no operator reads the result. Example:
+// an entropy for a log that is written every hundredth step.
 //
-// Problem: a trace does not tell which tensor an operator took. Idea: a run of calls, one after the other, in which each takes
-// only what the run has made, and what the run began with; it ends in a reduction. Its last result has few elements. If no later
-// operator of the step takes a tensor of that size, nobody reads it there. Gradients begin with the loss, which may be of that
-// size: what starts the backward pass, and detach, read nothing. Without a backward pass the result may be what the step is
-// for. Example: log_softmax, exp, mul, sum of [2048, 64000], mean of
+// Problem: a trace does not show which tensor an operator took. Idea: look for a run of calls in which each takes only what the
+// run has made or began with, and which ends in a reduction to few elements. If no later operator of the step takes a tensor of
+// that size, nothing in the step reads it. Gradients begin with the loss, which may have that size: what starts the backward
+// pass, and detach, do not count as readers. Without a backward pass the result may be the purpose of the step.
+// Example: log_softmax, exp, mul, sum of [2048, 64000], mean of
 // [2048], neg of one number.
 #include <algorithm>
 #include <cstddef>

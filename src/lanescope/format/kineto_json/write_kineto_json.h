@@ -30,8 +30,8 @@ struct WriteStats {
 };
 
 // Layout: docs/formats/kineto_json.md. Packed when the name ends in .gz or .zst; the file appears
-// when it is complete. Reading it back gives the same Trace, except that events are numbered in
-// order of time, and that only what the recording lacks is counted again. Errors: kIo (permission,
+// when it is complete. Reading it back gives the same Trace, with two exceptions: events are numbered
+// in order of time, and only what the recording lacks is counted again. Errors: kIo (permission,
 // disk full; the old file is untouched), kUnavailable (zst without libzstd). Memory: 16 bytes an
 // event and 2 MB.
 Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path,
