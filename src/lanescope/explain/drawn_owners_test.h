@@ -3,14 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/explain/facts.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owners.h"
-#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/testing/program_sketch.h"
 
 namespace lanescope::explain {
 
 struct ExplainedOwners {
-  explicit ExplainedOwners(ProgramSketch& program)
+  explicit ExplainedOwners(testing::ProgramSketch& program)
       : trace(program.trace()), facts(*gather_facts(trace)) {}
   const Owners& owners() const { return *step_owners(facts); }
   const Owner& first() const { return owners().owners.at(0); }

@@ -8,6 +8,7 @@
 
 #include "lanescope/explain/drawn_owners_test.h"
 #include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
 namespace {
