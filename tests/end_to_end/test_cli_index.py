@@ -104,7 +104,7 @@ def test_a_step_is_found_by_its_note_and_not_in_all_of_the_trace(run, trace, tmp
     assert note.read_bytes() == kept
     # The note says where a step is, so nothing looks for it: with the numbers of two steps exchanged, each has the part of the other.
     first, second = (struct.pack("=q", number) for number in steps[:2])
-    head, at = kept.index(b" steps\n") + len(b" steps\n"), struct.calcsize("=qqq")
+    head, at = kept.index(b" steps\n") + len(b" steps\n"), struct.calcsize("=qqqqqqq")
     assert kept[head:].startswith(first) and kept[head + at :].startswith(second)
     note.write_bytes(kept[:head] + second + kept[head + 8 : head + at] + first + kept[head + at + 8 :])
     assert [of_step(number) for number in steps[:2]] == [before[number] for number in reversed(steps[:2])]
@@ -120,6 +120,38 @@ def test_a_step_is_found_by_its_note_and_not_in_all_of_the_trace(run, trace, tmp
     note.unlink()
     assert of_step(steps[1]) == before[steps[1]]
     assert note.exists()
+
+
+# What a step needs to be analysed alone is in the same note: those commands read no more, and say the same.
+def test_commands_with_a_step_of_their_own_read_what_it_needs(run, trace, tmp_path, monkeypatch):
+    commands = [["kernels"], ["kernels", "--json"], ["roofline"], ["roofline", "--json"], ["tree"], ["tree", "--json"], ["tree", "--stacks"],
+                ["tree", "--op", "aten::mm"], ["tree", "--op", "no such operator"]]
+
+    def of_step(number):
+        ran = [run(*command, trace, "--step", str(number)) for command in commands]
+        return [(each.code, each.out, each.err) for each in ran]
+
+    monkeypatch.setenv("LANESCOPE_INDEX", "off")
+    steps = [int(line) for line in run("sql", trace, "SELECT number FROM step ORDER BY number", "--csv").out.split()[1:]]
+    before = {number: of_step(number) for number in (*steps, steps[-1] + 1)}
+    assert "event_index" in before[steps[0]][1][1] and before[steps[0]][8][0] == 2
+    monkeypatch.delenv("LANESCOPE_INDEX")
+    assert run("index", trace).code == 0
+    assert {number: of_step(number) for number in before} == before
+    # The note says what a step needs, so no other part is read: with a nanosecond at the start, the step is not in it.
+    (note,) = (tmp_path / "cache" / "lanescope" / "checked").glob("*-steps")
+    kept = note.read_bytes()
+    head, row = kept.index(b" steps\n") + len(b" steps\n"), struct.calcsize("=qqqqqqq")
+    at = {number: head + row * i + 24 for i, number in enumerate(steps)}
+    first = next(number for number in steps if any(kept[at[number] : at[number] + 32]))
+    note.write_bytes(kept[: at[first]] + struct.pack("=qqqq", 0, 1, 0, 1) + kept[at[first] + 32 :])
+    assert of_step(first)[0][0] == 2
+    # Where the note says that a step needs the whole trace, and where there is none, the answer is that of the whole. kernels leaves a note.
+    note.write_bytes(kept[: at[first]] + bytes(32) + kept[at[first] + 32 :])
+    assert of_step(first) == before[first]
+    note.unlink()
+    assert of_step(first) == before[first]
+    assert note.read_bytes() == kept
 
 
 def test_json_says_what_was_written(run, trace):

@@ -51,7 +51,10 @@ std::vector<RooflineRow> compute_roofline_rows(const Trace& trace, const Rooflin
   std::vector<RooflineRow> rows;
   for (auto& [key, calls] : groups) rows.push_back(row_of(roofline, calls));
   sort_rows(rows.begin(), rows.end(), [&](const RooflineRow& a, const RooflineRow& b) {
-    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : trace.name(a.op) < trace.name(b.op);
+    if (a.time_ns != b.time_ns) return a.time_ns > b.time_ns;
+    if (trace.name(a.op) != trace.name(b.op)) return trace.name(a.op) < trace.name(b.op);
+    // Not by ids of texts: those of a part of the trace have another order.
+    return a.work != b.work ? a.work < b.work : trace.name(a.kernel) < trace.name(b.kernel);
   });
 
   std::map<std::string_view, double> best;  // by type; "" of those that do not multiply

@@ -22,9 +22,9 @@ std::string kernels_text(const explain::Facts& facts, std::size_t rows) {
   const auto groups = groups_of(facts);
   return report::kernel_groups_text(facts, groups, uses_of(facts, groups), rows);
 }
-std::string kernels_json(const explain::Facts& facts) {
+std::string kernels_json(const explain::Facts& facts, std::span<const SliceId> originals) {
   const auto groups = groups_of(facts);
-  return report::kernel_groups_json(facts, groups, uses_of(facts, groups));
+  return report::kernel_groups_json(facts, groups, uses_of(facts, groups), originals);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ const analysis::Roofline& roofline_of(const explain::Facts& facts) {
 std::string roofline_text(const explain::Facts& facts, std::size_t rows) {
   return report::roofline_text(facts, roofline_of(facts), rows);
 }
-std::string roofline_json(const explain::Facts& facts) {
+std::string roofline_json(const explain::Facts& facts, std::span<const SliceId> /*originals*/) {
   return report::roofline_json(facts, roofline_of(facts));
 }
 

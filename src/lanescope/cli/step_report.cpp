@@ -20,17 +20,18 @@ struct StepReportFlags {
 
 int run_step_report(const StepReport& report, const StepReportFlags& flags, Output& output) {
   int code = kOk;
-  const std::optional<Trace> trace =
-      open_part(flags.path, flags.part, report.name, view::Edges::kCut, output, &code);
-  if (!trace) return code;
+  const std::optional<OpenedStep> opened =
+      open_step(flags.path, flags.part, flags.step, report.name, output, &code);
+  if (!opened) return code;
   RecordFunction stage(report.name);
-  const Result<explain::Facts> facts = explain::gather_facts(*trace, {.step = flags.step});
+  const Result<explain::Facts> facts = explain::gather_facts(opened->trace(), {.step = flags.step});
   if (!facts) {
     output.complain(std::string(report.name) + ": " + facts_message_of(facts.error()));
     return kUsage;
   }
+  if (flags.step) opened->note_steps(*facts);
   const auto rows = static_cast<std::size_t>(flags.rows.value_or(20));
-  output.write(flags.json ? report.json(*facts) : report.text(*facts, rows));
+  output.write(flags.json ? report.json(*facts, opened->originals()) : report.text(*facts, rows));
   return kOk;
 }
 

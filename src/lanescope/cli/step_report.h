@@ -1,6 +1,7 @@
 // Declares subcommands that print one table about the steady steps of a trace, or about one step.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "lanescope/cli/command_line.h"
@@ -13,7 +14,8 @@ struct StepReport {
   const char* summary;
   const char* epilogue;
   std::string (*text)(const explain::Facts& facts, std::size_t rows);
-  std::string (*json)(const explain::Facts& facts);
+  // `originals`: report::kernel_groups_json().
+  std::string (*json)(const explain::Facts& facts, std::span<const SliceId> originals);
 };
 
 // TRACE, --step, --rows and --json.

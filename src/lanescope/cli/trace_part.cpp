@@ -84,4 +84,33 @@ std::optional<Trace> open_part(const std::string& path, const PartFlags& flags, 
   return std::move(part->trace);
 }
 
+void OpenedStep::note_steps(const explain::Facts& facts) const {
+  if (part || !steps.empty() || !remember_steps) return;
+  if (const auto text = view::note_of_steps(view::step_windows(facts))) remember_steps(*text);
+}
+
+std::optional<OpenedStep> open_step(const std::string& path, const PartFlags& flags,
+                                    std::optional<std::int64_t> step, const char* command,
+                                    Output& output, int* code) {
+  if (!step) {
+    std::optional<Trace> trace =
+        open_part(path, flags, command, view::Edges::kCut, output, code, Damage::kPrinted);
+    if (!trace) return std::nullopt;
+    return OpenedStep{.whole = *std::move(trace)};
+  }
+  format::KeptSections kept;
+  kept.layer = view::steps_layer();
+  std::optional<Trace> whole = open_trace_kept(path, output, code, &kept);
+  if (!whole) return std::nullopt;
+  OpenedStep opened{.whole = *std::move(whole), .remember_steps = kept.remember_note};
+  auto known = view::steps_of_note(kept.note);
+  if (!known) return opened;
+  opened.steps = *std::move(known);
+  const view::StepWindow* const asked = view::find_step(opened.steps, *step);
+  if (!asked || !asked->needs.are_known()) return opened;
+  RecordFunction stage("choose step");
+  if (auto part = view::crop_step(opened.whole, asked->needs)) opened.part = *std::move(part);
+  return opened;
+}
+
 }  // namespace lanescope::cli

@@ -2,8 +2,11 @@
 // docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/base/result.h"
@@ -31,5 +34,26 @@ Result<view::TraceWindow> window_of_step(const std::vector<view::StepWindow>& st
 std::optional<Trace> open_part(const std::string& path, const PartFlags& flags, const char* command,
                                view::Edges edges, Output& output, int* code,
                                Damage damage = Damage::kPrinted);
+
+// A trace of which one step is analysed: the part that this needs, where it is known to give the same answer, else all of it.
+struct OpenedStep {
+  Trace whole;
+  std::optional<view::StepTrace> part = {};
+  std::vector<view::StepWindow> steps = {};                   // of the note; empty: there is none
+  std::function<void(std::string_view)> remember_steps = {};  // format::KeptSections::remember_note
+
+  const Trace& trace() const { return part ? part->trace : whole; }
+  // Ids of slices in the whole trace; empty: those of trace() are.
+  std::span<const SliceId> originals() const {
+    return part ? std::span<const SliceId>(part->originals) : std::span<const SliceId>();
+  }
+  // Notes the steps for the next question, if they are not known yet. `facts`: of the whole trace.
+  void note_steps(const explain::Facts& facts) const;
+};
+
+// For commands with a --step of their own: without one as open_part() with cut edges.
+std::optional<OpenedStep> open_step(const std::string& path, const PartFlags& flags,
+                                    std::optional<std::int64_t> step, const char* command,
+                                    Output& output, int* code);
 
 }  // namespace lanescope::cli

@@ -24,16 +24,22 @@ struct TreeFlags {
 
 int run_tree(const TreeFlags& flags, Output& output) {
   int code = kOk;
-  const std::optional<Trace> trace =
-      open_part(flags.path, flags.part, "tree", view::Edges::kCut, output, &code);
-  if (!trace) return code;
+  const std::optional<OpenedStep> opened =
+      open_step(flags.path, flags.part, flags.step, "tree", output, &code);
+  if (!opened) return code;
   analysis::DispatchTreeOptions options;
   options.step = flags.step;
   options.op = flags.op;
   options.python_frames = flags.stacks;
   if (flags.depth) options.max_depth = static_cast<int>(*flags.depth);
   RecordFunction stage("dispatch tree");
-  const Result<analysis::DispatchTree> tree = analysis::compute_dispatch_tree(*trace, options);
+  Result<analysis::DispatchTree> tree = analysis::compute_dispatch_tree(opened->trace(), options);
+  if (!tree && opened->part)  // an operator that other steps have
+    tree = analysis::compute_dispatch_tree(opened->whole, options);
+  if (tree && opened->part) {
+    tree->steps.clear();
+    for (const view::StepWindow& step : opened->steps) tree->steps.push_back(step.number);
+  }
   if (!tree) {
     output.complain("tree: " + message_of(tree.error()));
     return kUsage;

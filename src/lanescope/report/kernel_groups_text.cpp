@@ -105,7 +105,8 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
 }
 
 std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup>& groups,
-                               const std::vector<analysis::HardwareUse>& uses) {
+                               const std::vector<analysis::HardwareUse>& uses,
+                               std::span<const SliceId> originals) {
   const Trace& trace = *facts.trace;
   JsonWriter json("kernels");
   if (facts.main_device)
@@ -136,7 +137,8 @@ std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup
     json.integer("p95_ns", group.p95_ns);
     json.integer("longest_ns", group.longest_ns);
     json.integer("bytes", group.bytes);
-    json.integer("median_event_index", raw(group.median_call));
+    json.integer("median_event_index",
+                 raw(originals.empty() ? group.median_call : originals[raw(group.median_call)]));
     if (!uses.empty()) write_hardware_use(json, uses[i]);
     json.end_object();
   }

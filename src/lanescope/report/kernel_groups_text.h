@@ -1,6 +1,7 @@
 // `lanescope kernels` as text and as JSON.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,11 @@ std::string kernel_groups_text(const explain::Facts& facts,
                                const std::vector<analysis::KernelGroup>& groups,
                                const std::vector<analysis::HardwareUse>& uses, std::size_t rows);
 
-// docs/formats/json_output.md, command "kernels": all groups.
+// docs/formats/json_output.md, command "kernels": all groups. `originals`: of each slice of a part, its id in the whole
+// trace; empty: the trace is whole.
 std::string kernel_groups_json(const explain::Facts& facts,
                                const std::vector<analysis::KernelGroup>& groups,
-                               const std::vector<analysis::HardwareUse>& uses);
+                               const std::vector<analysis::HardwareUse>& uses,
+                               std::span<const SliceId> originals = {});
 
 }  // namespace lanescope::report

@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "lanescope/model/recording_losses.h"
 #include "lanescope/model/trace_builder.h"
@@ -14,8 +15,13 @@ namespace {
 
 class Cropper {
  public:
-  Cropper(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns, Edges edges)
-      : trace_(trace), start_ns_(start_ns), end_ns_(end_ns), edges_(edges) {}
+  // `streams`: of their slices; the others' window, and all else, is the first one.
+  Cropper(const Trace& trace, const TraceWindow& window, const TraceWindow& streams, Edges edges)
+      : trace_(trace),
+        start_ns_(window.start_ns),
+        end_ns_(window.end_ns),
+        streams_(streams),
+        edges_(edges) {}
 
   Result<CroppedTrace> run() {
     builder_.set_base_time_ns(trace_.base_time_ns());
@@ -50,18 +56,23 @@ class Cropper {
     return cropped;
   }
 
+  // Of whole slices, whose order stays. After run().
+  std::vector<SliceId> take_originals() { return std::move(originals_); }
+
  private:
   bool is_inside(std::int64_t time_ns) const { return time_ns >= start_ns_ && time_ns < end_ns_; }
 
   // The slices of a track are in order of their starts.
   void add_slices(const Track& track) {
+    const TraceWindow window =
+        track.kind == TrackKind::kStream ? streams_ : TraceWindow{start_ns_, end_ns_};
     const auto& starts = trace_.slices().start_ns;
     const auto begin = starts.begin() + track.first_slice, end = begin + track.slice_count;
-    const auto first_inside = std::lower_bound(begin, end, start_ns_);
-    const auto last = std::lower_bound(first_inside, end, end_ns_);
+    const auto first_inside = std::lower_bound(begin, end, window.start_ns);
+    const auto last = std::lower_bound(first_inside, end, window.end_ns);
     for (auto at = begin; at != last; ++at) {
       const SliceId slice{static_cast<std::uint32_t>(at - starts.begin())};
-      if (at >= first_inside || trace_.end_ns(slice) > start_ns_) add_slice(slice);
+      if (at >= first_inside || trace_.end_ns(slice) > window.start_ns) add_slice(slice);
     }
   }
 
@@ -83,6 +94,7 @@ class Cropper {
     if (step != number_of_step_.end() && (!crosses || edges_ == Edges::kWhole))
       builder_.add_step(step->second, row_);
     ++row_;
+    originals_.push_back(slice);
   }
 
   void add_instants() {
@@ -124,10 +136,12 @@ class Cropper {
 
   const Trace& trace_;
   std::int64_t start_ns_, end_ns_;
+  TraceWindow streams_;
   Edges edges_;
   std::unordered_map<std::uint32_t, std::int64_t> number_of_step_;  // by slice
   std::uint32_t row_ = 0;
   std::uint64_t crossing_ = 0;
+  std::vector<SliceId> originals_;  // of each row
   TraceBuilder builder_;
   TraceCopier copier_{trace_, builder_};
 };
@@ -136,7 +150,18 @@ class Cropper {
 
 Result<CroppedTrace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns,
                                 Edges edges) {
-  return Cropper(trace, start_ns, end_ns, edges).run();
+  const TraceWindow window{start_ns, end_ns};
+  return Cropper(trace, window, window, edges).run();
+}
+
+Result<StepTrace> crop_step(const Trace& trace, const StepNeeds& needs) {
+  Cropper cropper(trace, needs.calls, needs.work, Edges::kWhole);
+  LANESCOPE_TRY(const CroppedTrace cropped, cropper.run());
+  TraceColumns columns = cropped.trace.columns();  // shares the memory
+  columns.values.window_start_ns = trace.window_start_ns();
+  columns.values.window_end_ns = trace.window_end_ns();
+  columns.values.has_window_span = trace.has_window_span();
+  return StepTrace{Trace::from_columns(std::move(columns)), cropper.take_originals()};
 }
 
 std::int64_t trace_origin_ns(const Trace& trace) {

@@ -2,9 +2,11 @@
 // cannot open all of it. Defined in docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "lanescope/base/result.h"
 #include "lanescope/model/trace.h"
+#include "lanescope/view/step_windows.h"
 
 namespace lanescope::view {
 
@@ -25,6 +27,14 @@ struct CroppedTrace {
 // kLimit: as TraceBuilder::finish().
 Result<CroppedTrace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns,
                                 Edges edges);
+
+// What analyses of one step need, with whole slices. The capture window stays that of the whole trace.
+struct StepTrace {
+  Trace trace;
+  std::vector<SliceId> originals;  // of each slice, its id in the whole trace
+};
+// `needs` are known (step_needs.h). Cost and errors as crop_trace().
+Result<StepTrace> crop_step(const Trace& trace, const StepNeeds& needs);
 
 // Where times that people type begin: the first slice, counter value or [memory] event. 0: there is
 // none of these. O(tracks + counters).

@@ -7,13 +7,14 @@
 #include <type_traits>
 
 #include "lanescope/view/kept_lanes.h"
+#include "lanescope/view/step_needs.h"
 
 namespace lanescope::view {
 namespace {
 
-// 24 bytes each. A profiler's schedule records a few steps; the largest note of a thousand times as many is 2.4 MB.
+// 56 bytes each. A profiler's schedule records a few steps; the largest note of a thousand times as many is 5.6 MB.
 constexpr std::size_t kMostKeptSteps = 100'000;
-static_assert(std::has_unique_object_representations_v<StepWindow> && sizeof(StepWindow) == 24);
+static_assert(std::has_unique_object_representations_v<StepWindow> && sizeof(StepWindow) == 56);
 
 std::string head_of_note(std::size_t step_count) { return fmt::format("{} steps\n", step_count); }
 
@@ -22,21 +23,27 @@ std::string head_of_note(std::size_t step_count) { return fmt::format("{} steps\
 std::vector<StepWindow> step_windows(const explain::Facts& facts) {
   std::vector<StepWindow> windows;
   if (!facts.steps.marked) return windows;
+  const std::vector<StepNeeds> needs = step_needs(facts);
   for (std::size_t i = 0; i < facts.steps.steps.size(); ++i) {
     const auto& step = facts.steps.steps[i];
     const analysis::Window device = facts.step_window(i);
     if (step.number)
       windows.push_back({*step.number,
                          {std::min(step.cpu_start_ns, device.start_ns),
-                          std::max(step.cpu_end_ns, device.end_ns) + 1}});
+                          std::max(step.cpu_end_ns, device.end_ns) + 1},
+                         needs[i]});
   }
   return windows;
 }
 
-Result<TraceWindow> window_of_step(const std::vector<StepWindow>& steps, std::int64_t number) {
+const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t number) {
   const auto found = std::find_if(steps.begin(), steps.end(),
                                   [&](const StepWindow& each) { return each.number == number; });
-  if (found != steps.end()) return found->window;
+  return found == steps.end() ? nullptr : &*found;
+}
+
+Result<TraceWindow> window_of_step(const std::vector<StepWindow>& steps, std::int64_t number) {
+  if (const StepWindow* const found = find_step(steps, number)) return found->window;
   if (steps.empty())
     return Error{Errc::kInvalidArgument, "step: the trace marks no steps; ask for a window"};
   return Error{Errc::kInvalidArgument,
@@ -61,10 +68,11 @@ std::optional<std::vector<StepWindow>> steps_of_note(std::string_view note) {
       note.substr(0, head_bytes) != head_of_note(steps.size()))
     return std::nullopt;
   if (!steps.empty()) std::memcpy(steps.data(), note.data() + head_bytes, row_bytes);
-  const auto is_empty = [](const StepWindow& each) {
-    return each.window.start_ns >= each.window.end_ns;
+  const auto is_wrong = [](const StepWindow& each) {
+    return each.window.start_ns >= each.window.end_ns ||
+           (each.needs.are_known() && each.needs.work.start_ns >= each.needs.work.end_ns);
   };
-  if (std::any_of(steps.begin(), steps.end(), is_empty)) return std::nullopt;
+  if (std::any_of(steps.begin(), steps.end(), is_wrong)) return std::nullopt;
   return steps;
 }
 
