@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lanescope/sql/query_errors.h"
+#include "lanescope/sql/slice_functions.h"
 #include "lanescope/sql/table_data.h"
 #include "lanescope/sql/views.h"
 #include "lanescope/sql/virtual_table.h"
@@ -90,7 +91,8 @@ class SqliteDatabase final : public Database {
 
   TraceRows rows_;
   std::vector<std::unique_ptr<TableData>> tables_;
-  std::unique_ptr<sqlite3, Closes> database_;  // its tables point to tables_
+  std::unique_ptr<SliceFunctions> functions_;
+  std::unique_ptr<sqlite3, Closes> database_;  // its tables point to tables_ and functions_
   std::mutex mutex_;
   const Limits* limits_ = nullptr;
   Clock::time_point deadline_;
@@ -112,6 +114,11 @@ Result<void> SqliteDatabase::start() {
   LANESCOPE_TRY_VOID(add_virtual_tables(opened, tables_));
   LANESCOPE_TRY_VOID(add_views(opened));
   LANESCOPE_TRY_VOID(add_functions(opened, rows_));
+  const auto slices = std::find_if(tables_.begin(), tables_.end(), [](const auto& table) {
+    return table->schema().name == "slice";
+  });
+  functions_ = std::make_unique<SliceFunctions>(**slices, rows_);
+  LANESCOPE_TRY_VOID(functions_->add_to(opened));
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);  // a "wrong name" is no text

@@ -63,6 +63,49 @@ TEST(SqlDatabaseTest, ArgumentsAreRowsAndAFunction) {
             "32,,,,\n");
 }
 
+// Perfetto writes the keys of JSON as args.KEY, and those of its own format as debug.KEY. A key of the file comes first.
+TEST(SqlDatabaseTest, ArgumentsHaveTheirNamesInPerfettoToo) {
+  const auto database = one_launch();
+  EXPECT_EQ(
+      rows_of(*database,
+              "SELECT extract_arg(arg_set_id, 'args.stream'), "
+              "extract_arg(arg_set_id, 'debug.registers per thread'), "
+              "extract_arg(arg_set_id, 'args.'), extract_arg(arg_set_id, 'args.args.stream'), "
+              "extract_arg(arg_set_id, 'xargs.stream') FROM kernel"),
+      "7,32,,,\n");
+}
+
+// outer holds inner, which holds the call.
+TEST(SqlDatabaseTest, SlicesAroundAndInsideOfOneAreFunctions) {
+  const auto database = one_launch();
+  EXPECT_EQ(rows_of(*database,
+                    "SELECT a.name, a.depth FROM slice s JOIN ancestor_slice(s.id) a "
+                    "WHERE s.name = 'cudaLaunchKernel'"),
+            "outer,0\ninner,1\n");
+  EXPECT_EQ(
+      rows_of(*database,
+              "SELECT name, parent_id IS NOT NULL FROM descendant_slice((SELECT id FROM slice "
+              "WHERE name = 'outer')) ORDER BY ts"),
+      "inner,1\ncudaLaunchKernel,1\n");
+  EXPECT_EQ(rows_of(*database,
+                    "SELECT s.name, count(d.id) FROM slice s LEFT JOIN descendant_slice(s.id) d "
+                    "GROUP BY s.id ORDER BY s.ts"),
+            "outer,2\ninner,1\ncudaLaunchKernel,0\ngemm,0\n");
+  for (const char* none : {"-1", "4", "9999999999", "'x'", "NULL", "1.5"})
+    EXPECT_EQ(rows_of(*database, std::string("SELECT count(*) FROM ancestor_slice(") + none + ")"),
+              "0\n")
+        << none;
+}
+
+TEST(SqlDatabaseTest, NamesThatOnlyPerfettoHasAreTranslated) {
+  const auto database = one_launch();
+  EXPECT_THAT(rows_of(*database, "SELECT * FROM thread_slice"),
+              HasSubstr("there is no table 'thread_slice', which is Perfetto's; here it is slice "
+                        "JOIN thread ON track_id = utid"));
+  EXPECT_EQ(rows_of(*database, "INCLUDE PERFETTO MODULE slices.with_context"),
+            "error: INCLUDE PERFETTO MODULE is of Perfetto alone; leave it out");
+}
+
 TEST(SqlDatabaseTest, StepsHaveTheWorkThatTheyLaunched) {
   testing::ProgramSketch program;
   for (int i = 0; i < 3; ++i) program.step().launch({.us = 40}).launch({.us = 20}).pass(100).end();

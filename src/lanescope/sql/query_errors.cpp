@@ -62,7 +62,32 @@ std::string unknown_column(std::string_view name, std::string_view sql) {
   return text + "; the tables of the query have " + joined(all, " and ");
 }
 
+// What Perfetto has and we have under another name.
+struct PerfettoName {
+  std::string_view name, ours;
+};
+constexpr PerfettoName kPerfettoNames[] = {
+    {"thread_slice", "slice JOIN thread ON track_id = utid"},
+    {"process_slice", "slice JOIN track ON track_id = track.id JOIN process USING (upid)"},
+    {"thread_or_process_slice", "slice JOIN track ON track_id = track.id"},
+    {"slices", "slice"},
+    {"gpu_slice", "kernel, or memcpy"},
+    {"gpu_track", "stream"},
+    {"process_track", "track"},
+    {"counter_track", "track; counter has the names itself"},
+    {"thread_state", "nothing: the trace has no record of the scheduler"},
+    {"sched", "nothing: the trace has no record of the scheduler"},
+    {"stats", "no table: lanescope info"},
+    {"following_flow", "flow"},
+    {"preceding_flow", "flow"},
+    {"directly_connected_flow", "flow"},
+};
+
 std::string unknown_table(std::string_view name) {
+  for (const PerfettoName& each : kPerfettoNames)
+    if (each.name == name)
+      return fmt::format("there is no table '{}', which is Perfetto's; here it is {}", name,
+                         each.ours);
   const auto names = Database::table_names();
   std::string text = fmt::format("there is no table '{}'{}", name, nearest(name, names));
   if (text.ends_with("?")) return text;
@@ -86,6 +111,8 @@ std::string message_of(sqlite3* database, std::string_view sql) {
     return unknown_column(after("no such column: "), sql) + near_text(database, sql);
   if (message.starts_with("no such table: "))
     return unknown_table(after("no such table: ")) + near_text(database, sql);
+  if (message == "near \"INCLUDE\": syntax error")
+    return "INCLUDE PERFETTO MODULE is of Perfetto alone; leave it out";
   return fmt::format("not a query that SQLite takes: {}{}", message, near_text(database, sql));
 }
 

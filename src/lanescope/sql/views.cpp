@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "lanescope/model/table_schema.h"
 
@@ -42,8 +44,8 @@ constexpr std::array kViews{
          "FROM step WHERE number IS NOT NULL ORDER BY ts"},
 };
 
-void set_result(sqlite3_context* context, const Trace& trace, const ArgsView& args,
-                const ArgField& field) {
+void set_argument(sqlite3_context* context, const Trace& trace, const ArgsView& args,
+                  const ArgField& field) {
   const std::uint64_t bits = args.bits(field);
   switch (field.type) {
     case ArgType::kNull:
@@ -75,6 +77,20 @@ bool is_arg_set(TraceRows& rows, std::int64_t id) {
   return std::binary_search(ids.begin(), ids.end(), static_cast<ArgsId>(id));
 }
 
+// Perfetto has a prefix before the key that the file has: of JSON "args.", of its own format "debug.".
+std::string_view without_prefix(std::string_view key) {
+  for (const std::string_view prefix : {"args.", "debug."})
+    if (key.starts_with(prefix)) return key.substr(prefix.size());
+  return {};
+}
+
+// The last of equal keys counts.
+std::optional<ArgField> find_field(const Trace& trace, const ArgsView& args, std::string_view key) {
+  for (std::size_t i = args.size(); i-- > 0;)
+    if (trace.text(args.field(i).key) == key) return args.field(i);
+  return std::nullopt;
+}
+
 void extract_arg(sqlite3_context* context, int /*argc*/, sqlite3_value** argv) {
   auto& rows = *static_cast<TraceRows*>(sqlite3_user_data(context));
   if (sqlite3_value_type(argv[0]) != SQLITE_INTEGER || sqlite3_value_type(argv[1]) != SQLITE_TEXT)
@@ -85,9 +101,10 @@ void extract_arg(sqlite3_context* context, int /*argc*/, sqlite3_value** argv) {
     const auto* const text = reinterpret_cast<const char*>(sqlite3_value_text(argv[1]));
     const std::string_view key(text, static_cast<std::size_t>(sqlite3_value_bytes(argv[1])));
     const ArgsView args = rows.trace().args(static_cast<ArgsId>(id));
-    for (std::size_t i = args.size(); i-- > 0;)  // the last of equal keys counts
-      if (rows.trace().text(args.field(i).key) == key)
-        return set_result(context, rows.trace(), args, args.field(i));
+    auto field = find_field(rows.trace(), args, key);
+    if (const auto shorter = without_prefix(key); !field && !shorter.empty())
+      field = find_field(rows.trace(), args, shorter);
+    if (field) set_argument(context, rows.trace(), args, *field);
   } catch (const std::bad_alloc&) {
     sqlite3_result_error_nomem(context);
   }

@@ -44,16 +44,6 @@ int guarded(Work work) {
   }
 }
 
-std::string declaration(const TableSchema& schema) {
-  std::string text = "CREATE TABLE x(";
-  for (const ColumnSchema& column : schema.columns) {
-    if (text.back() != '(') text += ", ";
-    text.append("\"").append(column.name).append("\"");
-    if (column.type != "any") text.append(" ").append(column.type);
-  }
-  return text + ")";
-}
-
 int connect(sqlite3* database, void* tables, int /*argc*/, const char* const* argv,
             sqlite3_vtab** out, char** error) {
   return guarded([&]() -> int {
@@ -220,21 +210,7 @@ int is_at_end(sqlite3_vtab_cursor* base) {
 int column(sqlite3_vtab_cursor* base, sqlite3_context* context, int number) {
   return guarded([&]() -> int {
     const Cursor& cursor = cursor_of(base);
-    const Cell cell = cursor.data->cell(cursor.row(), static_cast<std::size_t>(number));
-    switch (cell.type) {
-      case CellType::kInteger:
-        sqlite3_result_int64(context, cell.integer);
-        break;
-      case CellType::kReal:
-        sqlite3_result_double(context, cell.real);
-        break;
-      case CellType::kText:  // the Trace outlives the query
-        sqlite3_result_text64(context, cell.text.data(), cell.text.size(), SQLITE_STATIC,
-                              SQLITE_UTF8);
-        break;
-      default:
-        sqlite3_result_null(context);
-    }
+    set_result(context, cursor.data->cell(cursor.row(), static_cast<std::size_t>(number)));
     return SQLITE_OK;
   });
 }
@@ -263,6 +239,30 @@ sqlite3_module module_of_tables() {
 }
 
 }  // namespace
+
+std::string declaration(const TableSchema& schema, const char* more) {
+  std::string text = "CREATE TABLE x(";
+  for (const ColumnSchema& column : schema.columns) {
+    if (text.back() != '(') text += ", ";
+    text.append("\"").append(column.name).append("\"");
+    if (column.type != "any") text.append(" ").append(column.type);
+  }
+  return text + more + ")";
+}
+
+void set_result(sqlite3_context* context, const Cell& cell) {
+  switch (cell.type) {
+    case CellType::kInteger:
+      return sqlite3_result_int64(context, cell.integer);
+    case CellType::kReal:
+      return sqlite3_result_double(context, cell.real);
+    case CellType::kText:  // the Trace outlives the query
+      return sqlite3_result_text64(context, cell.text.data(), cell.text.size(), SQLITE_STATIC,
+                                   SQLITE_UTF8);
+    default:
+      return sqlite3_result_null(context);
+  }
+}
 
 Result<void> add_virtual_tables(sqlite3* database, const Tables& tables) {
   static const sqlite3_module kModule = module_of_tables();

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lanescope/base/result.h"
@@ -13,5 +14,9 @@ namespace lanescope::sql {
 // Makes a virtual table in `database` for each of `tables`, which must outlive it.
 Result<void> add_virtual_tables(sqlite3* database,
                                 const std::vector<std::unique_ptr<TableData>>& tables);
+
+// For other modules over the same rows. The text that declares a table to SQLite; `more`: further columns.
+std::string declaration(const TableSchema& schema, const char* more = "");
+void set_result(sqlite3_context* context, const Cell& cell);
 
 }  // namespace lanescope::sql
