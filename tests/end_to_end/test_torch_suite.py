@@ -93,10 +93,20 @@ class TestSmall(unittest.TestCase):
             torch.ones(2)
         if not type(prof).__module__.startswith("torch"):
             os._exit(3)
+    def test_unsteady_with_torch(self):
+        with profile() as prof:
+            torch.ones(2)
+        if type(prof).__module__.startswith("torch") and not os.path.exists("ran before"):
+            open("ran before", "w").close()
+            self.fail("the first time")
+    def test_fails_with_torch(self):
+        with profile() as prof:
+            torch.ones(2)
+        self.assertFalse(type(prof).__module__.startswith("torch"))
 """
 
 
-def test_a_suite_of_three_from_a_tar_with_a_crash(tmp_path):
+def test_a_small_suite_from_a_tar_with_a_crash(tmp_path):
     pytest.importorskip("torch", reason="needs torch")
     (tmp_path / "test_profiler.py").write_text(TESTS)
     with tarfile.open(tmp_path / "sources.tar.gz", "w:gz") as tar:
@@ -105,7 +115,7 @@ def test_a_suite_of_three_from_a_tar_with_a_crash(tmp_path):
     command = [sys.executable, str(SUITE / "run.py"), str(tmp_path / "sources.tar.gz"), "--write", str(page)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1, done.stderr
-    assert "1 both, 1 ours, 1 internals, 0 torch, 0 skipped" in done.stdout
+    assert "2 both, 1 ours, 1 internals, 1 torch, 0 skipped" in done.stdout
     text = page.read_text()
     assert "- `test_profiler.py::TestSmall::test_public`" in text
     assert "the process ended in it" in text and "prof.profiler.kineto_results" in text

@@ -111,8 +111,10 @@ def _watch(command: List[str], folder: Path, results: Path, log: Path) -> str:
     return "crashed" if process.returncode < 0 or process.returncode > 1 else ""
 
 
-def run_file(python: str, folder: Path, name: str, results: Path, log: Path, pick: str) -> Dict[str, Result]:
-    """Every test of one file. A test that ends the process is noted, and the rest goes on in a new one."""
+def run_file(
+    python: str, folder: Path, name: str, results: Path, log: Path, pick: str, tests: Sequence[str] = ()
+) -> Dict[str, Result]:
+    """Every test of one file, or only ``tests`` of it. One that ends the process is noted, and the rest goes on in a new one."""
     found: Dict[str, Result] = {}
     while True:
         results.unlink(missing_ok=True)
@@ -120,7 +122,7 @@ def run_file(python: str, folder: Path, name: str, results: Path, log: Path, pic
         command += ["-k", pick] if pick else []
         for test in found:
             command += ["--deselect", test]
-        ended = _watch(command + [name], folder, results, log)
+        ended = _watch(command + (list(tests) or [name]), folder, results, log)
         started = ""
         for line in _read(results):
             started = line["test"]
@@ -130,6 +132,15 @@ def run_file(python: str, folder: Path, name: str, results: Path, log: Path, pic
         if not ended or not started or started in found:
             return found
         found[started] = Result(ended, f"the process ended in it ({ended})", "")
+
+
+def run_failed_again(
+    python: str, folder: Path, name: str, results: Path, log: Path, pick: str, found: Dict[str, Result]
+) -> Dict[str, Result]:
+    """``found``, with what passes when it runs a second time. For torch.profiler's half only: lanescope has to pass at once."""
+    failed = [test for test, result in found.items() if result.outcome == "failed"]
+    again = run_file(python, folder, name, results, log, pick, failed) if failed else {}
+    return {**found, **{test: result for test, result in again.items() if result.outcome == "passed"}}
 
 
 def compare(torch: Dict[str, Result], lanescope: Dict[str, Result]) -> List[Compared]:
@@ -165,6 +176,9 @@ def report(rows: Sequence[Compared], versions: str, source_name: str) -> str:
         "Made by `tests/torch_suite/run.py`, which says how; do not edit. The tests are not part of this repository.",
         "",
         f"Sources: {source_name}. {versions}.",
+        "",
+        "A test that fails with torch.profiler runs a second time with it, and passes if it passes then: torch 2.13 sometimes cannot",
+        "read the names of its own events (UnicodeDecodeError). With lanescope each test runs once.",
         "",
         "| tests | |",
         "|---:|---|",
@@ -234,7 +248,9 @@ def main() -> int:
                     both.append({test: result for test, result in known.items() if test.startswith(name + "::")})
                     continue
                 results, log = scratch / f"{side}.jsonl", scratch / f"{side}-{name}.log"
-                both.append(run_file(arguments.python, scratch / side, name, results, log, arguments.pick))
+                how = (arguments.python, scratch / side, name, results, log, arguments.pick)
+                found = run_file(*how)
+                both.append(run_failed_again(*how, found) if side == "torch" else found)
                 if not both[-1]:
                     print(log.read_text(errors="replace")[-3000:], file=sys.stderr)
                     raise SystemExit(f"expected tests in {name} with {side}; none ran (above: the end of pytest's output)")
