@@ -84,6 +84,11 @@ void MemoryWatch::expect_room() const {
       group_.limit_bytes, group_.free_bytes);
 }
 
+bool MemoryWatch::is_little() const {
+  constexpr std::uint64_t kLittle = 48 * kMiB;
+  return group_.free_bytes + group_.swap_bytes < kLittle;
+}
+
 void MemoryWatch::expect_in_use(std::uint64_t bytes) const {
   const std::uint64_t free = group_.free_bytes + group_.swap_bytes;
   if (free >= bytes || std::getenv("LANESCOPE_MEMORY")) return;

@@ -34,6 +34,9 @@ class MemoryWatch {
   // For work that uses `bytes` at once. Throws SpillFailed if less was free at the start: the system would then read the same
   // pages from the disk again and again. Does nothing if the user has set LANESCOPE_MEMORY.
   void expect_in_use(std::uint64_t bytes) const;
+  // True: pages of blocks on disk are best read one by one. A disk that reads 8 MiB ahead of each missing page fills so little
+  // memory with pages of one column, and those of the others leave (docs/measurements/index_file.md).
+  bool is_little() const;
   // expect_least(), then the thread of paging_watch.h. Once, when the first large block is taken.
   void begin() const;
   // How many bytes a thread may take between two checks.

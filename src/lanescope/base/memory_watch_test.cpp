@@ -106,6 +106,19 @@ TEST_F(MemoryWatchTest, RefusesAtOnceWhatWouldReadTheSamePagesAgain) {
   ASSERT_EQ(::unsetenv("LANESCOPE_MEMORY"), 0);
 }
 
+TEST_F(MemoryWatchTest, MemoryIsLittleBelow48MiB) {
+  const auto is_little = [&](std::uint64_t free, std::uint64_t swap) {
+    const GroupMemory group = {.limit_bytes = 1000 * kWatchedMiB,
+                               .free_bytes = free * kWatchedMiB,
+                               .swap_bytes = swap * kWatchedMiB};
+    return MemoryWatch(group, folder_.string()).is_little();
+  };
+  EXPECT_TRUE(is_little(30, 0));
+  EXPECT_TRUE(is_little(30, 17));
+  EXPECT_FALSE(is_little(30, 18));
+  EXPECT_FALSE(is_little(48, 0));
+}
+
 TEST_F(MemoryWatchTest, WithoutAStatusNothingIsRefused) {
   const GroupMemory group = {.limit_bytes = 64 * kWatchedMiB, .free_bytes = 60 * kWatchedMiB};
   MemoryWatch(group, "/nowhere").expect_room();

@@ -139,6 +139,8 @@ void* SpillMemory::map_file(std::size_t bytes) const {
     }
     void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (block == MAP_FAILED) throw_no_memory(bytes);
+    const MemoryWatch* const watch = MemoryWatch::of_process();
+    if (watch && watch->is_little()) ::madvise(block, bytes, MADV_RANDOM);
     return block;
   }
   std::string message = "memory is short; expected ";
