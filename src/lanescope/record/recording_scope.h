@@ -71,7 +71,7 @@ class RecordingScope {
   // Adds the reserved record to the file.
   void commit() noexcept { commit(writer_); }
   // The same for code that has the writer and not the scope, while a scope is open.
-  static spool::Record* reserve(LanescopeWriter* writer) noexcept {
+  [[gnu::always_inline]] static spool::Record* reserve(LanescopeWriter* writer) noexcept {
     if (is_full(writer)) [[unlikely]]
       if (!refill(writer)) return nullptr;
     return writer->first + writer->count;

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "lanescope/codec/activity_layout.h"
 #include "lanescope/codec/spool_layout.h"
@@ -438,13 +439,19 @@ inline std::uint32_t intern_text(const char* text, std::size_t size) noexcept {
   LanescopeWriter* writer = lanescope_thread_writer;
   if (!writer || size > spool::kMaxTextBytes) return lanescope_intern(text, size, nullptr);
   const std::uint64_t hash = detail::hash_text(text, size);
-  LanescopeTextName& entry = writer->text_names[hash & (kLanescopeTextCache - 1)];
-  if (entry.hash == hash && entry.size == size && entry.text &&
-      std::memcmp(entry.text, text, size) == 0)
+  const std::size_t place = hash & (kLanescopeTextCache - 1);
+  // Two places: of two names that were in one, each would be looked up under the lock again and again.
+  LanescopeTextName &entry = writer->text_names[place], &other = writer->text_names[place ^ 1];
+  const auto is_it = [&](const LanescopeTextName& known) {
+    return known.hash == hash && known.size == size && known.text &&
+           std::memcmp(known.text, text, size) == 0;
+  };
+  if (is_it(entry)) [[likely]]
     return entry.id;
+  if (is_it(other)) return other.id;
   const char* stored = nullptr;
   const std::uint32_t id = lanescope_intern(text, size, &stored);
-  if (stored) entry = {hash, stored, static_cast<std::uint32_t>(size), id};
+  if (stored) other = std::exchange(entry, {hash, stored, static_cast<std::uint32_t>(size), id});
   return id;
 }
 

@@ -103,7 +103,7 @@ inline bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
 [[gnu::always_inline]] inline record::RangeInfo usual_info(const at::RecordFunction& fn,
                                                            const char* name) {
   record::RangeInfo info;
-  info.name = intern_name(name);
+  info.name = intern_name(fn, name);
   info.scope = static_cast<std::uint8_t>(fn.scope());
   info.sequence_number = fn.seqNr();
   info.flags = static_cast<std::uint16_t>(
@@ -181,8 +181,8 @@ template <bool kDetailed, bool kMeasured>
     if ((options & (kInputOptions | LANESCOPE_RECORD_MEMORY)) != 0) prepare_thread(options);
   }
   const char* const name = fn.name();
-  info.name =
-      (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0 ? intern_overload(fn) : intern_name(name);
+  info.name = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0 ? intern_overload(fn)
+                                                               : intern_name(fn, name);
   if constexpr (kMeasured) {
     if (is_left_out(fn, info.name)) {
       record::leave_out_nested(info.handle, &LanescopeCost::left_out);

@@ -1,78 +1,116 @@
-// The text ids of operators' names: one comparison for a name that the thread has had before.
+// The text ids of operators' names: for a registered operator one look into a small table of the
+// thread, without the name's characters.
 //
-// Part of torch_observer.cpp (compiled with it, against the user's torch). Nothing throws.
+// Part of torch_observer.cpp (compiled with it, against the user's torch). Nothing throws, except
+// watch_schemas().
 #pragma once
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "lanescope/record/thread_writer.h"
 
 namespace lanescope::record_torch {
 
-// Names come as pointers: into operator schemas, which stay, or into strings that live for one
-// call, so one address can have many names. A thread remembers the last name at an address and
-// compares the characters, which costs a third of hashing them.
-struct alignas(128) SeenName {  // two cache lines: the names of a backward pass's nodes are long
+// Counts the operators that were taken away, before torch frees their schemas. Whoever gets that memory
+// got it after that, from the allocator, so relaxed is enough.
+inline std::atomic<std::uint32_t> schema_generation{1};
+
+class SchemaListener final : public c10::OpRegistrationListener {
+ public:
+  void onOperatorRegistered(const c10::OperatorHandle&) override {}
+  void onOperatorDeregistered(const c10::OperatorHandle&) override {
+    schema_generation.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+// Once in a process, before the first callback. May throw.
+inline void watch_schemas() {
+  static const auto* const handle = new c10::RegistrationHandleRAII(
+      c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<SchemaListener>()));
+  static_cast<void>(handle);
+}
+
+// Names come as pointers: into the schemas of registered operators, or into strings that live for one
+// call, so one address can have many names. Only the former are kept: their address is enough until an
+// operator is taken away.
+struct SchemaName {
   const char* pointer;
   std::uint32_t id;
-  char text[116];  // ends with 0; longer names are found by their hash
+  std::uint32_t generation;  // 0: empty
 };
-inline constexpr std::size_t kSeenNames = 512;
+struct alignas(64) SchemaNames {  // those with the same place, the newest first
+  std::array<SchemaName, 4> names;
+};
+inline constexpr std::size_t kSchemaPlaces = 128;  // a power of two
 // Initial-exec: one load instead of a call. The static TLS block has room for a pointer even in a
 // library that is loaded late.
-inline __thread SeenName* seen_names __attribute__((tls_model("initial-exec"))) = nullptr;
+inline __thread SchemaNames* schema_names __attribute__((tls_model("initial-exec"))) = nullptr;
 inline __thread bool thread_ends __attribute__((tls_model("initial-exec"))) = false;
 
-struct FreeSeenNames {
-  ~FreeSeenNames() {
+struct FreeSchemaNames {
+  ~FreeSchemaNames() {
     thread_ends = true;
-    std::free(std::exchange(seen_names, nullptr));
+    std::free(std::exchange(schema_names, nullptr));
   }
 };
 
-[[gnu::noinline]] inline std::uint32_t intern_new_name(const char* name, std::size_t place) {
-  const std::size_t size = std::strlen(name);
-  const std::uint32_t id = record::intern_text(name, size);
-  if (!seen_names && !thread_ends) {
-    static thread_local FreeSeenNames at_thread_end;
-    static_cast<void>(&at_thread_end);
-    seen_names = static_cast<SeenName*>(
-        std::aligned_alloc(alignof(SeenName), kSeenNames * sizeof(SeenName)));
-    if (seen_names) std::memset(static_cast<void*>(seen_names), 0, kSeenNames * sizeof(SeenName));
-  }
-  if (seen_names && size < sizeof SeenName::text) {
-    seen_names[place].pointer = name;
-    seen_names[place].id = id;
-    std::memcpy(seen_names[place].text, name, size + 1);
-  }
-  return id;
+[[gnu::noinline]] inline SchemaNames* make_schema_names() {
+  if (thread_ends) return nullptr;
+  static thread_local FreeSchemaNames at_thread_end;
+  static_cast<void>(&at_thread_end);
+  constexpr std::size_t kBytes = kSchemaPlaces * sizeof(SchemaNames);
+  schema_names = static_cast<SchemaNames*>(std::aligned_alloc(alignof(SchemaNames), kBytes));
+  if (schema_names) std::memset(static_cast<void*>(schema_names), 0, kBytes);
+  return schema_names;
 }
 
 inline std::size_t place_of_name(const char* name) {
   const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(name));
-  return (address * 0x9e3779b97f4a7c15u) >> 55;  // kSeenNames is 2^9
+  return (address * 0x9e3779b97f4a7c15u) >> 57;  // kSchemaPlaces is 2^7
 }
 
-// Null: the thread has not had it before.
-[[gnu::always_inline]] inline const SeenName* seen_name(const char* name) {
-  const SeenName* const all = seen_names;
-  if (!all) [[unlikely]]
-    return nullptr;
-  const SeenName* const seen = all + place_of_name(name);
-  return seen->pointer == name && std::strcmp(seen->text, name) == 0 ? seen : nullptr;
+inline bool is_in_schema(const at::RecordFunction& fn, const char* name) noexcept {
+  try {
+    const auto full = fn.operator_name();
+    if (!full) return false;
+    const auto known = c10::Dispatcher::singleton().findOp(*full);
+    return known && known->hasSchema() && known->schema().name().c_str() == name;
+  } catch (...) {  // out of memory
+    return false;
+  }
 }
 
-[[gnu::always_inline]] inline std::uint32_t intern_name(const char* name) {
-  if (const SeenName* const seen = seen_name(name)) [[likely]]
-    return seen->id;
-  return intern_new_name(name, place_of_name(name));
+[[gnu::noinline]] inline std::uint32_t intern_other_name(const at::RecordFunction& fn,
+                                                         const char* name) noexcept {
+  const std::uint32_t generation = schema_generation.load(std::memory_order_relaxed);
+  const std::uint32_t id = record::intern_text(name, std::strlen(name));
+  if (!is_in_schema(fn, name)) return id;
+  SchemaNames* const all = schema_names ? schema_names : make_schema_names();
+  if (!all) return id;
+  auto& names = all[place_of_name(name)].names;
+  std::shift_right(names.begin(), names.end(), 1);
+  names.front() = {name, id, generation};
+  return id;
+}
+
+[[gnu::always_inline]] inline std::uint32_t intern_name(const at::RecordFunction& fn,
+                                                        const char* name) {
+  if (const SchemaNames* const all = schema_names) [[likely]] {
+    const std::uint32_t generation = schema_generation.load(std::memory_order_relaxed);
+    for (const SchemaName& known : all[place_of_name(name)].names)
+      if (known.pointer == name && known.generation == generation) return known.id;
+  }
+  return intern_other_name(fn, name);
 }
 
 // RecordFunction::overload_name() and torch.profiler's capture_overload_names came together.
@@ -87,10 +125,10 @@ inline const char* overload_of(const Function& fn) {
 // With capture_overload_names, torch.profiler shows "aten::add.Tensor".
 inline std::uint32_t intern_overload(const at::RecordFunction& fn) {
   const char* overload = overload_of(fn);
-  if (!overload || !*overload) return intern_name(fn.name());
+  if (!overload || !*overload) return intern_name(fn, fn.name());
   char text[512];
   const int size = std::snprintf(text, sizeof text, "%s.%s", fn.name(), overload);
-  return size < 0 ? intern_name(fn.name())
+  return size < 0 ? intern_name(fn, fn.name())
                   : record::intern_text(text, std::min<std::size_t>(size, sizeof text - 1));
 }
 

@@ -203,6 +203,7 @@ int lanescope_torch_observer_install(char* line, size_t size) {
     thread_state();
     const std::lock_guard lock(observer().mutex);
     if (observer().registered) return 0;
+    watch_schemas();
     const int refused = lanescope_register_source(&kSource);
     if (refused == 0) {
       stay_loaded();
