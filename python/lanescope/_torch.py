@@ -21,7 +21,7 @@ from typing import Any, Callable, Optional
 from . import _core, _runtimes
 from ._observer_build import ObserverUnavailable, build
 
-OBSERVER_ABI = 5  # LANESCOPE_TORCH_OBSERVER_ABI
+OBSERVER_ABI = 6  # LANESCOPE_TORCH_OBSERVER_ABI
 
 _lock = threading.RLock()
 _library: Optional[ctypes.CDLL] = None

@@ -49,15 +49,19 @@ std::uint64_t hash_callers(const ThreadFrames& thread, Key key) {
   return lanescope_hash_frames(outer, codec::kMaxStackFrames);
 }
 
-// What was open when the window began: `innermost` and all around it.
-[[gnu::noinline]] void begin_window(ThreadFrames& thread, std::uint32_t window,
-                                    const void* innermost, std::uint32_t options) {
+void begin_empty(ThreadFrames& thread, std::uint32_t window) {
   if (LanescopeWriter* const writer = record::thread_writer())
     writer->frame_changes = &thread.events;
   thread.window = window;
   thread.lost = 0;
   thread.import = 0;
   thread.count = 0;
+}
+
+// What was open when the window began: `innermost` and all around it.
+[[gnu::noinline]] void begin_window(ThreadFrames& thread, std::uint32_t window,
+                                    const void* innermost, std::uint32_t options) {
+  begin_empty(thread, window);
   std::uint64_t began = frames_began;
   const auto& hooked = hooked_threads();
   if (const auto since = hooked.find(PyThreadState_Get()); since != hooked.end())
@@ -76,6 +80,18 @@ void count_changes([[maybe_unused]] bool on) {
   static std::uint32_t last = 0;  // a mark from before must not be one from after
   lanescope_frames_counted.store(on ? ++last : 0, std::memory_order_relaxed);
 #endif
+}
+
+std::uint64_t mark_without_frames() {
+  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
+  if (window == 0 || !hot.on.load(std::memory_order_relaxed) ||
+      lanescope_frames_counted.load(std::memory_order_relaxed) == 0 ||
+      !are_all_frames_wanted(record::record_options()))
+    return 0;
+  ThreadFrames* const thread = thread_frames ? thread_frames : make_thread_frames();
+  if (!thread) return 0;
+  if (thread->window != window) begin_empty(*thread, window);
+  return thread->count == 0 ? frame_mark() : 0;
 }
 
 void set_frames_began(std::uint64_t ticks) { frames_began = ticks; }

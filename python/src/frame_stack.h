@@ -80,6 +80,18 @@ inline std::optional<std::uint64_t> hash_of_stack(std::uint64_t mark, const void
   return lanescope_hash_on(last.callers_hash, instruction);
 }
 
+// Whether the innermost open one is the call of a C function by `frame`, where `mark` is this
+// thread's frame_mark(). Without the GIL, too.
+inline bool is_in_c_call(std::uint64_t mark, const void* frame) {
+  const ThreadFrames* const thread = thread_frames;
+  return mark != 0 && thread->count != 0 &&
+         thread->open[thread->count - 1].key == key_of_c_call(frame);
+}
+
+// frame_mark() of a thread that runs no Python code, which then notes that nothing is open; 0 also
+// where that is not known. Allocates once in a thread. Without the GIL.
+std::uint64_t mark_without_frames();
+
 // From now on changes are counted, or no longer. Only from 3.12 on, where a thread cannot lose its
 // hook. With the GIL.
 void count_changes(bool on);

@@ -48,12 +48,21 @@ namespace {
 
 constexpr std::size_t kMaxFrames = codec::kMaxStackFrames;
 constexpr std::size_t kMaxFrameText = 1024;  // bytes of "file(line): function"
-constexpr std::size_t kSeenStacks = 2048;    // a power of two
+constexpr std::size_t kSeenLines = 512;      // a power of two
 
 struct SeenStack {
   std::uint64_t hash;
   std::uint32_t generation;  // 0: empty
   std::uint32_t id;
+};
+// The stacks whose hashes have the same place, the newest first. A stack that is looked up again in full takes
+// some microseconds, so those of a step should not take each other's places.
+struct alignas(64) SeenLine {
+  std::array<SeenStack, 4> stacks;
+  void add(const SeenStack& stack) {
+    std::shift_right(stacks.begin(), stacks.end(), 1);
+    stacks.front() = stack;
+  }
 };
 
 // What one thread keeps. Only its thread touches it, except `inside`.
@@ -61,7 +70,7 @@ struct ThreadStacks {
   // 1 while the thread reads its frames: end_stacks() waits for 0 (acquire, pairs with the release
   // in Reading).
   std::atomic<std::uint32_t> inside{0};
-  std::array<SeenStack, kSeenStacks> seen{};
+  std::array<SeenLine, kSeenLines> seen{};
 };
 
 struct CodeText {
@@ -280,11 +289,11 @@ namespace {
   const void* const frame = position.frame;
   const auto known = frames::hash_of_stack(position.mark, frame, position.instruction);
   const std::uint64_t hash = known ? *known : lanescope_hash_frames(frame, kMaxFrames);
-  SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
-  if (seen.hash == hash && seen.generation == now) [[likely]]
-    return seen.id;
+  SeenLine& line = thread->seen[hash & (kSeenLines - 1)];
+  for (const SeenStack& seen : line.stacks)
+    if (seen.hash == hash && seen.generation == now) return seen.id;
   const std::uint32_t id = add_stack(frame);
-  seen = {hash, now, id};
+  line.add({hash, now, id});
   return id;
 }
 
@@ -306,11 +315,12 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
   const void* instruction = nullptr;
   const void* const frame = lanescope_innermost_frame(&instruction);
   if (!frame) {
-    *position = {};
+    const std::uint64_t empty = frames::mark_without_frames();
+    *position = {nullptr, nullptr, empty, empty != 0};
     return 0;
   }
   if (position->frame == frame && position->instruction == instruction) return known;
-  *position = {frame, instruction, mark};
+  *position = {frame, instruction, mark, frames::is_in_c_call(mark, frame)};
   return look_up_stack(thread, *position);
 }
 

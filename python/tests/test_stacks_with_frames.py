@@ -98,6 +98,16 @@ def in_c_functions(torch, x):
     return second @ first
 
 
+def backward_with_hooks(x):
+    """Python code runs between the nodes of one call, on the way to them and in them."""
+    y = x.exp()
+    y.register_hook(leaf)
+    z = y.sin() * 2
+    z.register_hook(lambda gradient: leaf(gradient) + gradient.abs())
+    z.sum().backward()
+    return x.grad.neg()
+
+
 def test_recording_frames_changes_no_stack_of_an_operator(torch, worker, monkeypatch):
     x = torch.ones(3, requires_grad=True)
     triple = Triple.make(torch)
@@ -109,6 +119,7 @@ def test_recording_frames_changes_no_stack_of_an_operator(torch, worker, monkeyp
         throw_into(x)
         in_c_functions(torch, x)
         triple.apply(x).sum().backward()
+        backward_with_hooks(x)
         worker.run(lambda: catch(torch.ones(2)))
         exec(compile("def made(x):\n  return [x.neg() for _ in 'ab']\nmade(x)", "made", "exec"), {"x": x})
 
@@ -116,6 +127,33 @@ def test_recording_frames_changes_no_stack_of_an_operator(torch, worker, monkeyp
     assert len(alone) >= 2 and len(alone[-1]) > 60
     assert all(stack for _, stack in alone[-1])
     assert with_frames == alone
+
+
+def scripted(torch):
+    if sys.version_info >= (3, 14):
+        pytest.skip("torch.jit.script supports Python up to 3.13")
+
+    def forked(x):
+        future = torch.jit.fork(torch.neg, x)
+        return torch.jit.wait(future).abs() + x.sin()
+
+    return torch.jit.script(forked)
+
+
+def test_operators_of_a_thread_without_python_have_no_stack(torch, monkeypatch):
+    run, x = scripted(torch), torch.ones(3)
+
+    def program():
+        for _ in range(3):
+            run(x)
+            leaf(x)
+
+    with_frames, alone = stacks_both_ways(program, monkeypatch)
+    assert sum(len(operators) for operators in alone) == sum(len(operators) for operators in with_frames)
+    for threads in (with_frames, alone):
+        found = [stack for operators in threads for name, stack in operators if name == "aten::neg"]
+        assert None in found and any(stack and "leaf" in stack for stack in found)
+        assert all("in program" in stack or "program" in stack for stack in found if stack)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="needs Python 3.11 or older: sys.monitoring has a place for each tool")

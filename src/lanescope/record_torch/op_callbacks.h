@@ -151,7 +151,7 @@ template <bool kWithStack>
   if constexpr (kWithStack) {
     // A stack of an earlier window is not written.
     stack = inherited_stack(writer);
-    if (stack == 0) return begin_walked(fn, writer);
+    if (stack == kUnknownStack) return begin_walked(fn, writer);
   }
   record::RangeInfo info = usual_info(fn, fn.name());
   info.detail = stack;

@@ -19,15 +19,19 @@ namespace lanescope::record_torch {
 
 inline std::atomic<LanescopeStackFunction> stack_function{nullptr};
 
-// The stack that the last walk found. It also holds for operators that are called while the range
-// of that walk is open: as long as the range holds its frame, the stack is the same wherever that
-// frame is the innermost one.
+// The stack that the last walk found. It also holds
+// - until the call of a C function returns in which that walk was, or Python code runs in it or in a
+//   thread that had none: as for the nodes of a backward pass;
+// - for operators that are called while the range of that walk is open: as long as the range holds
+//   its frame, the stack is the same wherever that frame is the innermost one.
 struct KnownStack {
   LanescopeStackPosition position;
   std::uint32_t stack;
-  std::uint32_t depth;            // of the range, among those of its thread
+  std::uint32_t depth;            // of the range, among those of its thread; or kNoRange
   std::uint32_t sequence, index;  // of the range
 };
+inline constexpr std::uint32_t kNoRange = ~std::uint32_t{0};  // the range does not hold its frame
+inline constexpr std::uint32_t kUnknownStack = ~std::uint32_t{0};
 inline __thread KnownStack* known_stack __attribute__((tls_model("initial-exec"))) = nullptr;
 inline __thread bool stacks_end __attribute__((tls_model("initial-exec"))) = false;
 
@@ -61,15 +65,18 @@ inline bool holds_its_frame(const at::RecordFunction& fn, const char* name) {
   return begins_with(name, kOperator) || std::strncmp(name, kNode.data(), kNode.size()) == 0;
 }
 
-// The stack of a range that is about to begin inside the range of the last walk, if Python has run
-// nothing since. 0: not known. Changes nothing.
+// The stack of a range that is about to begin where the last walk's stack holds, if Python has run
+// nothing since; else kUnknownStack. Changes nothing.
 [[gnu::always_inline]] inline std::uint32_t inherited_stack(const LanescopeWriter* writer) {
   const KnownStack* const last = known_stack;
-  if (!last || last->depth >= writer->depth) return 0;
-  const LanescopeOpenRange& open = writer->stack[last->depth];
+  if (!last) return kUnknownStack;
   const std::uint64_t mark = record::frame_mark(writer);
+  if (mark == 0 || mark != last->position.mark) return kUnknownStack;
+  if (last->position.is_fixed != 0) return last->stack;
+  if (last->depth >= writer->depth) return kUnknownStack;
+  const LanescopeOpenRange& open = writer->stack[last->depth];
   const bool is_inside = open.index == last->index && open.sequence == last->sequence;
-  return is_inside && mark != 0 && mark == last->position.mark ? last->stack : 0;
+  return is_inside ? last->stack : kUnknownStack;
 }
 
 struct StackOfRange {
@@ -94,20 +101,25 @@ struct StackOfRange {
       known = last->stack;
     }
   }
+  const std::uint64_t mark = found.position.mark;
   found.stack = capture(&found.position, known);
-  found.is_new = found.stack != known;
+  found.is_new =
+      found.stack != known || (found.position.is_fixed != 0 && found.position.mark != mark);
 }
 
 // The range has begun, and the stack is new.
 [[gnu::noinline]] inline void keep_stack(const StackOfRange& found, const at::RecordFunction& fn,
                                          const char* name) {
   const LanescopeWriter* writer = lanescope_thread_writer;
-  if (!writer || writer->depth != found.depth + 1 || !holds_its_frame(fn, name)) return;
+  if (!writer || writer->depth != found.depth + 1) return;
+  const LanescopeOpenRange& open = writer->stack[found.depth];
+  // One that is not recorded has nothing that tells when it ends.
+  const bool is_range = open.sequence != 0 && holds_its_frame(fn, name);
+  if (!is_range && found.position.is_fixed == 0) return;
   KnownStack* const last = known_stack ? known_stack : make_known_stack();
   if (!last) return;
-  const LanescopeOpenRange& open = writer->stack[found.depth];
-  if (open.sequence == 0) return;  // not recorded, so nothing tells when it ends
-  *last = {found.position, found.stack, found.depth, open.sequence, open.index};
+  *last = {found.position, found.stack, is_range ? found.depth : kNoRange, open.sequence,
+           open.index};
 }
 
 }  // namespace lanescope::record_torch

@@ -11,17 +11,19 @@
 
 #include "lanescope/record/activity_source.h"
 
-#define LANESCOPE_TORCH_OBSERVER_ABI 5u
+#define LANESCOPE_TORCH_OBSERVER_ABI 6u
 
 extern "C" {
 
 // Where a thread is in its Python program: its innermost frame and that frame's instruction.
 // Both null: nowhere. `mark`: if it is the same a little later, the thread has not left that place
-// since; 0: no such count.
+// since, or the frame that it is in; 0: no such count. `is_fixed`: 1: the instruction cannot change
+// before the mark does, in a call of a C function or where no Python code runs.
 struct LanescopeStackPosition {
   const void* frame;
   const void* instruction;
   uint64_t mark;
+  uint64_t is_fixed;
 };
 // The call stack of the calling thread as the id of a stack node (codec/op_details.h); 0: none. In:
 // `known` is the stack at `position`. Out: `position` is where the thread is now. Called in every
