@@ -7,6 +7,7 @@
 #pragma once
 #include <optional>
 
+#include "frame_modules.h"
 #include "frame_names.h"
 #include "frame_stack.h"
 #include "lanescope/record/cost_meter.h"
@@ -17,14 +18,21 @@ namespace lanescope::python::frames {
 
 // ---- the common events, in short
 
+// What a frame's record says besides its place.
+struct FrameInfo {
+  std::uint32_t name = 0;
+  std::uint16_t flags = 0;
+  std::int64_t module = 0;
+};
+
 template <bool kIsPython>
-bool begin_known_in_next_chunk(Key key, Key caller, std::uint32_t name, const void* outer);
+bool begin_known_in_next_chunk(Key key, Key caller, FrameInfo frame, const void* outer);
 
 // `caller`: the key of what must be open innermost, or for a Python frame that plus one. `outer`: the
 // instruction that a Python frame's caller is at. Without kMayTakeChunk nothing is called in here, so
 // that it saves no registers.
 template <bool kIsPython, bool kMayTakeChunk = false>
-[[gnu::always_inline]] inline bool begin_known(Key key, Key caller, std::uint32_t name,
+[[gnu::always_inline]] inline bool begin_known(Key key, Key caller, FrameInfo frame,
                                                [[maybe_unused]] const void* outer = nullptr) {
   ThreadFrames* const thread = thread_frames;
   LanescopeWriter* const writer = lanescope_thread_writer;
@@ -42,8 +50,10 @@ template <bool kIsPython, bool kMayTakeChunk = false>
       return false;
     if (kMayTakeChunk || !record::RecordingScope::is_full(writer)) [[likely]] {
       record::RangeInfo info;
-      info.name = name;
+      info.name = frame.name;
       info.scope = spool::kFrameScope;
+      info.flags = frame.flags;
+      info.sequence_number = frame.module;
       info.forward_thread = count + 1;
       const record::RangeToken token = kMayTakeChunk ? record::begin_range(writer, info)
                                                      : record::begin_range_in_chunk(writer, info);
@@ -55,13 +65,23 @@ template <bool kIsPython, bool kMayTakeChunk = false>
       return true;
     }
   }
-  return begin_known_in_next_chunk<kIsPython>(key, caller, name, outer);
+  return begin_known_in_next_chunk<kIsPython>(key, caller, frame, outer);
 }
 
 template <bool kIsPython>
-[[gnu::noinline, gnu::cold]] bool begin_known_in_next_chunk(Key key, Key caller, std::uint32_t name,
+[[gnu::noinline, gnu::cold]] bool begin_known_in_next_chunk(Key key, Key caller, FrameInfo frame,
                                                             const void* outer) {
-  return begin_known<kIsPython, true>(key, caller, name, outer);
+  return begin_known<kIsPython, true>(key, caller, frame, outer);
+}
+
+[[gnu::noinline]] inline bool note_module_call(const LanescopeCall& call) {
+  const void* const self = lanescope_first_argument(call.frame);
+  const NearModule* const module =
+      find_near_module(self, lanescope_recording.load(std::memory_order_relaxed));
+  if (!module) return false;
+  return begin_known<true>(key_of(call.frame), key_of(call.outer),
+                           {module->name, spool::kModuleFrame, module->number},
+                           call.outer_instruction);
 }
 
 inline bool note_call(const void* frame_object, std::uint32_t options) {
@@ -69,22 +89,23 @@ inline bool note_call(const void* frame_object, std::uint32_t options) {
     return false;
   LanescopeCall call;
   lanescope_read_call(frame_object, &call);
-  if (call.at.code == hot.module_code || call.at.code == hot.import_code) [[unlikely]]
+  if (call.at.code == hot.module_code) return note_module_call(call);
+  if (call.at.code == hot.import_code) [[unlikely]]
     return false;
-  const KnownFrame& known = place_of_frame(call.at);
-  if (!is_known(known, call.at) || known.name == 0) [[unlikely]]
+  const KnownFrame* const known = find_known(call.at);
+  if (!known || known->name == 0) [[unlikely]]
     return false;
-  return begin_known<true>(key_of(call.frame), key_of(call.outer), known.name,
+  return begin_known<true>(key_of(call.frame), key_of(call.outer), {.name = known->name},
                            call.outer_instruction);
 }
 
 inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::uint32_t options) {
   if (!are_all_frames_wanted(options) || !hot.on.load(std::memory_order_relaxed)) [[unlikely]]
     return false;
-  const KnownFunction& known = place_of_function(definition);
-  if (!is_known(known, definition)) [[unlikely]]
+  const KnownFunction* const known = find_known(definition);
+  if (!known) [[unlikely]]
     return false;
-  return begin_known<false>(key_of_c_call(caller), key_of(caller), known.name);
+  return begin_known<false>(key_of_c_call(caller), key_of(caller), {.name = known->name});
 }
 
 // Of a frame or of the call of a C function.

@@ -34,9 +34,15 @@ Modules& modules() {
   return *instance;
 }
 
+void forget_near(const PyObject* self) {
+  near_modules.remove(key_of_module(self),
+                      [self](const NearModule& known) { return known.self == self; });
+}
+
 PyObject* forget(PyObject*, PyObject* weak) {
   Modules& all = modules();
   if (const auto gone = all.of_weak.find(weak); gone != all.of_weak.end()) {
+    forget_near(gone->second);
     all.known.erase(gone->second);
     all.classes.erase(gone->second);
     all.of_weak.erase(gone);
@@ -88,10 +94,9 @@ KnownModule known_module_of(PyObject* self) {
 
 // Tells the listener of each module that is called, once in a window. Python does not report the
 // listener's own frames, because it is called in a hook.
-void tell_of_module(PyObject* self) {
+void tell_of_module(PyObject* self, std::uint32_t window) {
   Modules& all = modules();
   if (!all.listener) return;
-  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
   const auto known = all.known.find(self);
   if (known == all.known.end() || std::exchange(known->second.told_in, window) == window) return;
   const py::error_scope exception_on_its_way;
@@ -103,12 +108,20 @@ void tell_of_module(PyObject* self) {
 }  // namespace
 
 NamedModule module_of(PyObject* self) {
+  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
   const KnownModule module = known_module_of(self);
-  tell_of_module(self);
+  tell_of_module(self, window);
+  // Only while it is known: the listener may have run anything.
+  if (const auto known = modules().known.find(self);
+      known != modules().known.end() && known->second.weak && !find_near_module(self, window)) {
+    forget_near(self);
+    near_modules.add(key_of_module(self), {self, known->second.number, known->second.name, window});
+  }
   return {module.name, module.number};
 }
 
 void forget_modules() {
+  near_modules.clear();
   Modules& all = modules();
   for (const auto& [weak, object] : std::exchange(all.of_weak, {})) Py_DECREF(weak);
   all.known.clear();
@@ -116,6 +129,7 @@ void forget_modules() {
 }
 
 void set_module_listener(PyObject* listener) {
+  near_modules.clear();
   Py_XDECREF(std::exchange(modules().listener, listener));
 }
 

@@ -29,27 +29,27 @@ std::unordered_map<const PyMethodDef*, KnownFunction>& all_c_functions() {
 
 std::uint32_t name_of(const void* frame) {
   const LanescopeFrame at{lanescope_frame_code(frame), lanescope_frame_instruction(frame)};
-  KnownFrame& known = place_of_frame(at);
-  if (!is_known(known, at)) known = {at.code, at.instruction, code_generation(), frame_text_id(at)};
-  return known.name;
+  if (const KnownFrame* const known = find_known(at)) return known->name;
+  const std::uint32_t generation = code_generation(), name = frame_text_id(at);
+  known_frames.add(key_in_table(at), {at.code, at.instruction, generation, name});
+  return name;
 }
 
 // One name for all objects that a method is called on: that of the profile's first, as in
 // torch.profiler.
 std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self) {
-  KnownFunction& near = place_of_function(definition);
-  if (is_known(near, definition)) return near.name;
+  if (const KnownFunction* const near = find_known(definition)) return near->name;
   KnownFunction& known = all_c_functions()[definition];
   if (!is_known(known, definition))
     known = {definition, definition->ml_name, definition->ml_meth,
              text_of_c_function(definition, self)};
-  near = known;
+  known_functions.add(key_in_table(definition), known);
   return known.name;
 }
 
 void forget_c_functions() {
   all_c_functions().clear();
-  known_functions.fill({});
+  known_functions.clear();
 }
 
 }  // namespace lanescope::python::frames

@@ -52,13 +52,13 @@ inline const PyMethodDef* c_function(PyObject* const* args, std::size_t count, P
   if (PyVectorcall_NARGS(count) < 4) return nullptr;
   PyObject* const callable = args[2];
   PyTypeObject* const type = Py_TYPE(callable);
-  if (type == &PyFunction_Type || type == &PyMethod_Type) return nullptr;
-  if (type == &PyMethodDescr_Type) {
+  if (type == hot.function_type || type == hot.method_type) return nullptr;
+  if (type == hot.method_descriptor_type) {
     *self = args[3];
     return reinterpret_cast<const PyMethodDescrObject*>(callable)->d_method;
   }
   const PyTypeObject* base = type;
-  while (base && base != &PyCFunction_Type) base = base->tp_base;
+  while (base && base != hot.c_function_type) base = base->tp_base;
   if (!base) return nullptr;
   const auto* function = reinterpret_cast<const PyCFunctionObject*>(callable);
   *self = function->m_self;
@@ -84,13 +84,13 @@ inline const PyMethodDef* c_function(PyObject* const* args, std::size_t count, P
   Py_RETURN_NONE;
 }
 
-// ---- the callbacks. Short, so that the common event saves few registers.
+// ---- the callbacks. Short, so that the common event saves few registers. None is immortal in these versions.
 
 template <bool kMayDisable>
 PyObject* on_call_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
   const std::uint32_t options = record::record_options();
   if (note_call(nullptr, options)) [[likely]]
-    Py_RETURN_NONE;
+    return hot.none;
   return any_call(options, kMayDisable);
 }
 
@@ -98,7 +98,7 @@ template <bool kMayDisable>
 PyObject* on_return_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
   const std::uint32_t options = record::record_options();
   if (note_return(key_of(current_frame()), options)) [[likely]]
-    Py_RETURN_NONE;
+    return hot.none;
   return any_return(options, kMayDisable);
 }
 
@@ -108,9 +108,9 @@ PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, P
   const PyMethodDef* const definition = c_function(args, count, &self);
   if (!definition) {
     if (options & kFrameOptions) [[likely]]
-      Py_RETURN_NONE;
+      return hot.none;
   } else if (note_c_call(current_frame(), definition, options)) [[likely]] {
-    Py_RETURN_NONE;
+    return hot.none;
   }
   return any_c_call(args, count, options);
 }
@@ -119,7 +119,7 @@ PyObject* on_c_return_event(PyObject*, PyObject* const* args, std::size_t count,
   const std::uint32_t options = record::record_options();
   // Another callable has no open call of this caller, so it need not be looked at first.
   if (note_return(key_of_c_call(current_frame()), options)) [[likely]]
-    Py_RETURN_NONE;
+    return hot.none;
   return any_c_return(args, count, options);
 }
 
