@@ -1,7 +1,11 @@
 #include "lanescope/analysis/repeats.h"
 
+#include <algorithm>
 #include <map>
+#include <unordered_map>
 #include <utility>
+
+#include "lanescope/base/sort_rows.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -23,14 +27,54 @@ class Folder {
   }
 
   std::vector<Repeat> run() {
-    std::size_t size = 1;
-    while (size <= kLongestCell && size * kFewestRounds <= parts_.size() &&
-           comparisons_ < kMostComparisons)
-      size = fold(size) ? 1 : size + 1;  // what was folded may now be part of a shorter round
+    do {
+      std::size_t size = 1;
+      while (size <= kLongestCell && size * kFewestRounds <= parts_.size() &&
+             comparisons_ < kMostComparisons)
+        size = fold(size) ? 1 : size + 1;  // what was folded may now be part of a shorter round
+    } while (comparisons_ < kMostComparisons && fold_long_rounds());
     return std::move(repeats_);
   }
 
  private:
+  // Rounds of more than kLongestCell parts. To try each size would take too long: only the distances
+  // at which many stretches of kStretch parts come again are tried, the most frequent first.
+  bool fold_long_rounds() {
+    for (const std::size_t size : frequent_distances())
+      if (fold(size)) return true;
+    return false;
+  }
+
+  std::vector<std::size_t> frequent_distances() {
+    constexpr std::size_t kStretch = 16, kMostSizes = 8;
+    constexpr std::uint64_t kFactor = 0x9E37'79B9'7F4A'7C15;
+    if (parts_.size() < kStretch + (kLongestCell + 1) * (kFewestRounds - 1)) return {};
+    std::uint64_t hash = 0, first_factor = 1;  // hash: of the kStretch parts that end here
+    for (std::size_t i = 1; i < kStretch; ++i) first_factor *= kFactor;
+    std::unordered_map<std::uint64_t, std::size_t> last_seen;
+    std::map<std::size_t, std::size_t> times;  // by distance
+    comparisons_ += parts_.size();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (i >= kStretch) hash -= (parts_[i - kStretch].symbol + std::uint64_t{1}) * first_factor;
+      hash = hash * kFactor + parts_[i].symbol + 1;
+      if (i + 1 < kStretch) continue;
+      const auto [seen, is_new] = last_seen.try_emplace(hash, i);
+      if (is_new) continue;
+      const std::size_t distance = i - seen->second;
+      seen->second = i;
+      if (distance > kLongestCell && distance * kFewestRounds <= parts_.size()) ++times[distance];
+    }
+    std::vector<std::pair<std::size_t, std::size_t>> ranked;
+    for (const auto& [distance, count] : times)
+      if (count >= kStretch) ranked.emplace_back(distance, count);
+    sort_rows(ranked.begin(), ranked.end(),
+              [](const auto& a, const auto& b) { return a.second > b.second; });
+    if (ranked.size() > kMostSizes) ranked.resize(kMostSizes);
+    std::vector<std::size_t> sizes;
+    for (const auto& [distance, count] : ranked) sizes.push_back(distance);
+    return sizes;
+  }
+
   // Folds rounds of `size` parts; false: there are none.
   bool fold(std::size_t size) {
     std::vector<Part> folded;

@@ -22,7 +22,9 @@ struct Repeat {
 };
 
 inline constexpr std::uint32_t kFewestRounds = 3;
-inline constexpr std::size_t kLongestCell = 128;  // parts of a round; a repeat inside is one part
+// Parts of a round; a repeat inside is one part. Longer rounds are found where many stretches of
+// parts come again at one distance.
+inline constexpr std::size_t kLongestCell = 128;
 
 // Inner repeats come before those around them. At most O(n x kLongestCell) comparisons, and never
 // more than kMostComparisons; repeats found until then are correct. Any thread.

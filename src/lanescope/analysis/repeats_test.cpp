@@ -44,6 +44,39 @@ TEST(RepeatsTest, AShorterRoundIsFoundOnceItsPartsAreFolded) {
   EXPECT_EQ(found[3].round_size(), 13u);
 }
 
+// `count` symbols of which no two are equal, from `first` on.
+std::vector<std::uint32_t> different(std::uint32_t first, std::uint32_t count) {
+  std::vector<std::uint32_t> symbols;
+  for (std::uint32_t i = 0; i < count; ++i) symbols.push_back(first + i);
+  return symbols;
+}
+
+TEST(RepeatsTest, RoundsOfHundredsOfPartsAreFound) {
+  // 4 x (300 different calls, then 3 x (2 calls)), with one call before and one after.
+  std::vector<std::uint32_t> symbols{9000};
+  for (int round = 0; round < 4; ++round) {
+    const auto calls = different(1, 300);
+    symbols.insert(symbols.end(), calls.begin(), calls.end());
+    for (int i = 0; i < 3; ++i) symbols.insert(symbols.end(), {400, 401});
+  }
+  symbols.push_back(9001);
+  const auto found = find_repeats(symbols);
+  ASSERT_EQ(found.size(), 5u);
+  EXPECT_EQ(found[4].first, 1u);
+  EXPECT_EQ(found[4].rounds, 4u);
+  EXPECT_EQ(found[4].round_size(), 306u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(found[i].parent, 4u);
+}
+
+TEST(RepeatsTest, LongStretchesThatComeAgainWithOtherCallsBetweenAreNoLoop) {
+  // The same 200 calls three times, each time followed by calls of its own.
+  std::vector<std::uint32_t> symbols;
+  for (std::uint32_t round = 0; round < 3; ++round)
+    for (const auto& calls : {different(1, 200), different(1000 + round * 100, 50)})
+      symbols.insert(symbols.end(), calls.begin(), calls.end());
+  EXPECT_TRUE(find_repeats(symbols).empty());
+}
+
 TEST(RepeatsTest, TwoRoundsAreNoLoop) { EXPECT_TRUE(repeats_of("abcabcx").empty()); }
 
 TEST(RepeatsTest, AnEmptySequenceHasNone) {
