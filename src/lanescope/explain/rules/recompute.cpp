@@ -2,11 +2,15 @@
 // later backward pass, so they are forward work that runs again. Reentrant checkpoints have no such
 // numbers in their first run. In the second run all have them, inside a row of the engine.
 #include <map>
+#include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -20,9 +24,8 @@ using analysis::Phase;
 namespace {
 
 struct Recompute {
-  std::int64_t again_ns = 0;
-  std::uint64_t ops = 0;
-  SliceId first = kNone<SliceId>;
+  std::int64_t again_ns = 0;   // cost_of_calls()
+  std::vector<SliceId> calls;  // in steady steps, none inside another
   std::map<std::string, std::int64_t> by_op;
 };
 
@@ -59,8 +62,7 @@ Measurement<Recompute> measure_recompute(const Facts& facts) {
   if (!any_numbers)
     return NotChecked{
         "a backward pass inside the recorded steps, with Sequence numbers (torch 1.9 or later)"};
-  std::uint64_t ops = 0;
-  SliceId first = kNone<SliceId>;
+  std::vector<SliceId> calls;
   for (std::uint32_t i = 0; i < again.size(); ++i) {
     const SliceId id{i}, parent = facts.nesting.parent[i];
     if (parent != kNone<SliceId> && again[raw(parent)]) {
@@ -73,53 +75,56 @@ Measurement<Recompute> measure_recompute(const Facts& facts) {
     if (ancestor_named(facts, id, "autograd::engine::evaluate_function") == kNone<SliceId>)
       continue;
     again[i] = true;
-    if (!inside(windows, trace.start_ns(id))) continue;
-    ++ops;
-    if (first == kNone<SliceId>) first = id;
+    if (inside(windows, trace.start_ns(id))) calls.push_back(id);
   }
-  std::vector<const DeviceWork*> works;
+  if (calls.empty() || (facts.main_device && is_thin(facts))) return Quiet{};
+  const std::int64_t again_ns = cost_of_spared(facts, calls);
+  if (share_of(again_ns, facts.steady_wall_ns()) < 0.03) return Quiet{};
   std::map<std::string, std::int64_t> by_op;
+  if (!facts.main_device) {
+    for (const SliceId call : calls) by_op[std::string(trace.name(call))] += trace.dur_ns(call);
+    return Recompute{again_ns, std::move(calls), std::move(by_op)};
+  }
   for (const DeviceWork* work : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(work->slice)];
-    if (op == kNone<SliceId> || !again[raw(op)]) continue;
-    works.push_back(work);
-    by_op[std::string(trace.name(op))] += work->end_ns - work->start_ns;
+    if (op != kNone<SliceId> && again[raw(op)])
+      by_op[std::string(trace.name(op))] += work->end_ns - work->start_ns;
   }
-  const std::int64_t again_ns = union_ns(works), wall_ns = facts.wall.partition.wall_ns;
-  if (ops == 0 || is_thin(facts) || share_of(again_ns, wall_ns) < 0.03) return Quiet{};
-  return Recompute{again_ns, ops, first, std::move(by_op)};
+  return Recompute{again_ns, std::move(calls), std::move(by_op)};
 }
 
 Finding tell_recompute(const Facts& facts, const Recompute& measured) {
-  const auto& [again_ns, ops, first, by_op] = measured;
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const auto& [again_ns, calls, by_op] = measured;
   Finding finding;
   finding.verdict = say(facts,
                         "The backward pass runs forward work again, {} [per step] ({}), as "
                         "activation checkpointing does: it saves memory and costs time.",
-                        {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
-  finding.at_stake_ns = facts.per_step(again_ns);
-  finding.at_stake_ratio = share_of(again_ns, wall_ns);
+                        {ns(facts.per_step(again_ns)), ratio(again_ns, facts.steady_wall_ns())});
+  rate_cost(facts, again_ns, calls.size(), finding);
   finding.arithmetic.push_back(
       say(facts,
-          "{} [operator|operators] [per step] inside the backward pass [carries|carry] a sequence "
-          "number of their own and the name and shapes of a forward one; GPU work launched in them "
-          "counts",
-          {count(ops / step_count(facts))}));
-  finding.evidence.push_back(called_at(facts, first, say("the first of them")));
+          facts.main_device
+              ? "{} [operator|operators] [per step] inside the backward pass [carries|carry] a "
+                "sequence number of their own and the name and shapes of a forward one; counted: "
+                "GPU work launched in them, and the GPU's idle time while they run"
+              : "{} [operator|operators] [per step] inside the backward pass [carries|carry] a "
+                "sequence number of their own and the name and shapes of a forward one; their "
+                "times count",
+          {count(calls.size() / step_count(facts))}));
+  finding.evidence.push_back(called_at(facts, calls.front(), say("the first of them")));
   std::vector<std::pair<std::string, std::int64_t>> ranked(by_op.begin(), by_op.end());
   sort_rows(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.second > b.second; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
     finding.evidence.push_back(
-        {kNone<SliceId>, say(facts, "{}: {} [per step]",
-                             {name(ranked[i].first), ns(facts.per_step(ranked[i].second))})});
+        {kNone<SliceId>,
+         say(facts, facts.main_device ? "{}: {} of GPU time [per step]" : "{}: {} [per step]",
+             {name(ranked[i].first), ns(facts.per_step(ranked[i].second))})});
   finding.try_next = {
       "if the peak leaves room, checkpoint fewer layers, or only cheap operators (selective "
       "checkpointing)",
       "leave it where the model does not fit without it"};
-  finding.confidence = facts.confidence();
-  finding.sample_count = ops;
+  finding.spared_calls = calls;
   finding.sample_noun = "operator";
   finding.brief = say("The backward pass computes forward work again (checkpointing)");
   finding.action = say("Checkpoint fewer layers if memory allows");
@@ -133,9 +138,9 @@ extern constinit const Rule recompute_rule = {
     .question = "does the backward pass run forward work again?",
     .meant_by = "backward",
     .order = 790,
-    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .needs = {need::kAnyWork, need::kLaunchCallsOfGpu},
     .run = measure_and_tell<measure_recompute, tell_recompute>,
-    .fix = Fix::kGpu,
+    .fix = Fix::kCalls,
 };
 
 }  // namespace lanescope::explain::rules

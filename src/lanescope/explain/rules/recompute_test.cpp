@@ -41,6 +41,52 @@ TEST(RecomputeTest, SpeaksOfForwardWorkInTheBackwardPass) {
   EXPECT_EQ(finding->sample_count, 3u);
 }
 
+// The GPU does little and waits for launches: while the CPU computes again for 60 us it is idle for 58 of them, and works for 2.
+TEST(RecomputeTest, CountsTheWaitsOfTheGpuMeanwhile) {
+  testing::ProgramSketch program;
+  std::int64_t id = 0;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k)
+      program.begin_op("aten::mm", {.sequence = ++id, .fwd_thread = 0})
+          .pass(18)
+          .kernel("gemm", 2)
+          .end();
+    program.begin_op("autograd::engine::evaluate_function: CheckpointFunctionBackward",
+                     {.sequence = id, .fwd_thread = 1});
+    for (int k = 0; k < 3; ++k)
+      program.begin_op("aten::mm", {.sequence = ++id, .fwd_thread = 0})
+          .pass(17)
+          .kernel("gemm", 2)
+          .end();
+    program.end().wait().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "recompute");
+  ASSERT_TRUE(finding);
+  EXPECT_GE(finding->at_stake_ns, us(55));
+  EXPECT_LE(finding->at_stake_ns, us(65));
+}
+
+// Without a GPU the operators' own times count.
+TEST(RecomputeTest, SpeaksOfTheCpuAlone) {
+  testing::ProgramSketch program;
+  std::int64_t id = 0;
+  const auto mm = [&](std::int64_t length_us) {
+    program.begin_op("aten::mm", {.sequence = ++id, .fwd_thread = 0}).pass(length_us - 2).end();
+  };
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    mm(100);
+    program.begin_op("autograd::engine::evaluate_function: CheckpointFunctionBackward",
+                     {.sequence = id, .fwd_thread = 1});
+    mm(90);
+    program.end().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "recompute");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(90));
+}
+
 TEST(RecomputeTest, IsQuietOnTheBackwardPassesOwnMatmuls) {
   EXPECT_FALSE(find_by_rule(checkpointed(false).trace(), "recompute"));
 }
