@@ -53,10 +53,63 @@ double part_of_table(const Trace& trace, SliceId op, const Sizes& table) {
 
 struct WholeTable {
   TableGradient of;
+  bool has_shapes = true;  // false: `of` is not known, and the optimizer updates nothing but tables
   std::vector<SliceId> gradients;
   std::int64_t gradient_ns = 0, update_ns = 0;
   std::int64_t cost_ns() const { return gradient_ns + update_ns; }
 };
+
+// Calls of the optimizer itself in steady steps, none inside another operator.
+std::vector<SliceId> calls_of_optimizer(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::vector<SliceId> calls;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id)) ||
+        !is_in_optimizer_step(facts, id))
+      continue;
+    const SliceId parent = facts.nesting.parent[i];
+    if (parent == kNone<SliceId> || !trace.name(parent).starts_with("aten::")) calls.push_back(id);
+  }
+  return calls;
+}
+
+// Without shapes: as many dense gradients of tables as parameters that the optimizer updates, one by one.
+std::optional<WholeTable> measure_without_shapes(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  WholeTable found;
+  found.has_shapes = false;
+  std::unordered_set<std::uint32_t> gradients, updating;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id)) ||
+        trace.name(id) != "aten::embedding_dense_backward")
+      continue;
+    if (table_gradient(trace, id)) return std::nullopt;
+    found.gradients.push_back(id);
+    gradients.insert(i);
+  }
+  // The last call of Adam, Adagrad and RMSprop, and that of SGD.
+  std::size_t divided = 0, added = 0;
+  for (const SliceId id : calls_of_optimizer(facts)) {
+    updating.insert(raw(id));
+    if (trace.name(id).starts_with("aten::_foreach_") ||
+        trace.name(id).starts_with("aten::_fused_"))
+      return std::nullopt;
+    if (trace.name(id) == "aten::addcdiv_") ++divided;
+    if (trace.name(id) == "aten::add_") ++added;
+  }
+  const std::size_t updated = divided > 0 ? divided : added;
+  if (updated < facts.selection.steady.size() || updated > found.gradients.size())
+    return std::nullopt;
+  found.gradient_ns = cost_of_calls(facts, gradients);
+  found.update_ns = cost_of_calls(facts, updating);
+  if (share_of(found.cost_ns(), facts.steady_wall_ns()) < kLeastWholeTableShare)
+    return std::nullopt;
+  return found;
+}
 
 std::optional<WholeTable> measure_whole_table(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -73,18 +126,11 @@ std::optional<WholeTable> measure_whole_table(const Facts& facts) {
     found.of = *gradient;
     found.gradients.push_back(id);
   }
-  if (found.gradients.empty() || found.gradients.size() < facts.selection.steady.size())
-    return std::nullopt;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id)) ||
-        !is_in_optimizer_step(facts, id))
-      continue;
-    const SliceId parent = facts.nesting.parent[i];
-    if (parent != kNone<SliceId> && trace.name(parent).starts_with("aten::")) continue;
+  if (found.gradients.empty()) return measure_without_shapes(facts);
+  if (found.gradients.size() < facts.selection.steady.size()) return std::nullopt;
+  for (const SliceId id : calls_of_optimizer(facts))
     if (const double part = part_of_table(trace, id, found.of.table); part > 0)
       updates.emplace_back(id, part);
-  }
   if (updates.empty()) return std::nullopt;
   std::unordered_set<std::uint32_t> calls;
   for (const SliceId id : found.gradients) calls.insert(raw(id));
@@ -103,6 +149,23 @@ std::optional<WholeTable> measure_whole_table(const Facts& facts) {
   return found;
 }
 
+// The rows that a batch looks up are not known.
+void tell_without_shapes(const Facts& facts, const WholeTable& found, Finding& finding) {
+  finding.verdict = say(
+      facts,
+      "The optimizer updates embedding tables and nothing else. Their gradients are as large as "
+      "the tables, and all rows are updated, whatever a batch looks up: {} and {} [per step] "
+      "({}).",
+      {ns(facts.per_step(found.gradient_ns)), ns(facts.per_step(found.update_ns)),
+       ratio(found.cost_ns(), facts.steady_wall_ns())});
+  finding.arithmetic.push_back(
+      say("counted: aten::embedding_dense_backward, and all calls in Optimizer.step, which updates "
+          "no more parameters than there are such gradients"));
+  finding.brief = say("The optimizer updates whole embedding tables, whatever a batch looks up");
+  finding.action =
+      say("If a batch reads few of their rows: nn.Embedding(sparse=True) and SparseAdam or SGD");
+}
+
 Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
   const Value table = text(analysis::shape_text(found.of.table)),
               looked_up = count(static_cast<std::uint64_t>(found.of.looked_up));
@@ -114,10 +177,6 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
       {looked_up, table, ns(facts.per_step(found.gradient_ns)), ns(facts.per_step(found.update_ns)),
        ratio(found.cost_ns(), facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns(), found.gradients.size(), finding);
-  finding.arithmetic.push_back(
-      say("counted: aten::embedding_dense_backward, and the calls in Optimizer.step on tensors of "
-          "the table's size; if a call updates more tensors, the table's share of their elements; "
-          "sparse gradients take some of this time themselves"));
   finding.evidence.push_back(
       called_at(facts, found.gradients.front(), say("one of these gradients")));
   finding.try_next = {
@@ -128,9 +187,17 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
   finding.explains.push_back({"costly-operator", finding.at_stake_ns});
   for (const char* covered : {"hotspot-kernel", "memory-roof", "optimizer-share", "no-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.arithmetic.push_back(
+      say("counted: aten::embedding_dense_backward, and the calls in Optimizer.step on tensors of "
+          "the table's size; if a call updates more tensors, the table's share of their elements; "
+          "sparse gradients take some of this time themselves"));
   finding.brief = say("A table of {} is updated as a whole for the {} rows that were looked up",
                       {table, looked_up});
   finding.action = say("Use nn.Embedding(sparse=True) with an optimizer for sparse gradients");
+  if (!found.has_shapes) {
+    finding.arithmetic.clear();
+    tell_without_shapes(facts, found, finding);
+  }
   return finding;
 }
 

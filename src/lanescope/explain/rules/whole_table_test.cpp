@@ -51,5 +51,23 @@ TEST(WholeTableTest, IsQuietIfMuchOfTheTableIsMetOrItIsNotUpdated) {
   EXPECT_FALSE(is_reported({.range = "average"}));
 }
 
+// Without shapes, on a CPU: `tables` gradients of tables, and an optimizer that updates two parameters one by one.
+TEST(WholeTableTest, KnowsWithoutShapesThatOnlyTablesAreUpdated) {
+  const auto stake = [](int tables, const char* update) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < tables; ++i) p.cpu_op("aten::embedding_dense_backward", 50);
+      p.begin("Optimizer.step#Adam.step");
+      for (int i = 0; i < 2; ++i) p.cpu_op("aten::sqrt", 100).cpu_op(update, 200);
+      p.end();
+    });
+    const auto finding = find_by_rule(program.trace(), "whole-table");
+    return finding ? finding->at_stake_ns : 0;
+  };
+  EXPECT_EQ(stake(2, "aten::addcdiv_"), us(2 * 50 + 2 * 300));
+  EXPECT_EQ(stake(1, "aten::addcdiv_"), 0);           // the other parameter may be no table
+  EXPECT_EQ(stake(2, "aten::_foreach_addcdiv_"), 0);  // of how many parameters is not known
+}
+
 }  // namespace
 }  // namespace lanescope::explain
