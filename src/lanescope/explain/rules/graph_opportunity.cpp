@@ -189,7 +189,8 @@ struct GraphOpportunity {
 std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
   // For a program that replays a graph, outside-graphs and graph-gaps report what is left.
   const LaunchMode mode = launch_mode_of(facts);
-  if (find_bound(facts) != Bound::kHost || mode == LaunchMode::kReplayed || launches_block(facts))
+  if (find_bound(facts) != Bound::kHost || mode == LaunchMode::kReplayed || launches_block(facts) ||
+      runs_sharding_hooks(facts))
     return std::nullopt;
   const auto steps = sequences(facts);
   GraphOpportunity found;

@@ -32,6 +32,28 @@ TEST(GraphOpportunityTest, ListsWhatIsInTheWay) {
   EXPECT_EQ(finding->evidence[0].text.values[1].integer, 3);
 }
 
+// FSDP's hooks run Python around each layer: no graph holds them, and the advice on launches says so.
+TEST(GraphOpportunityTest, IsQuietWhereFsdpRunsItsHooks) {
+  const auto drawn = [](const char* range) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 10; ++k) program.begin(range).launch({.us = 1}).end();
+      program.end();
+    }
+    return program.trace();
+  };
+  EXPECT_TRUE(find_by_rule(drawn("layer"), "graph-opportunity"));
+  EXPECT_FALSE(find_by_rule(drawn("FSDP::pre_forward (layers.1)"), "graph-opportunity"));
+  const auto action = [&](const char* range) {
+    const auto finding = find_by_rule(drawn(range), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_TRUE(action("FSDP::pre_forward (layers.1)").starts_with("FSDP runs Python"));
+  EXPECT_FALSE(action("layer").starts_with("FSDP"));
+}
+
 // 60 times the same kernel: a loop, which one call over the batch would end.
 TEST(GraphOpportunityTest, ALoopComesFirst) {
   ProgramSketch program;

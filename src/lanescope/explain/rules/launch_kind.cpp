@@ -92,6 +92,20 @@ OperatorThatWaits operator_that_waits(const Facts& facts) {
   return found;
 }
 
+bool runs_sharding_hooks(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::uint64_t hooks = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kUserAnnotation || !inside(windows, trace.start_ns(id)))
+      continue;
+    const std::string_view label = trace.name(id);
+    if (label.starts_with("FSDP::") || label.starts_with("FullyShardedDataParallel.")) ++hooks;
+  }
+  return hooks > facts.selection.steady.size();
+}
+
 // An optimizer is no part of the model that torch.compile would get.
 bool are_mostly_the_optimizers(const Facts& facts) {
   std::uint64_t own = 0;
@@ -128,6 +142,10 @@ void fit_launch_advice(const Facts& facts, Finding& finding) {
             : say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
                   {name(waiting.op)});
   }
+  if (is_of_graphs && waiting.op.empty() && runs_sharding_hooks(facts))
+    finding.action = say(
+        "FSDP runs Python around each layer: shard fewer, larger parts, compile each of them, or a "
+        "larger batch");
   if (const std::size_t at = finding.action.pattern.find(kOrBatch);
       at != std::string::npos && are_for_parameters(facts))
     finding.action.pattern.erase(at, kOrBatch.size());

@@ -21,8 +21,12 @@ struct OperatorThatWaits {
 };
 OperatorThatWaits operator_that_waits(const Facts& facts);
 
-// Changes the advice of a finding on launches in general where an operator waits in each step, or the launches are for
-// parameters.
+// FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step
+// nor one compiled function can hold that.
+bool runs_sharding_hooks(const Facts& facts);
+
+// Changes the advice of a finding on launches in general where an operator waits in each step, FSDP runs its hooks, or the
+// launches are for parameters.
 void fit_launch_advice(const Facts& facts, Finding& finding);
 
 }  // namespace lanescope::explain::rules
