@@ -174,21 +174,27 @@ bool follows_a_read(const Facts& facts, const HolePlace& place) {
   return false;
 }
 
-// The longest Python function that begins in the longest hole, if it takes half of the hole or more; kNone: none does.
+// The longest Python function in the longest hole, if it takes half of it or more; else the shortest that does and has half of
+// its own time there: the hole begins when the GPU has no more work, so the function may have begun before. kNone: none.
 SliceId function_in_hole(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(hole.place.after);
-  SliceId longest = kNone<SliceId>;
+  SliceId inner = kNone<SliceId>, outer = kNone<SliceId>;
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
     const SliceId id{i};
     if (trace.start_ns(id) >= hole.longest.end_ns) break;
-    if (trace.kind(id) == CategoryKind::kPythonFunction &&
-        trace.start_ns(id) >= hole.longest.start_ns && trace.end_ns(id) <= hole.longest.end_ns &&
-        trace.dur_ns(id) * 2 >= hole.longest.length_ns() &&
-        (longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(longest)))
-      longest = id;
+    const std::int64_t inside_ns = std::min(trace.end_ns(id), hole.longest.end_ns) -
+                                   std::max(trace.start_ns(id), hole.longest.start_ns);
+    if (trace.kind(id) != CategoryKind::kPythonFunction ||
+        inside_ns * 2 < std::max(hole.longest.length_ns(), trace.dur_ns(id)))
+      continue;
+    if (inside_ns < trace.dur_ns(id)) {
+      if (outer == kNone<SliceId> || trace.dur_ns(id) < trace.dur_ns(outer)) outer = id;
+    } else if (inner == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(inner)) {
+      inner = id;
+    }
   }
-  return longest;
+  return inner != kNone<SliceId> ? inner : outer;
 }
 
 // What the optimizer calls, in its first steady range.
@@ -261,7 +267,8 @@ void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owne
   if (function != kNone<SliceId>) {
     finding.brief = say("The GPU waits for Python code, mostly in {}",
                         {name(short_frame(facts.trace->name(function)))});
-    finding.evidence.insert(finding.evidence.begin(),
+    const bool is_inside = facts.trace->start_ns(function) >= hole.longest.start_ns;
+    finding.evidence.insert(is_inside ? finding.evidence.begin() : finding.evidence.end(),
                             {function, say("the longest function in the longest hole")});
     return;
   }

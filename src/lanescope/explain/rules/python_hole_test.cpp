@@ -273,5 +273,26 @@ TEST(PythonHoleTest, NamesTheFunctionThatFillsTheHole) {
   EXPECT_EQ(finding->brief.values.at(0).text, "modules/module.py:2960 __repr__");
 }
 
+// The hole begins where the GPU runs out of work. A function that began `earlier` may be what fills it; one that is mostly
+// elsewhere is not.
+TEST(PythonHoleTest, NamesAFunctionThatBeganWhileTheGpuWorked) {
+  const auto brief = [](std::int64_t earlier_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().kernel("loss", 2000);
+      const std::int64_t start_us = program.cpu_us() + 2000 - earlier_us;
+      program.pass(2500);
+      program.sketch().slice("python_function", "transformers/trainer.py(4064): floating_point_ops",
+                             ProgramSketch::at(start_us), us(earlier_us + 400));
+      program.cpu_op("aten::layer_norm", 10).kernel("norm", 50).wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding ? finding->brief.pattern : "";
+  };
+  EXPECT_EQ(brief(300), "The GPU waits for Python code, mostly in {}");
+  EXPECT_NE(brief(900), "The GPU waits for Python code, mostly in {}");
+}
+
 }  // namespace
 }  // namespace lanescope::explain
