@@ -399,6 +399,17 @@ bool is_outside_index_backward(const Facts& facts, SliceId op) {
   return !is_inside(facts, op, "IndexBackward0");
 }
 
+bool is_called_rarely(const Facts& facts, SliceId op) {
+  constexpr std::size_t kOften = 16;
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  const StringId label = trace.slices().name[raw(op)];
+  std::size_t calls = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.slices().name[i] == label && inside(windows, trace.start_ns(SliceId{i}))) ++calls;
+  return calls < kOften * std::max<std::size_t>(1, facts.selection.steady.size());
+}
+
 namespace {
 
 // How many elements of a dimension of this size a slice takes. aten::slice(input, dim, start, end, step).

@@ -55,6 +55,8 @@ bool has_gpu_work(const Facts& facts, SliceId op);
 // Not called by torch.quantile or nanquantile.
 bool is_outside_quantile(const Facts& facts, SliceId op);
 // Not called by the backward part of x[index].
+// Operators of its name run fewer than 16 times in a steady step on average.
+bool is_called_rarely(const Facts& facts, SliceId op);
 bool is_outside_index_backward(const Facts& facts, SliceId op);
 
 // True: after a convolution and operators that work on each element alone, no slice with a step along a dimension of the

@@ -38,7 +38,17 @@ constexpr char kConvertOnceMore[] =
     "keep the indices and the order: torch.sparse_csr_tensor(crow, col, values[order]) sorts "
     "nothing";
 
+constexpr char kFillsTableEachTime[] =
+    "fills a gradient as large as the whole table in each of its calls";
+constexpr char kOneLookup[] = "Look up all rows in one call: one gradient; or sparse=True";
+constexpr char kOneLookupMore[] =
+    "collect the rows of all inputs, look them up in one call, and split the result; bags of "
+    "several inputs are one call with offsets. With sparse=True only the rows that were looked up "
+    "are made (SGD, SparseAdam or Adagrad)";
+
 constexpr std::array kLookupOperatorRows = {
+    OperatorAdvice{"aten::_embedding_bag_dense_backward", "", "", 1, kFillsTableEachTime,
+                   kOneLookup, kOneLookupMore, kEmbeddingBag, nullptr, is_called_rarely},
     OperatorAdvice{"aten::affine_grid_generator", "", "", 1, kResamples, kByWholePixels,
                    kByWholePixelsMore, kAffineGrid},
     OperatorAdvice{"aten::grid_sampler", "", "", 1, kResamples, kByWholePixels, kByWholePixelsMore,
@@ -75,6 +85,8 @@ constexpr std::array kLookupOperatorRows = {
         "embedding_bag(mode=\"sum\", \"mean\" or \"max\") reads each row once and never stores "
         "[bags, words, width]; bags of several lengths need offsets, no padding",
         kEmbeddingBag, has_any_inputs, is_not_added_up},
+    OperatorAdvice{"aten::embedding_dense_backward", "", "", 1, kFillsTableEachTime, kOneLookup,
+                   kOneLookupMore, kEmbedding, fills_more_rows_than_are_met, is_called_rarely},
     OperatorAdvice{
         "aten::embedding_dense_backward", "", "", 1,
         "fills a gradient as large as the whole table, for the rows that were looked up",

@@ -58,6 +58,23 @@ TEST(LookupRowsTest, LeavesTheGradientOfASmallTableDense) {
   EXPECT_EQ(with("4096"), "");
 }
 
+// 32 lookups of a row each in a step make 32 gradients of the table.
+TEST(LookupRowsTest, AdvisesOneLookupWhereThereAreMany) {
+  const auto action = [](const char* op, int calls) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < calls; ++i) p.begin_op(op).kernel("fill", 3200 / calls).end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("aten::embedding_dense_backward", 32), ::testing::HasSubstr("one call"));
+  EXPECT_THAT(action("aten::_embedding_bag_dense_backward", 32), ::testing::HasSubstr("one call"));
+  EXPECT_THAT(action("aten::embedding_dense_backward", 2),
+              ::testing::StartsWith("Use nn.Embedding(sparse=True)"));
+  EXPECT_EQ(action("aten::_embedding_bag_dense_backward", 2), "");
+}
+
 // Histories of 64 words, as rows of 128: [2048, 64, 128].
 TEST(LookupRowsTest, SeesRowsThatAreOnlyAddedUp) {
   const auto lookup = inputs("[[100000, 128], [2048, 64], [], [], []]",
