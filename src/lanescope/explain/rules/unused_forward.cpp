@@ -27,7 +27,8 @@ struct Call {
   SliceId op{};
   std::int64_t number = 0;  // of the next node when it began
   bool makes_nodes = false, is_used = false;
-  bool is_detached = false;  // its result is used without its gradients
+  bool is_detached = false;   // its result is used without its gradients
+  bool is_chosen_by = false;  // its result is only used to choose, as for argmax
 };
 
 // Numbers of the nodes that ran, if one thread made them all.
@@ -91,14 +92,24 @@ std::size_t find_uses(std::vector<Call>& calls, const std::unordered_set<std::in
   return used;
 }
 
-// A result that is detached is used: of the calls before it, in a row, nothing could be left out.
-void mark_detached(const Trace& trace, std::vector<Call>& calls) {
-  bool is_detached = false;
+// Operators whose result has no gradient: the largest or smallest, or a draw by probabilities.
+bool is_choice(std::string_view op) {
+  return op == "aten::argmax" || op == "aten::argmin" || op == "aten::multinomial" ||
+         op == "aten::bernoulli" || op == "aten::argsort";
+}
+
+// A result that is detached is used: of the calls before it, in a row, nothing could be left out. The same holds where the result
+// decides what is chosen.
+void mark_uses(const Trace& trace, std::vector<Call>& calls) {
+  bool is_detached = false, is_chosen_by = false;
   for (std::size_t i = calls.size(); i-- > 0;) {
-    if (!calls[i].makes_nodes || calls[i].is_used)
+    if (!calls[i].makes_nodes || calls[i].is_used) {
       is_detached = trace.name(calls[i].op) == "aten::detach";
-    else
+      is_chosen_by = is_choice(trace.name(calls[i].op));
+    } else {
       calls[i].is_detached = is_detached;
+      calls[i].is_chosen_by = is_chosen_by;
+    }
   }
 }
 
@@ -131,6 +142,7 @@ struct UnusedForward {
   std::uint64_t calls = 0;
   std::size_t equal = 0;  // as longest_equal(), of the first such step
   std::int64_t cost_ns = 0;
+  std::int64_t calls_ns = 0, choosing_ns = 0;  // times of the calls; of those whose result chooses
   std::map<std::string, Named> by_name;
 };
 
@@ -147,14 +159,17 @@ std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
       calls = &each;
     }
   if (!calls) return std::nullopt;
-  mark_detached(trace, *calls);
+  mark_uses(trace, *calls);
   std::map<std::size_t, StepCalls> steps;
+  UnusedForward found;
   for (const Call& call : *calls) {
     const std::size_t step = steady_step_at(facts, trace.start_ns(call.op));
     if (step != ~std::size_t{0} && call.makes_nodes && !call.is_detached)
       (call.is_used ? steps[step].used : steps[step].unused).push_back(call.op);
+    if (step == ~std::size_t{0} || !call.makes_nodes || call.is_detached || call.is_used) continue;
+    found.calls_ns += trace.dur_ns(call.op);
+    if (call.is_chosen_by) found.choosing_ns += trace.dur_ns(call.op);
   }
-  UnusedForward found;
   std::unordered_set<std::uint32_t> unused;
   std::size_t such_steps = 0;
   for (const auto& [index, step] : steps) {
@@ -199,6 +214,17 @@ Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
             "same step goes through; the trace does not show whether their values are equal, too",
             {count(found.equal)}));
   add_named(facts, found.by_name, finding);
+  // They are needed, and without nodes of autograd they take nearly as long.
+  if (!is_again && found.choosing_ns * 2 > found.calls_ns) {
+    finding.kind = FindingKind::kWhere;
+    finding.at_stake_ns = 0;
+    finding.at_stake_ratio = 0;
+    finding.arithmetic.push_back(
+        say("{} of their time leads to a choice (argmax, argmin, a draw), which uses the result",
+            {ratio(found.choosing_ns, found.calls_ns)}));
+    finding.try_next = {"compute what only chooses under torch.no_grad(): this saves memory"};
+    return finding;
+  }
   finding.try_next = {"leave the call out if nothing uses its result",
                       "for validation, metrics and targets compute it under torch.no_grad() or "
                       "torch.inference_mode(): then nothing is kept for a backward pass"};

@@ -21,6 +21,7 @@ struct DrawnUnusedForward {
   bool has_gradients = true;  // of them
   bool is_used = false;
   bool is_detached = false;  // its result, after the last operator
+  bool chooses = false;      // argmax of its result
   std::int64_t size = 16;    // of its batch; that of the first is 8
 };
 
@@ -49,6 +50,7 @@ Trace draw_unused_forward(const DrawnUnusedForward& drawn) {
     const std::int64_t second = number;
     forward(drawn.second, drawn.has_gradients, drawn.size);
     if (drawn.is_used) backward(second, number);
+    if (drawn.chooses) p.begin_op("aten::argmax", numbered(number)).pass(2).end();
     if (drawn.is_detached) p.begin_op("aten::detach", numbered(number)).pass(2).end();
   });
   return program.trace();
@@ -62,6 +64,18 @@ TEST(UnusedForwardTest, CountsOperatorsWithoutBackward) {
   EXPECT_EQ(finding->at_stake_ns, us(1'100) / 3);
   EXPECT_NE(finding->action.pattern.find("no_grad"), std::string::npos);
   EXPECT_EQ(finding->brief.pattern.find("again"), std::string::npos);
+}
+
+// Distances to the rows of a codebook are needed to choose one: nothing can be left out.
+TEST(UnusedForwardTest, PromisesNothingWhereTheResultChooses) {
+  const auto finding = find_by_rule(draw_unused_forward({.chooses = true}), "unused-forward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);
+  EXPECT_EQ(finding->at_stake_ns, 0);
+  const auto again =
+      find_by_rule(draw_unused_forward({.chooses = true, .size = 8}), "unused-forward");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->kind, FindingKind::kCost);
 }
 
 TEST(UnusedForwardTest, SaysWhenTheyAreThoseOfTheLoss) {
