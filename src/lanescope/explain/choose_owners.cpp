@@ -1,5 +1,6 @@
 #include "lanescope/explain/choose_owners.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lanescope/base/sort_rows.h"
@@ -23,10 +24,17 @@ constexpr double kOwnOperators = 0.8, kMostOfFunction = 0.5, kMostOfStep = 0.2;
 // One that has more of the step than this is no part of it.
 constexpr double kMostOfPart = 0.8;
 
-bool is_mostly_cpu(const CallNode& node) {
+// Parts that are large enough to be named are so much of a loop whose parts are named.
+constexpr double kMostlyLargeParts = 0.5;
+// Rounds of calls that take so long each are more than small operators in Python's loop.
+constexpr std::int64_t kLongCallNs = 100'000;
+
+std::int64_t cpu_ns(const CallNode& node) {
   const auto of = [&](PathKind kind) { return node.time_ns[static_cast<std::size_t>(kind)]; };
-  return (of(PathKind::kHost) + of(PathKind::kCall) + of(PathKind::kDelay)) * 2 > node.total_ns;
+  return of(PathKind::kHost) + of(PathKind::kCall) + of(PathKind::kDelay);
 }
+
+bool is_mostly_cpu(const CallNode& node) { return cpu_ns(node) * 2 > node.total_ns; }
 
 double share(std::int64_t part, std::int64_t whole) {
   return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -34,7 +42,8 @@ double share(std::int64_t part, std::int64_t whole) {
 
 class Chooser {
  public:
-  explicit Chooser(const std::vector<CallNode>& nodes) : nodes_(nodes), children_(nodes.size()) {
+  Chooser(const std::vector<CallNode>& nodes, bool has_steps)
+      : nodes_(nodes), has_steps_(has_steps), children_(nodes.size()) {
     for (std::uint32_t i = 1; i < nodes.size(); ++i) children_[nodes[i].parent].push_back(i);
     for (auto& each : children_)
       sort_rows(each.begin(), each.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -56,7 +65,8 @@ class Chooser {
       case OwnerKind::kCall:
         return true;
       case OwnerKind::kLoop:
-        return (is_mostly_cpu(node) || node.waits >= node.rounds) && !is_of_inner_loops(index);
+        return (is_mostly_cpu(node) || node.waits >= node.rounds) && !is_of_inner_loops(index) &&
+               !is_all_work(node, largest);
       case OwnerKind::kStep:
         return false;
       case OwnerKind::kRange:
@@ -97,6 +107,29 @@ class Chooser {
     return share(node.total_ns, nodes_[0].total_ns) >= kAll;
   }
 
+  // Rounds of very many calls, or of long ones, that are all of a recording without steps: they are its batches, and what is in
+  // them says more. A few short calls stay a loop: their number is the cause. So do rounds of a model whose layers are a loop of
+  // fewer rounds.
+  bool is_all_work(const CallNode& node, const CallNode& largest) const {
+    const bool uses_device = cpu_ns(node) != node.total_ns;
+    if (has_steps_ || uses_device || !is_all(node) || largest.total_ns < least_ns_) return false;
+    if (share(large_parts_ns(largest.parent), node.total_ns) < kMostlyLargeParts) return false;
+    if (largest.kind == OwnerKind::kLoop &&
+        largest.rounds * node.loops < node.rounds * largest.loops)
+      return false;
+    const std::uint64_t calls = std::max<std::uint64_t>(1, node.rounds * node.cell_size);
+    return node.cell_size >= kManyCallsOfARound ||
+           node.total_ns / static_cast<std::int64_t>(calls) >= kLongCallNs;
+  }
+
+  // Of the parts of a node that are large enough to be owners.
+  std::int64_t large_parts_ns(std::uint32_t index) const {
+    std::int64_t large_ns = 0;
+    for (const std::uint32_t child : children_[index])
+      if (nodes_[child].total_ns >= least_ns_) large_ns += nodes_[child].total_ns;
+    return large_ns;
+  }
+
   // Does much of a loop belong to loops inside it that are no layers? They say more exactly what it is.
   bool is_of_inner_loops(std::uint32_t index) const {
     std::int64_t inner_ns = 0;
@@ -126,14 +159,15 @@ class Chooser {
   }
 
   const std::vector<CallNode>& nodes_;
+  const bool has_steps_;
   std::vector<std::vector<std::uint32_t>> children_;
   std::int64_t least_ns_ = 0;
 };
 
 }  // namespace
 
-std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes) {
-  std::vector<OwnerChoice> choices = std::move(Chooser(nodes).choices);
+std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes, bool has_steps) {
+  std::vector<OwnerChoice> choices = std::move(Chooser(nodes, has_steps).choices);
   sort_rows(choices.begin(), choices.end(),
             [](const OwnerChoice& a, const OwnerChoice& b) { return a.total_ns > b.total_ns; });
   if (choices.size() > kMostOwners) choices.resize(kMostOwners);

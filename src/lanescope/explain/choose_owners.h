@@ -15,7 +15,8 @@ struct OwnerChoice {
 
 // Goes down from the root as long as one child has most of the time, and chooses the node where
 // that ends. Repeats this with the rest. At most kMostOwners, most time first, each with at least
-// kLeastOwner of the total. `nodes`: parents before children, never empty. O(n log n).
-std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes);
+// kLeastOwner of the total. `nodes`: parents before children, never empty. `has_steps`: false where the root is a recording
+// without steps. O(n log n).
+std::vector<OwnerChoice> choose_owners(const std::vector<CallNode>& nodes, bool has_steps);
 
 }  // namespace lanescope::explain

@@ -446,8 +446,16 @@ std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
   if (const Owners* owners = step_owners(facts)) {
     for (const auto& group : joined_by_operator(owners->owners))
       takers.push_back(taker_of(facts, *owners, group));
-    sort_rows(takers.begin(), takers.end(),
-              [](const TimeTaker& a, const TimeTaker& b) { return a.per_step_ns > b.per_step_ns; });
+    sort_rows(takers.begin(), takers.end(), [](const TimeTaker& a, const TimeTaker& b) {
+      return std::pair(rank_of_owner(a.is_whole_step, a.ratio), -a.per_step_ns) <
+             std::pair(rank_of_owner(b.is_whole_step, b.ratio), -b.per_step_ns);
+    });
+    // "All other parts" may not be shown because of something smaller.
+    const auto rest = std::find_if(takers.begin(), takers.end(),
+                                   [](const TimeTaker& each) { return each.is_whole_step; });
+    if (takers.size() > kMostTakers && rest >= takers.begin() + kMostTakers &&
+        rest != takers.end() && rest->per_step_ns > takers[kMostTakers - 1].per_step_ns)
+      std::swap(*rest, takers[kMostTakers - 1]);
     if (takers.size() > kMostTakers) takers.resize(kMostTakers);
     return takers;
   }

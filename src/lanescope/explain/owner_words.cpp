@@ -35,13 +35,15 @@ Sentence loop_text(const Facts& facts, const Owner& owner) {
   }
   append(text, say(facts, " rounds of {} [call|calls] (", {count(owner.cell_size)}));
   // What takes most of a round, not what happens to come first; never more names than calls. The first
-  // with its share, if that is two fifths.
+  // with its share, if that is two fifths; of rounds of very many calls each that has a tenth.
   const std::size_t most = std::min<std::size_t>(kNamesOfARound, owner.cell_size);
   std::size_t named = 0;
   for (const OwnerPart& part : owner.parts) {
     if (named == most) break;
-    if (named == 0 && part.time_ns * 5 >= owner.total_ns * 2)
-      append(text, say("{} {}", {name(part.name), ratio(part.time_ns, owner.total_ns)}));
+    const bool is_large = named == 0 && part.time_ns * 5 >= owner.total_ns * 2;
+    if (is_large || (owner.cell_size >= kManyCallsOfARound && part.time_ns * 10 >= owner.total_ns))
+      append(text, say(named == 0 ? "{} {}" : ", {} {}",
+                       {name(part.name), ratio(part.time_ns, owner.total_ns)}));
     else
       append(text, say(named == 0 ? "{}" : ", {}", {name(part.name)}));
     ++named;

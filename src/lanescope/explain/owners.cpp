@@ -36,7 +36,7 @@ class OwnerFinder {
     result_.total_ns = path_.total_ns;
     result_.time_ns = tree_.nodes()[0].time_ns;
     result_.has_stacks = tree_.has_stacks();
-    for (const OwnerChoice& choice : choose_owners(tree_.nodes())) {
+    for (const OwnerChoice& choice : choose_owners(tree_.nodes(), facts_.steps.marked)) {
       Owner owner = describe(choice.node, choice.is_rest);
       // The same operator inside and outside of a loop, or in two loops, is one owner.
       const auto same =
@@ -93,8 +93,13 @@ class OwnerFinder {
     auto& owners = result_.owners;
     std::vector<std::uint32_t> order(owners.size()), place(owners.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto rank = [&](const Owner& owner) {
+      const double share =
+          static_cast<double>(owner.total_ns) / static_cast<double>(result_.total_ns);
+      return std::pair(rank_of_owner(owner.kind == OwnerKind::kStep, share), -owner.total_ns);
+    };
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return owners[a].total_ns > owners[b].total_ns;
+      return rank(owners[a]) < rank(owners[b]);
     });
     std::vector<Owner> sorted;
     for (std::uint32_t i = 0; i < order.size(); ++i) {

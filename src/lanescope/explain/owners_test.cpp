@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "lanescope/explain/drawn_owners_test.h"
 #include "lanescope/explain/owner_advice.h"
@@ -308,6 +310,36 @@ TEST(OwnersTest, WithoutGpuWorkTheThreadOfTheStepsIsThePath) {
   EXPECT_EQ(explained.mechanism(), Mechanism::kCpuWork);
   EXPECT_THAT(names_in(owner_text(explained.facts, explained.first())),
               ::testing::ElementsAre("aten::dot", "aten::fill_"));
+}
+
+// Twenty operators of 20 us that have nothing in common take more than the one of 300 us, which is named first.
+TEST(OwnersTest, ManySmallPartsComeAfterWhatHasAName) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 20; ++i) p.cpu_op("aten::op" + std::to_string(i), 20);
+    p.cpu_op("aten::istft", 300);
+  });
+  const ExplainedOwners explained(program);
+  EXPECT_EQ(explained.first().name, "aten::istft");
+  ASSERT_EQ(explained.owners().owners.size(), 2u);
+  EXPECT_TRUE(explained.owners().owners[1].is_rest);
+  EXPECT_GT(explained.owners().owners[1].total_ns, explained.first().total_ns);
+}
+
+// A recording without steps, of six batches that are one loop: 150 different short calls and one of 900 us. What takes the
+// time inside is named. Few short calls stay a loop: that there are so many of them is the cause.
+TEST(OwnersTest, ALoopThatIsTheRecordingIsNamedByItsParts) {
+  const auto first = [](int calls, std::int64_t long_us) {
+    ProgramSketch program;
+    for (int round = 0; round < 6; ++round) {
+      for (int i = 0; i < calls; ++i) program.cpu_op("aten::op" + std::to_string(i), 5);
+      program.cpu_op("aten::istft", long_us);
+    }
+    const ExplainedOwners explained(program);
+    return std::pair(explained.first().kind, explained.first().name);
+  };
+  EXPECT_EQ(first(150, 900), std::pair(OwnerKind::kOperator, std::string("aten::istft")));
+  EXPECT_EQ(first(20, 10).first, OwnerKind::kLoop);
 }
 
 // Ten times a step 58 us of recorded CPU time, half of it the profiler's, and a kernel. Where
