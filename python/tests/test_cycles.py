@@ -57,6 +57,19 @@ def test_all_cycles_when_asked_for():
     assert prof.key_averages().cycles == range(1, 4) and "cycles 1 to 3" in repr(prof.key_averages())
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("steps", [0, 2, 3, 4])
+def test_a_warm_up_at_the_end_is_no_cycle(accumulate, steps):
+    with profile(activities=[ProfilerActivity.CPU], schedule=schedule(**EACH), acc_events=accumulate) as prof:
+        for number in range(steps):
+            work(number)
+            prof.step()
+    last = (steps + 1) // 2
+    assert prof.cycles == range(1 if accumulate else max(last, 1), last + 1)
+    assert len([event for event in prof.events() if event.name == "ProfilerStep*"]) == len(prof.cycles)
+    assert bool(prof.empty_reason) == (steps == 0)
+
+
 def test_results_are_torchs_after_the_run(torch):
     def rows(module, **options):
         with module.profile(activities=[ProfilerActivity.CPU], schedule=module.schedule(wait=1, warmup=1, active=2, repeat=2),

@@ -172,8 +172,8 @@ void Profiler::State::run_tasks(std::span<const record::ProfilerTask> tasks, Pro
         warm_up();
         break;
       case kStart:
-        // After a warm-up without an active step, the last cycle stays the result.
-        if (options.accumulate || is_recording(action)) open_window();
+        // A warm-up without an active step is no cycle, and the results stay as they are.
+        if (is_recording(action)) open_window();
         break;
       case kStop:
         is_paused = false;
