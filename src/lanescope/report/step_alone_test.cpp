@@ -26,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ProgramSketch;
 using testing::Sketch;
-using view::StepNeeds;
 using view::StepWindow;
 
 constexpr std::size_t kAllRows = 1'000'000;
