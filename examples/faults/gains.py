@@ -56,6 +56,13 @@ def maker_of(pair: str, variant: str, args: argparse.Namespace) -> Callable[[Set
     return make
 
 
+def recording_options(pair: str, args: argparse.Namespace) -> Dict[str, Any]:
+    """Of a set: what recorded() of pair_list.py says."""
+    if not args.set:
+        return load_pairs()[pair]
+    return dict(getattr(load_set(args.set)[0][pair], "recording", {}))
+
+
 def prepared(pair: str, variants: Tuple[str, ...], setting: Setting, warm: int, args: argparse.Namespace) -> Dict[str, Callable[[], Any]]:
     sys.path.insert(0, os.path.join(HERE, "programs"))
     steps = {}
@@ -68,8 +75,28 @@ def prepared(pair: str, variants: Tuple[str, ...], setting: Setting, warm: int, 
     return steps
 
 
+def wait_for_the_last(path: str) -> None:
+    """Waits until the process that measured before this one is gone: giving back a GPU's memory slows the launches of others."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            process = file.read()
+    except FileNotFoundError:
+        process = ""
+    deadline = time.monotonic() + 5
+    while process and time.monotonic() < deadline:
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8") as file:
+                if file.read().rpartition(")")[2].split()[0] == "Z":
+                    break
+        except OSError:  # it is gone
+            break
+        time.sleep(0.02)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(str(os.getpid()))
+
+
 def run_pair(pair: str, variants: Tuple[str, ...], recorder: str, args: argparse.Namespace) -> List[Dict[str, Any]]:
-    options, setting = {} if args.set else load_pairs()[pair], Setting(args.device, args.small)
+    options, setting = recording_options(pair, args), Setting(args.device, args.small)
     torch.set_num_threads(min(torch.get_num_threads(), 4))
     lock = os.path.join(args.out, "lock")
     with locked(lock, fcntl.LOCK_SH):
@@ -77,15 +104,17 @@ def run_pair(pair: str, variants: Tuple[str, ...], recorder: str, args: argparse
     blocks: Dict[str, List[float]] = {variant: [] for variant in variants}
     rows = []
     with locked(lock, fcntl.LOCK_EX):
+        wait_for_the_last(lock + ".last")
         raise_clocks(setting.device, 0.15)
         for _ in range(ROUNDS):
             for variant, step in steps.items():
                 blocks[variant].append(measure(step, setting, args.seconds, options.get("steps", 0))["us"])
         for variant, step in steps.items():
             job = Job(pair, variant, recorder, args.device, args.small, args.out)
+            just_before = measure(step, setting, args.seconds, options.get("steps", 0))["us"]
             row = record_program(job, lambda step=step: step, setting, {**options, "warm": 0})
             rows.append({"pair": pair, "variant": variant, "beside": recorder, "us": statistics.median(blocks[variant]),
-                         "blocks_us": blocks[variant], **row})
+                         "blocks_us": blocks[variant], "just_before_us": just_before, **row})
     return rows
 
 

@@ -263,7 +263,8 @@ def record_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[s
     how = options.get("recording", {}).get(job.variant, {})
     activities = [getattr(module.ProfilerActivity, name) for name in how.get("activities", ("CPU", "CUDA"))
                   if name == "CPU" or setting.device == "cuda"]
-    shared = {"activities": activities, "record_shapes": True, "profile_memory": bool(options.get("memory"))}
+    shared = {"activities": activities, "record_shapes": True, "profile_memory": bool(options.get("memory")),
+              "with_stack": bool(options.get("stacks"))}
     cold = options.get("timing") == "first" and job.variant == "bad"
     unrecorded = 0 if cold else 3
     active = options.get("active", 6)

@@ -4,8 +4,8 @@
     python3 examples/faults/predictions.py LANESCOPE --traces FOLDER... --timings FILE...
 
 Prints three tables in Markdown: the recorded step without the profiler's cost, the mended program predicted from the bad one, and the
-gains that `lanescope explain` predicts for the planted faults. Timings are those of run.py or of gains.py.
-docs/measurements/whatif.md holds them.
+gains that `lanescope explain` predicts for the planted faults. Timings are those of run.py or of gains.py. --pairs says which rules
+tell the fix of each pair. docs/measurements/whatif.md holds the tables.
 """
 from __future__ import annotations
 
@@ -49,12 +49,16 @@ def whatif(lanescope: str, trace: pathlib.Path, changes: list[str]) -> dict | No
 class Times:
     """Microseconds of a step without a profiler, of run.py (one time for all recorders) or of gains.py (one beside each recording)."""
 
-    def __init__(self, files: list[pathlib.Path]) -> None:
+    def __init__(self, files: list[pathlib.Path], nearest: bool = False) -> None:
         self.of: dict[tuple[str, str, str], float] = {}
         for path in files:
             for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
-                if not row.get("recorder") and "us" in row:
-                    self.of[row["pair"], row["variant"], row.get("beside", "")] = row["us"]
+                if row.get("recorder") or "us" not in row:
+                    continue
+                key = row["pair"], row["variant"], row.get("beside", "")
+                self.of[key] = row["us"]
+                if nearest:  # of good, the last block: once bad was recorded, the profiler's hooks stay and slow what comes next
+                    self.of[key] = row["just_before_us"] if row["variant"] == "bad" else row["blocks_us"][-1]
 
     def get(self, pair: str, variant: str, recorder: str) -> float | None:
         return self.of.get((pair, variant, recorder), self.of.get((pair, variant, "")))
@@ -70,31 +74,39 @@ def summary(errors: list[float]) -> str:
     return f"{len(sizes)} rows: median error {statistics.median(sizes):.1%}, {within} within 25 %, largest {sizes[-1]:.0%}"
 
 
-def predicted_gain_us(lanescope: str, trace: pathlib.Path, rules: list[str]) -> tuple[str, float] | None:
-    """The first finding of these rules whose gain `lanescope explain` predicts, and the gain."""
+def predicted_gain(lanescope: str, trace: pathlib.Path, rules: list[str]) -> tuple[str, float, float] | None:
+    """Of the first finding of these rules, if `lanescope explain` predicts its gain: the rule, the gain and its error in us."""
     done = subprocess.run([lanescope, "explain", str(trace), "--json"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return None
-    for finding in json.loads(done.stdout)["findings"]:
+    document = json.loads(done.stdout)
+    errors = {each["rule"]: each.get("gain_error_ns", 0) / 1000 for each in document.get("do_first", [])}
+    for finding in document["findings"]:
         if finding["rule"] in rules:
-            return (finding["rule"], finding["predicted_gain_ns"] / 1000) if "predicted_gain_ns" in finding else None
+            found = finding["rule"], finding.get("predicted_gain_ns", 0) / 1000, errors.get(finding["rule"], 0)
+            return found if "predicted_gain_ns" in finding else None
     return None
 
 
-def gains_of_explain(lanescope: str, traces: dict, times: Times) -> None:
-    pairs = json.loads((pathlib.Path(__file__).parent / "pairs.json").read_text(encoding="utf-8"))["pairs"]
-    print("\n| pair | recorder | rule | gain, measured | gain, predicted | error |\n|---|---|---|---|---|---|")
+def gains_of_explain(lanescope: str, traces: dict, times: Times, pairs: dict) -> None:
+    print("\n| pair | recorder | rule | step, measured | gain, measured | gain, predicted | error | in the range |\n|---|---|---|---|---|---|---|---|")
     errors: list[float] = []
+    inside = above = 0
     for (pair, variant, recorder), trace in sorted(traces.items()):
         good, bad = times.get(pair, "good", recorder), times.get(pair, "bad", recorder)
         if variant != "bad" or pair in OTHER_STEPS - TIMED_STEPS or pair not in pairs or not good or not bad or good >= bad:
             continue
-        found = predicted_gain_us(lanescope, trace, pairs[pair]["rules"])
+        found = predicted_gain(lanescope, trace, pairs[pair]["rules"])
         if not found:
             continue
-        errors.append(error(found[1], bad - good))
-        print(f"| {pair} | {recorder} | {found[0]} | {bad - good:,.1f} | {found[1]:,.1f} | {errors[-1]:+.0%} |")
-    print(f"\n{summary(errors)}" if errors else "")
+        rule, gain, spread = found
+        errors.append(error(gain, bad - good))
+        is_inside = abs(gain - (bad - good)) <= spread
+        inside += is_inside
+        above += gain > bad
+        print(f"| {pair} | {recorder} | {rule} | {bad:,.1f} | {bad - good:,.1f} | {gain:,.1f}{f' +- {spread:,.1f}' if spread else ''} "
+              f"| {errors[-1]:+.0%} | {'yes' if is_inside else 'no' if spread else ''} |")
+    print(f"\n{summary(errors)}, {inside} in the printed range, {above} above the measured step" if errors else "")
 
 
 def main() -> None:
@@ -102,8 +114,11 @@ def main() -> None:
     parser.add_argument("lanescope")
     parser.add_argument("--traces", nargs="+", type=pathlib.Path, required=True)
     parser.add_argument("--timings", nargs="+", type=pathlib.Path, required=True)
+    parser.add_argument("--pairs", type=pathlib.Path, default=pathlib.Path(__file__).parent / "pairs.json",
+                        help="which rules count for each pair (default: those of this folder)")
+    parser.add_argument("--nearest", action="store_true", help="compare with what gains.py timed last, right before the recording")
     flags = parser.parse_args()
-    times = Times(flags.timings)
+    times = Times(flags.timings, flags.nearest)
     traces = {tuple(path.name.split(".")[:3]): path for folder in flags.traces for path in sorted(folder.glob("*.json.gz"))}
 
     print("| program | recorder | bound by | recorded | without the profiler, predicted | measured | error | in the range |")
@@ -144,7 +159,7 @@ def main() -> None:
         fixed.append(error(predicted, good))
         print(f"{row} {document['gain_ns'] / 1000:,.1f} | {predicted:,.1f} | {fixed[-1]:+.0%} |")
     print(f"\n{summary(fixed)}" if fixed else "")
-    gains_of_explain(flags.lanescope, traces, times)
+    gains_of_explain(flags.lanescope, traces, times, json.loads(flags.pairs.read_text(encoding="utf-8"))["pairs"])
 
 
 if __name__ == "__main__":
