@@ -110,6 +110,7 @@ extern constinit const Rule compile_overhead_rule = {
     .run = measure_and_tell<measure_compile_overhead, tell_compile_overhead>,
     .is_regression = true,
     .fix = Fix::kCpu,
+    .fix_is_bound = true,  // a call needs its guards after each of these fixes, too
 };
 
 }  // namespace lanescope::explain::rules

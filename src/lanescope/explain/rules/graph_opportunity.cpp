@@ -8,6 +8,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/bound.h"
+#include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/launch_kind.h"
@@ -125,11 +126,18 @@ std::map<std::string, Blocker> blockers(const Facts& facts, const std::vector<Wi
 constexpr std::int64_t kLongestEventNs = 500'000;
 
 // The GPU's waits for the CPU between the first and the last launch of a step. Left out are the
-// wait for input, and each stretch in which one event, or Python without events, takes the CPU
-// long. The median span counts: a hole in one step (garbage collection, another process) is not
+// wait for input, torch.compile's guards, which run before a replay, too, and each stretch in which one event, or Python
+// without events, takes the CPU long. The median span counts: a hole in one step (garbage collection, another process) is not
 // usual.
 std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans) {
   const auto& phases = training_phases(facts);
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  const auto stays = [&](SliceId slice) {
+    return slice != kNone<SliceId> &&
+           (phases[raw(slice)] == Phase::kLoader ||
+            (is_own_time(facts, compiled, slice) &&
+             compiled.code.layer[raw(slice)] != analysis::CompileLayer::kGraph));
+  };
   std::vector<std::int64_t> waiting(spans.size(), 0);
   std::size_t at = 0;  // stretches and spans are in order of time
   for (const HostStretch& stretch : host_late_stretches(facts)) {
@@ -138,8 +146,7 @@ std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans
       facts.host->visit(stretch.thread, std::max(stretch.start_ns, spans[i].start_ns),
                         std::min(stretch.end_ns, spans[i].end_ns),
                         [&](SliceId slice, std::int64_t start_ns, std::int64_t end_ns) {
-                          if (end_ns - start_ns <= kLongestEventNs &&
-                              (slice == kNone<SliceId> || phases[raw(slice)] != Phase::kLoader))
+                          if (end_ns - start_ns <= kLongestEventNs && !stays(slice))
                             waiting[i] += end_ns - start_ns;
                         });
   }
@@ -174,6 +181,17 @@ constexpr Need kTwoSteadySteps = {
     [](const Facts& facts) { return facts.steps.marked && facts.selection.steady.size() >= 2; },
     need::kRecordSteps};
 
+// Pieces that compiled code launches.
+std::uint64_t compiled_pieces(const Facts& facts, const StepSequence& step) {
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  return static_cast<std::uint64_t>(
+      std::count_if(step.slices.begin(), step.slices.end(), [&](SliceId work) {
+        const SliceId launch = facts.links.launch_of[raw(work)];
+        return launch != kNone<SliceId> &&
+               compiled.code.layer[raw(launch)] != analysis::CompileLayer::kNone;
+      }));
+}
+
 struct GraphOpportunity {
   LaunchMode mode = LaunchMode::kEager;
   StepSequence first;                 // of the steady steps
@@ -183,6 +201,7 @@ struct GraphOpportunity {
   std::map<std::string, Blocker> blocking;
   std::int64_t waiting = 0;  // of the GPU for the CPU
   Loop loop;
+  std::uint64_t compiled = 0;       // pieces of the first step that compiled code launches
   const Owner* changing = nullptr;  // loop_of_changing_size()
 };
 
@@ -208,6 +227,7 @@ std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
   found.waiting = waiting_inside(facts, spans);
   if (share_of(found.waiting, facts.wall.partition.wall_ns) < 0.1) return std::nullopt;
   found.loop = find_loop(facts, found.first);
+  if (mode == LaunchMode::kCompiled) found.compiled = compiled_pieces(facts, found.first);
   found.changing = loop_of_changing_size(facts);
   return found;
 }
@@ -290,6 +310,9 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
             "forbids"));
   add_blockers(facts, found, finding);
   const bool is_compiled = found.mode == LaunchMode::kCompiled;
+  const bool is_mostly_eager = is_compiled && found.compiled * 2 < found.first.works.size();
+  // How long the guards take that a step with more compiled code needs, the trace does not show.
+  finding.gain_is_bound = is_compiled;
   finding.try_next = {
       is_compiled
           ? "the compiled code replays no CUDA graph: pass mode=\"reduce-overhead\" to its "
@@ -309,7 +332,11 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count &&
                         !are_for_parameters(facts);
   finding.action =
-      is_compiled
+      is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
+                            "launches {} of "
+                            "them now",
+                            {count(found.compiled)})
+      : is_compiled
           ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")
       : are_tiny ? say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\"); or "
                        "use a larger batch")

@@ -92,6 +92,30 @@ TEST(GraphOpportunityTest, ALoopOfChangingSizesComesFirst) {
   EXPECT_EQ(kind(false), FindingKind::kCost);
 }
 
+// Guards of 100 us in the middle of a step run before a replay, too. Nobody knows what compiling the eager pieces costs then.
+TEST(GraphOpportunityTest, LeavesGuardsOutAndAsksToCompileTheRest) {
+  const auto find = [](bool has_guards, int eager) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < eager; ++k) program.launch({.us = 1});
+      program.begin("TorchDynamo Cache Lookup").pass(has_guards ? 100 : 0).end();
+      program.begin("Torch-Compiled Region: 0/0").begin("## Call CompiledFxGraph fa ##");
+      for (int k = 0; k < 4; ++k) program.launch({.us = 1});
+      program.end().end().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "graph-opportunity");
+    EXPECT_TRUE(finding);
+    return finding.value_or(Finding{});
+  };
+  const Finding with = find(true, 8), without = find(false, 8);
+  EXPECT_EQ(with.at_stake_ns, without.at_stake_ns);
+  EXPECT_TRUE(with.gain_is_bound);
+  EXPECT_TRUE(with.action.pattern.starts_with("Compile the whole step"));
+  EXPECT_EQ(with.action.values.at(0).integer, 4);
+  EXPECT_TRUE(find(true, 3).action.pattern.starts_with("Pass mode="));
+}
+
 // One step holds 300 us of garbage collection between its launches: no replay ends that.
 TEST(GraphOpportunityTest, DoesNotCountAHoleInOneStep) {
   const auto with_hole = [](std::int64_t hole_us) {
