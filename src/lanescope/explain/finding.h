@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/analysis/steps.h"
 #include "lanescope/base/ids.h"
 
 namespace lanescope::explain {
@@ -131,6 +132,10 @@ struct Finding {
   // Calls of the CPU that the fix spares, with all that they contain, wait for and launch: what a
   // replay removes instead of following Rule::fix. Empty: not known one by one.
   std::vector<SliceId> spared_calls;
+  // The same as time of a thread: code without operators that the fix spares. Disjoint and in order. The time at stake is
+  // the GPU's waiting in it.
+  TrackId spared_thread = kNone<TrackId>;
+  std::vector<analysis::Window> spared_windows;
   // The fix gains an unknown part of what is at stake: shown as an upper limit, as with Rule::fix_is_bound.
   bool gain_is_bound = false;
   std::vector<Sentence> arithmetic;

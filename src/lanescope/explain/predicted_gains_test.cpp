@@ -62,6 +62,34 @@ TEST(PredictedGains, OnAGpuBoundStepFewerKernelsGainAndLessCpuTimeDoesNot) {
   EXPECT_FALSE(gain_together(explanation, first));
 }
 
+// 2 ms of a function without events, and 100 launches in operators, whose recording costs as much as their work. Without the
+// profiler the function takes 2 ms still: its part of the step is larger than in the recording.
+TEST(PredictedGains, AFunctionThatRecordingDoesNotSlowIsSparedWhole) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    const std::int64_t start_us = p.cpu_us();
+    p.pass(2'000);
+    p.sketch().slice("python_function", "json/__init__.py(183): dumps", ProgramSketch::at(start_us),
+                     2'000'000);
+    for (int i = 0; i < 100; ++i) p.launch({.us = 1, .op = "aten::mul"});
+    p.sketch().slice("python_function", "train.py(7): step", ProgramSketch::at(start_us),
+                     (p.cpu_us() - start_us) * 1'000);
+    p.wait();
+  });
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  const auto explanation = run_rules_and_gains(*facts);
+  ASSERT_TRUE(explanation);
+  const auto found = std::find_if(explanation->findings.begin(), explanation->findings.end(),
+                                  [](const Finding& each) { return each.rule == "library-call"; });
+  ASSERT_NE(found, explanation->findings.end());
+  const StepBase& base = explanation->gains->base();
+  EXPECT_LT(base.step_ns * 10, base.recorded_ns * 9);  // recording costs a tenth or more
+  EXPECT_EQ(found->gain.state, Gain::State::kPredicted);
+  EXPECT_NEAR(static_cast<double>(found->gain.gain_ns), 2'000'000, 40'000);
+}
+
 TEST(PredictedGains, AStepIsNearlyAllGpuWorkFromNineteenTwentiethsOn) {
   EXPECT_FALSE(is_nearly_all_gpu_work(532, {.step_ns = 583}));   // 91 %
   EXPECT_TRUE(is_nearly_all_gpu_work(1070, {.step_ns = 1110}));  // 96 %

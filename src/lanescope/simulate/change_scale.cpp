@@ -106,6 +106,10 @@ std::optional<Error> change_gpu(ChangedGraph& changed) {
   }
   scale_work(changed, analysis::WorkClass::kCompute, 1 / factor,
              changed.change.name.empty() ? 0 : kFixedWorkNs);
+  if (!changed.change.has_fewer_kernels) return std::nullopt;
+  for (const GpuWork& work : changed.graph.works)
+    if (work.stream_edge != kNoIndex && work.work == analysis::WorkClass::kCompute)
+      scale(changed.edges[work.stream_edge], 1 / factor);
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/analysis/steps.h"
 #include "lanescope/base/result.h"
 #include "lanescope/simulate/step_graph.h"
 
@@ -41,7 +42,11 @@ struct Change {
   std::string name;  // NAME or PATTERN; empty: all
   // kRemove: these events instead of those of a name.
   std::vector<SliceId> slices = {};
+  // kRemove: this time of a thread instead, disjoint and in order. GPU work that was launched in it stays.
+  TrackId thread = kNone<TrackId>;
+  std::vector<analysis::Window> windows = {};
   double factor = 1;
+  bool has_fewer_kernels = false;  // gpu: so the gaps between them shrink as much as they do
   // no-profiler: us per event; pin: GB/s; workers: N
   std::optional<double> number;
   std::optional<double> from;  // workers: M, how many there are now

@@ -104,6 +104,35 @@ TEST(Change, AGraphNeedsAStepWithoutWaitsBetweenLaunches) {
   EXPECT_GE(drawn.step_ns({"cuda-graph"}), 20'000);
 }
 
+TEST(Change, KernelsOfAGraphFollowEachOtherClosely) {
+  // Each kernel more takes its own 2 us and a gap of 0.13 us, not the gap of about 1 us between kernels of a stream.
+  const auto step_of = [](int kernels) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < kernels; ++i) p.launch({.us = 2});
+    });
+    return DrawnSteps(program.trace()).step_ns({"cuda-graph"});
+  };
+  EXPECT_EQ(step_of(40) - step_of(20), 20 * (2'000 + 130));
+}
+
+// Ten calls with 10 us of Python between them, which is there to make them. 200 us before another operator are not.
+TEST(Change, CallsThatGoTakeThePythonBetweenThemAlong) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 10; ++i) p.pass(10).launch({.us = 1, .op = "aten::mul"});
+    p.pass(200).launch({.us = 1, .op = "aten::mm"}).wait();
+  });
+  const DrawnSteps drawn(program.trace());
+  Change named = *parse_change("remove aten::mul"), listed = named;
+  for (std::uint32_t i = 0; i < drawn.trace.slices().size(); ++i)
+    if (drawn.trace.name(SliceId{i}) == "aten::mul") listed.slices.push_back(SliceId{i});
+  const auto step = [&](const Change& change) {
+    return predict(drawn.simulation, {&change, 1})->after.step_ns;
+  };
+  EXPECT_EQ(step(named) - step(listed), 9 * 10'000);
+}
+
 TEST(Change, OverlappedCopiesLeaveTheKernels) {
   ProgramSketch program;
   program.steps(4, [](ProgramSketch& p) {

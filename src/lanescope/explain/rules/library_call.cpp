@@ -425,6 +425,8 @@ Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
                                                    ratio(found.waiting_ns, facts.steady_wall_ns())})
                                             : say("."));
   rate_cost(facts, found.waiting_ns, found.calls, finding);
+  finding.spared_thread = facts.trace->slices().track[raw(found.longest)];
+  finding.spared_windows = joined(found.windows);
   finding.arithmetic.push_back(
       say("counted: functions of libraries that the program's own code calls on the thread of the "
           "steps; less than a fifth of their time is in operators and calls to the runtime"));

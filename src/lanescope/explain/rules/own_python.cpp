@@ -186,6 +186,11 @@ Finding tell_own_python(const Facts& facts, const OwnPython& found) {
              {ns(facts.per_step(found.time_ns)), ns(facts.per_step(found.waiting_ns)),
               ratio(found.waiting_ns, facts.steady_wall_ns())}));
   rate_cost(facts, found.waiting_ns, found.calls, finding);
+  finding.spared_thread = facts.trace->slices().track[raw(found.functions.front().longest)];
+  for (const PlainFunction& each : found.functions)
+    finding.spared_windows.insert(finding.spared_windows.end(), each.windows.begin(),
+                                  each.windows.end());
+  finding.spared_windows = joined(std::move(finding.spared_windows));
   finding.arithmetic.push_back(say(
       "counted: functions of the program, by their Python frames, in which no operator and no call "
       "of the runtime begins; without functions of libraries that they call"));

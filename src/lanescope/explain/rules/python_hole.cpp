@@ -51,6 +51,50 @@ bool is_read_from_list(const Trace& trace, const HolePlace& place) {
          (after == "aten::to" || after == "aten::lift_fresh" || after == "aten::detach_");
 }
 
+// torch.tensor() reads a list twice: first for its sizes and type, then, once its tensor is made, for its numbers (the hole).
+// The first reading is what runs without events right before aten::empty, at most as long as the second one.
+std::vector<Window> first_readings(const Facts& facts, const EventHole& hole) {
+  const Trace& trace = *facts.trace;
+  std::vector<Window> found;
+  for (const Window& second : hole.windows) {
+    struct Segment {
+      SliceId slice;
+      Window time;
+    };
+    std::vector<Segment> segments;
+    facts.host->visit(trace.slices().track[raw(hole.place.after)],
+                      second.start_ns - 2 * second.length_ns(), second.start_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        segments.push_back({slice, {from, to}});
+                      });
+    const auto is_code = [&](const Segment& each) {
+      return each.slice == kNone<SliceId> || (trace.kind(each.slice) != CategoryKind::kCpuOp &&
+                                              !is_api_call(trace.kind(each.slice)));
+    };
+    auto last = segments.rbegin();
+    while (last != segments.rend() && is_code(*last)) ++last;  // after aten::empty
+    while (last != segments.rend() && !is_code(*last)) ++last;
+    if (last == segments.rend()) continue;
+    Window first = last->time;
+    for (; last != segments.rend() && is_code(*last); ++last) first.start_ns = last->time.start_ns;
+    first.start_ns = std::max(first.start_ns, first.end_ns - second.length_ns());
+    found.push_back(first);
+  }
+  return found;
+}
+
+// Of the GPU for the CPU, in these windows of the thread.
+std::int64_t waiting_within(const Facts& facts, TrackId thread,
+                            const std::vector<Window>& windows) {
+  std::vector<HostStretch> of_thread;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    if (stretch.thread == thread) of_thread.push_back(stretch);
+  std::int64_t waiting_ns = 0;
+  for (const HostStretch& part : parts_within(of_thread, windows))
+    waiting_ns += part.end_ns - part.start_ns;
+  return waiting_ns;
+}
+
 // Calls of torch.tensor() or torch.as_tensor() around what follows the holes, as the Python frames show them.
 struct ListReading {
   std::int64_t time_ns = 0;   // of all calls, in steady steps
@@ -307,11 +351,39 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
   finding.verdict.pattern += ", while the GPU has nothing to do.";
   // Advice on the optimizer, or on the backward pass, saves only the holes in these.
   std::int64_t waiting_ns = 0;
-  for (const EventHole& hole : found.places)
-    if (owner.is_autograd    ? is_hand_over(*facts.trace, hole.place)
-        : owner.is_optimizer ? is_in_optimizer_step(facts, hole)
-                             : true)
-      waiting_ns += hole.waiting_ns;
+  finding.spared_thread = facts.trace->slices().track[raw(main.place.after)];
+  for (const EventHole& hole : found.places) {
+    const bool counts = owner.is_autograd    ? is_hand_over(*facts.trace, hole.place)
+                        : owner.is_optimizer ? is_in_optimizer_step(facts, hole)
+                                             : true;
+    if (!counts) continue;
+    waiting_ns += hole.waiting_ns;
+    // Those of other threads stay in the replay, so it gains rather too little.
+    if (facts.trace->slices().track[raw(hole.place.after)] == finding.spared_thread)
+      finding.spared_windows.insert(finding.spared_windows.end(), hole.windows.begin(),
+                                    hole.windows.end());
+  }
+  if (is_read_from_list(*facts.trace, main.place)) {
+    std::vector<Window> first = joined(first_readings(facts, main));
+    std::erase_if(first, [&](const Window& each) {  // a hole of its own
+      return std::any_of(finding.spared_windows.begin(), finding.spared_windows.end(),
+                         [&](const Window& hole) {
+                           return hole.start_ns < each.end_ns && each.start_ns < hole.end_ns;
+                         });
+    });
+    // The rest of a wait that a hole causes may hold it already.
+    const std::int64_t first_ns = std::max<std::int64_t>(
+        0, waiting_within(facts, finding.spared_thread, first) - (main.waiting_ns - main.hole_ns));
+    finding.spared_windows.insert(finding.spared_windows.end(), first.begin(), first.end());
+    waiting_ns += first_ns;
+    if (first_ns > 0)
+      finding.arithmetic.push_back(
+          say(facts,
+              "torch.tensor() reads a list twice, first for its sizes and type: + {} [per step] "
+              "before aten::empty",
+              {ns(facts.per_step(first_ns))}));
+  }
+  finding.spared_windows = joined(std::move(finding.spared_windows));
   finding.at_stake_ns = facts.per_step(waiting_ns);
   finding.at_stake_ratio = share_of(waiting_ns, wall_ns);
   finding.arithmetic.push_back(say(

@@ -113,6 +113,24 @@ TEST(PythonHoleTest, NamesTheCallThatReadsAList) {
   EXPECT_FALSE(find("data.py(3): tensor").brief.pattern.starts_with("torch.tensor"));
 }
 
+// 150 us before aten::empty are no hole, but the first reading of the list. The hole is less than half of the wait.
+TEST(PythonHoleTest, CountsTheFirstReadingOfAList) {
+  const auto find = [](const char* maker) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().cpu_op("aten::sort", 250).pass(150).cpu_op(maker, 5).pass(300);
+      program.begin_op("aten::to").kernel("copy", 10).end().pass(50);
+      program.kernel("gemm", 100).wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding.value_or(Finding{});
+  };
+  const Finding read = find("aten::empty"), other = find("aten::relu");
+  EXPECT_EQ(read.at_stake_ns, other.at_stake_ns + us(150));
+  EXPECT_EQ(read.spared_windows.size(), 2 * other.spared_windows.size());
+}
+
 TEST(PythonHoleTest, IsQuietAboutShortPauses) {
   EXPECT_FALSE(find_by_rule(drawn_hole(190), "python-hole"));
 }
