@@ -102,6 +102,12 @@ class Periods {
     return alike * 4 >= pairs * 3;
   }
 
+  // Does the work before the first bound look like that of the first period?
+  bool begins_alike(std::int64_t start_ns, const std::vector<std::int64_t>& bounds) const {
+    return bounds.size() >= 2 &&
+           are_alike(index_of(start_ns), index_of(bounds[0]), index_of(bounds[1]));
+  }
+
   // Would periods with the work of the middle one hold half of it? Otherwise they are a few waits
   // close together, next to a period in which the program does its work.
   bool hold_the_work(const std::vector<std::int64_t>& bounds) const {
@@ -177,7 +183,7 @@ class Finder {
     std::vector<const Candidate*> order;
     for (const auto& [key, candidate] : by_key_)
       if (candidate.marks.size() >= kFewestIterations &&
-          !(compiles_with_xla_ && candidate.rank == Rank::kWait))
+          !(candidate.rank == Rank::kWait && (compiles_with_xla_ || is_inside_training(candidate))))
         order.push_back(&candidate);
     // Within a rank the longest iterations; ties: what begins first.
     sort_rows(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {
@@ -240,6 +246,36 @@ class Finder {
     return owner;
   }
 
+  // Several waits between two steps of an optimizer are rounds of something inside, such as a solver.
+  bool is_inside_training(const Candidate& waits) const {
+    constexpr std::size_t kFewestSteps = 2, kWaitsOfAStep = 3;
+    std::size_t steps = 0;
+    for (const auto& [key, candidate] : by_key_)
+      if (candidate.rank == Rank::kOptimizer) steps = std::max(steps, candidate.marks.size());
+    return steps >= kFewestSteps && waits.marks.size() >= kWaitsOfAStep * steps;
+  }
+
+  // When the first operator of a thread begins.
+  std::optional<std::int64_t> first_operator_ns(SliceId mark) const {
+    const Track& track = trace_.track(mark);
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
+      if (trace_.kind(SliceId{i}) == CategoryKind::kCpuOp) return trace_.start_ns(SliceId{i});
+    return std::nullopt;
+  }
+
+  // Three steps of an optimizer end three iterations. The first one began with the recording, if it has the work and about
+  // the length of the second.
+  bool add_first(const Candidate& candidate, std::vector<std::int64_t>& bounds) const {
+    if (candidate.rank != Rank::kOptimizer || bounds.size() != kFewestIterations) return false;
+    const auto start_ns = first_operator_ns(candidate.marks.front());
+    if (!start_ns || *start_ns >= bounds[0] ||
+        bounds[0] - *start_ns > 2 * (bounds[1] - bounds[0]) ||
+        !periods_.begins_alike(*start_ns, bounds))
+      return false;
+    bounds.insert(bounds.begin(), *start_ns);
+    return true;
+  }
+
   std::optional<Iterations> iterations_of(const Candidate& candidate) const {
     const auto& marks = candidate.marks;
     for (std::size_t i = 1; i < marks.size(); ++i)
@@ -251,6 +287,7 @@ class Finder {
     // A range of the program's own holds the last iteration as well. What follows the last batch
     // is unknown: asking for one more may only have ended the loop.
     if (candidate.rank == Rank::kRange) bounds.push_back(trace_.end_ns(marks.back()));
+    const bool has_first = add_first(candidate, bounds);
     if (!periods_.repeat(bounds)) return std::nullopt;
     if (candidate.rank == Rank::kWait && !(hold_the_time(bounds) && periods_.hold_the_work(bounds)))
       return std::nullopt;
@@ -263,7 +300,7 @@ class Finder {
       if (const SliceId owner = owner_of(marks.front()); owner != kNone<SliceId>)
         found.owner = trace_.name(owner);
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
-      found.ranges.push_back({marks[by_start ? i : i + 1], bounds[i], bounds[i + 1]});
+      found.ranges.push_back({marks[by_start || has_first ? i : i + 1], bounds[i], bounds[i + 1]});
     return found;
   }
 

@@ -24,6 +24,10 @@ class Program {
     sketch_.annotation(name, at_ns, dur_ns);
     return *this;
   }
+  Program& op(std::int64_t at_ns) {
+    sketch_.op("aten::mm", at_ns, 2, {});
+    return *this;
+  }
   Program& wait(std::int64_t at_ns) {
     sketch_.runtime("cudaStreamSynchronize", at_ns, 5, {});
     return *this;
@@ -59,6 +63,43 @@ TEST(IterationsTest, OneOptimizerStepToTheNextIsAnIteration) {
   EXPECT_EQ(found->ranges[0].start_ns, 1150);
   EXPECT_EQ(found->ranges[0].end_ns, 1250);
   EXPECT_EQ(found->ranges[2].end_ns, 1450);
+}
+
+// The recording begins with the first of three iterations; or with something else.
+TEST(IterationsTest, ThreeOptimizerStepsEndThreeIterations) {
+  const auto draw = [](int before, const char* kernel) {
+    Program program;
+    program.op(100 - before).launch(kernel, 100 - before);
+    for (int i = 0; i < 3; ++i)
+      program.round(110 + 100 * i).range("Optimizer.step#SGD.step", 148 + 100 * i, 22);
+    return program.find();
+  };
+  const auto found = draw(0, "sum");
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->ranges.size(), 3u);
+  EXPECT_EQ(found->ranges[0].start_ns, 100);
+  EXPECT_EQ(found->ranges[0].end_ns, 170);
+  EXPECT_EQ(found->ranges[2].end_ns, 370);
+  EXPECT_FALSE(draw(500, "load"));
+}
+
+// A solver reads its residual ten times in each of three steps of an optimizer.
+TEST(IterationsTest, RoundsOfASolverInATrainingStepAreNoIterations) {
+  const auto draw = [](bool trains) {
+    Program program;
+    program.launch("load", 0);
+    for (int step = 0; step < 3; ++step) {
+      const int begin = 1000 + 1000 * step;
+      for (int i = 0; i < 10; ++i) program.round(begin + 100 * i).wait(begin + 100 * i + 50);
+      if (trains) program.range("Optimizer.step#Adam.step", begin + 970, 20);
+    }
+    return program.find();
+  };
+  const auto rounds = draw(false);
+  ASSERT_TRUE(rounds);
+  EXPECT_EQ(rounds->kind, IterationMark::kWait);
+  const auto found = draw(true);
+  EXPECT_TRUE(!found || found->kind == IterationMark::kRangeEnd);
 }
 
 TEST(IterationsTest, ARangeOfTheProgramsOwnHoldsTheLastIterationToo) {
