@@ -176,6 +176,35 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
           : say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
+// An operator whose slow first calls are most of the waits.
+void tell_first_calls(const Facts& facts, std::int64_t waiting_ns, Finding& finding) {
+  const StartUpCalls found = start_up_calls(facts);
+  if (found.operators.empty() || found.operators.front().slow_ns * 4 < waiting_ns) return;
+  const FirstCallsOfOperator& first = found.operators.front();
+  if (first.usual_ns == 0) {
+    finding.brief = say("The first call of {} took {}", {name(first.name), ns(first.slow_ns)});
+  } else if (first.slow.size() == 1) {
+    finding.brief = say("The first call of {} took {}, the others {}",
+                        {name(first.name), ns(first.slow_ns), ns(first.usual_ns)});
+  } else {
+    finding.brief =
+        say("{} took {} on average in {} of {} calls, the others {}",
+            {name(first.name), ns(first.slow_ns / static_cast<std::int64_t>(first.slow.size())),
+             count(first.slow.size()), count(first.calls), ns(first.usual_ns)});
+  }
+  if (first.again == 0) {
+    finding.action = say("That is paid once: run a few warm-up steps before you record");
+    return;
+  }
+  finding.action = say(
+      "Each new shape seems to pay it: pad to a few lengths, and run each once before measuring");
+  finding.try_next = {
+      "a library plans anew for a shape that it has not seen: pad inputs to a few lengths "
+      "(buckets), or use another implementation, such as another backend of "
+      "scaled_dot_product_attention",
+      "run each shape once before measuring; record_shapes=True shows which calls are slow"};
+}
+
 struct HostBound {
   std::int64_t waiting = 0;       // of the GPU for the CPU
   std::vector<HostShare> shares;  // of the CPU meanwhile
@@ -307,6 +336,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
+  if (found.mostly.what == Mostly::kFirstUses) tell_first_calls(facts, found.waiting, finding);
   const bool are_launches = !in_long_gaps && (found.mostly.what == Mostly::kUnknown ||
                                               found.mostly.what == Mostly::kLaunching);
   const bool is_quiet_code = are_launches && tell_quiet_code(facts, found, finding);

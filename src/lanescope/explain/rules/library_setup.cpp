@@ -27,6 +27,9 @@ Sentence call_text(const Facts& facts, const StartUpCall& call) {
   if (call.kind == StartUpCall::Kind::kContext)
     return say("{}, {}, before any GPU work: the process's context on the GPU is made",
                {name(trace.name(call.call)), length});
+  if (call.kind == StartUpCall::Kind::kOperator)
+    return say("{}, {}: its first call plans, loads code or tunes",
+               {name(trace.name(call.call)), length});
   return say("{}, {}, in the first {} while the GPU had nothing to do: a library sets itself up",
              {name(trace.name(call.call)), length, name(trace.name(call.op))});
 }

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -71,6 +74,53 @@ TEST(LibrarySetupTest, DecidesTheHeadline) {
   EXPECT_TRUE(explanation->headline.pattern.starts_with("Start-up: "))
       << explanation->headline.pattern;
   EXPECT_FALSE(find_by_rule(trace, "allocator-calls"));
+}
+
+// Calls of an operator with one kernel each; some are slow, on the CPU, before they launch.
+Trace draw_first_calls(const std::vector<int>& slow_ones, int calls, bool is_cpu_work = false) {
+  ProgramSketch program;
+  program.launch({});
+  for (int i = 0; i < calls; ++i) {
+    program.begin_op("aten::scaled_dot_product_attention");
+    program.begin_op(is_cpu_work ? "aten::copy_" : "aten::_cudnn_attention_forward");
+    if (std::find(slow_ones.begin(), slow_ones.end(), i) != slow_ones.end()) program.pass(60'000);
+    program.kernel("attention", 5).end().end();
+  }
+  return program.trace();
+}
+
+std::optional<Finding> headline_of(const Trace& trace) {
+  const auto facts = gather_facts(trace);
+  if (!facts) return std::nullopt;
+  const auto all = run_rules(*facts, {});
+  if (!all || all->findings.empty() || all->findings.front().rule != "host-bound")
+    return std::nullopt;
+  return all->findings.front();
+}
+
+// One plan for each shape: the first of every four calls takes 60 ms.
+TEST(LibrarySetupTest, FirstCallsOfAnOperatorAreNoSlowLaunches) {
+  const auto each_shape = headline_of(draw_first_calls({0, 4, 8}, 12));
+  ASSERT_TRUE(each_shape);
+  EXPECT_TRUE(each_shape->verdict.pattern.starts_with("Start-up: "));
+  EXPECT_EQ(each_shape->brief.pattern, "{} took {} on average in {} of {} calls, the others {}");
+  EXPECT_EQ(each_shape->brief.values.at(0).text, "aten::scaled_dot_product_attention");
+  EXPECT_EQ(each_shape->brief.values.at(2).integer, 3);
+  EXPECT_TRUE(each_shape->action.pattern.starts_with("Each new shape"));
+  const auto once = headline_of(draw_first_calls({0}, 12));
+  ASSERT_TRUE(once);
+  EXPECT_EQ(once->brief.pattern, "The first call of {} took {}, the others {}");
+  EXPECT_TRUE(once->action.pattern.starts_with("That is paid once"));
+}
+
+// A call in the middle was disturbed by something else, always slow is usual, and copies convert on the CPU.
+TEST(LibrarySetupTest, SlowCallsThatAreNotTheFirstAreNoStartUp) {
+  for (const Trace& trace : {draw_first_calls({5}, 12), draw_first_calls({0, 1, 2}, 3),
+                             draw_first_calls({0}, 12, true)}) {
+    const auto finding = headline_of(trace);
+    ASSERT_TRUE(finding);
+    EXPECT_TRUE(finding->verdict.pattern.starts_with("CPU-bound: "));
+  }
 }
 
 // 300 ms before the first work are more than all that follows.

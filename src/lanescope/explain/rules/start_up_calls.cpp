@@ -6,9 +6,12 @@
 #include <optional>
 #include <string_view>
 
+#include "lanescope/analysis/launch_stats.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/code_loading.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
 
 namespace lanescope::explain::rules {
@@ -68,6 +71,107 @@ class FirstCalls {
   std::map<std::uint32_t, SliceId> first_;
 };
 
+// An operator whose own code takes longer than this on the CPU, and which then launches a kernel, does
+// something else first.
+constexpr std::int64_t kLongOwnCodeNs = 3'000'000;
+// Where no other call shows what is usual.
+constexpr std::int64_t kLongLoneCodeNs = 10'000'000;
+constexpr std::int64_t kTimesTheUsual = 50;
+
+// Copies convert on the CPU, and factorisations work there.
+bool may_work_on_cpu(std::string_view op) {
+  return op == "aten::copy_" || op == "aten::to" || op == "aten::_to_copy" ||
+         op.find("linalg_") != op.npos;
+}
+
+// The time of an operator outside of nested operators and of calls that take long for other reasons; -1: it launches no
+// kernel itself.
+std::int64_t own_code_ns(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(op);
+  const std::uint32_t end = track.first_slice + track.slice_count;
+  std::int64_t own_ns = trace.dur_ns(op);
+  bool launches = false;
+  for (std::uint32_t i = raw(op) + 1; i < end && trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i) {
+    const SliceId child{i};
+    if (facts.nesting.parent[i] != op) continue;
+    const ApiCall call = trace.api_call(child);
+    if (!is_api_call(trace.kind(child)) ||
+        call.does(api_effect::kBlocks | api_effect::kCopies | api_effect::kAllocates))
+      own_ns -= trace.dur_ns(child);
+    else
+      launches = launches || call.does(api_effect::kStartsKernels);
+  }
+  return launches ? own_ns : -1;
+}
+
+// Operators whose first call took far longer than the later ones. O(slices x depth).
+std::vector<FirstCallsOfOperator> slow_first_calls(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  struct Calls {
+    std::vector<SliceId> all, slow;
+  };
+  std::map<std::uint32_t, Calls> by_name;
+  std::vector<analysis::Window> profiler;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (analysis::is_profiler_overhead(trace, id))
+      profiler.push_back({trace.start_ns(id), trace.end_ns(id)});
+    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with("aten::") ||
+        may_work_on_cpu(trace.name(id)))
+      continue;
+    Calls& calls = by_name[raw(trace.slices().name[i])];
+    calls.all.push_back(id);
+    if (trace.dur_ns(id) < kLongOwnCodeNs) continue;
+    const std::int64_t own_ns = own_code_ns(facts, id);
+    if (own_ns >= kLongOwnCodeNs && wide(own_ns) * 5 >= wide(trace.dur_ns(id)) * 4)
+      calls.slow.push_back(id);
+  }
+  std::vector<FirstCallsOfOperator> found;
+  for (auto& [name_id, calls] : by_name) {
+    if (calls.slow.empty()) continue;
+    const auto earlier = [&](SliceId a, SliceId b) {
+      return trace.start_ns(a) < trace.start_ns(b);
+    };
+    std::sort(calls.all.begin(), calls.all.end(), earlier);
+    std::sort(calls.slow.begin(), calls.slow.end(), earlier);
+    if (calls.slow.front() != calls.all.front()) continue;
+    FirstCallsOfOperator first;
+    first.calls = calls.all.size();
+    std::vector<std::int64_t> others;
+    for (const SliceId call : calls.all)
+      if (!std::binary_search(calls.slow.begin(), calls.slow.end(), call, earlier))
+        others.push_back(trace.dur_ns(call));
+    if (!others.empty()) first.usual_ns = analysis::lower_median(std::move(others));
+    const std::int64_t least_ns =
+        first.usual_ns > 0 ? kTimesTheUsual * first.usual_ns : kLongLoneCodeNs;
+    // Where most calls are slow, that is what is usual.
+    if (calls.slow.size() > 1 && calls.slow.size() * 2 > calls.all.size()) continue;
+    for (const SliceId call : calls.slow) {
+      const analysis::Window window{trace.start_ns(call), trace.end_ns(call)};
+      const bool is_profilers = std::any_of(profiler.begin(), profiler.end(), [&](const auto& own) {
+        return own.start_ns < window.end_ns && own.end_ns > window.start_ns;
+      });
+      if (window.length_ns() < least_ns || is_profilers ||
+          device_idle_during(facts, {window}) * 10 < window.length_ns() * 9)
+        continue;
+      const auto at = std::lower_bound(calls.all.begin(), calls.all.end(), call, earlier);
+      if (at != calls.all.begin() &&
+          !std::binary_search(calls.slow.begin(), calls.slow.end(), *(at - 1), earlier))
+        ++first.again;
+      first.slow.push_back(call);
+      first.slow_ns += window.length_ns();
+    }
+    if (first.slow.empty() || first.slow.front() != calls.all.front()) continue;
+    first.name = trace.name(outermost_around(facts, first.slow.front()));
+    found.push_back(std::move(first));
+  }
+  sort_rows(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.slow_ns > b.slow_ns; });
+  return found;
+}
+
 }  // namespace
 
 std::int64_t StartUpCalls::total_ns() const { return total_length(windows); }
@@ -102,6 +206,21 @@ StartUpCalls start_up_calls(const Facts& facts) {
       continue;
     found.calls.push_back({StartUpCall::Kind::kLibrary, id, op});
   }
+  found.operators = slow_first_calls(facts);
+  for (const FirstCallsOfOperator& each : found.operators)
+    for (const SliceId call : each.slow)
+      found.calls.push_back({StartUpCall::Kind::kOperator, call, call});
+  // Calls inside such an operator are its own.
+  std::erase_if(found.calls, [&](const StartUpCall& call) {
+    return call.kind != StartUpCall::Kind::kOperator &&
+           std::any_of(found.calls.begin(), found.calls.end(), [&](const StartUpCall& around) {
+             return around.kind == StartUpCall::Kind::kOperator &&
+                    trace.slices().track[raw(around.call)] ==
+                        trace.slices().track[raw(call.call)] &&
+                    trace.start_ns(around.call) <= trace.start_ns(call.call) &&
+                    trace.end_ns(call.call) <= trace.end_ns(around.call);
+           });
+  });
   sort_rows(found.calls.begin(), found.calls.end(),
             [&](const StartUpCall& a, const StartUpCall& b) {
               return trace.start_ns(a.call) < trace.start_ns(b.call);
@@ -115,9 +234,13 @@ StartUpCalls start_up_calls(const Facts& facts) {
 
 std::vector<SliceId> first_use_calls(const Facts& facts) {
   std::vector<SliceId> calls;
-  for (const StartUpCall& call : start_up_calls(facts).calls) calls.push_back(call.call);
+  const StartUpCalls start_up = start_up_calls(facts);
+  for (const StartUpCall& call : start_up.calls) calls.push_back(call.call);
   if (const auto loading = find_code_loading(facts))
-    calls.insert(calls.end(), loading->calls.begin(), loading->calls.end());
+    for (const SliceId call : loading->calls) {
+      const std::int64_t time_ns = facts.trace->start_ns(call);
+      if (!inside(start_up.windows, time_ns)) calls.push_back(call);
+    }
   return calls;
 }
 

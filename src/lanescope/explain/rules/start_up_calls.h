@@ -2,6 +2,7 @@
 // the GPU is made, a library sets itself up. docs/rules/library-setup.md
 #pragma once
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -10,17 +11,29 @@ namespace lanescope::explain::rules {
 
 struct StartUpCall {
   enum class Kind : std::uint8_t {
-    kContext,  // before the first GPU work
-    kLibrary,  // inside an operator that runs for the first time
+    kContext,   // before the first GPU work
+    kLibrary,   // inside an operator that runs for the first time
+    kOperator,  // the operator itself: its own code on the CPU takes long before it launches
   } kind = Kind::kContext;
   SliceId call{};
   SliceId op = kNone<SliceId>;  // kLibrary: the innermost operator around it
 };
 
+// Calls of one operator of the program of which the first took long: its library plans, loads or tunes then.
+struct FirstCallsOfOperator {
+  std::string_view name;      // the outermost operator
+  std::vector<SliceId> slow;  // kOperator, in order of time
+  std::uint64_t calls = 0;    // of the innermost operator in all of the recording
+  std::int64_t slow_ns = 0,
+               usual_ns = 0;  // together; the median of the others, 0 if there are none
+  std::uint64_t again = 0;    // of `slow`: after a call that was not slow
+};
+
 struct StartUpCalls {
-  std::vector<StartUpCall> calls;         // in order of time
-  std::vector<analysis::Window> windows;  // of the calls; disjoint, in order
-  std::int64_t context_ns = 0;            // of them before the first GPU work
+  std::vector<StartUpCall> calls;               // in order of time
+  std::vector<analysis::Window> windows;        // of the calls; disjoint, in order
+  std::vector<FirstCallsOfOperator> operators;  // the longest first
+  std::int64_t context_ns = 0;                  // of them before the first GPU work
   std::int64_t total_ns() const;
   bool contains(SliceId call) const;  // O(calls)
 };
