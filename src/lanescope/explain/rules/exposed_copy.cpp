@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -211,6 +212,35 @@ SentAgain sent_again(const Facts& facts) {
   return found;
 }
 
+// Pinned copies to the GPU on streams that do nothing else.
+bool is_on_own_stream(const Facts& facts, std::string_view copies) {
+  if (copies.find("HtoD") == copies.npos || copies.find("Pinned") == copies.npos) return false;
+  const Trace& trace = *facts.trace;
+  std::set<TrackId> computing, copying;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    const TrackId stream = trace.slices().track[raw(work.slice)];
+    if (work.work != WorkClass::kCopy)
+      computing.insert(stream);
+    else if (trace.name(work.slice) == copies && inside(facts.steady_windows, work.start_ns))
+      copying.insert(stream);
+  }
+  return std::none_of(copying.begin(), copying.end(),
+                      [&](TrackId stream) { return computing.contains(stream); });
+}
+
+// The program sends ahead on a stream of its own already, and most of that time the GPU computes.
+bool is_overlapped(const Facts& facts, const std::map<std::string, Kind>& kinds) {
+  const auto most = std::max_element(kinds.begin(), kinds.end(), [](const auto& a, const auto& b) {
+    return a.second.exposed_ns < b.second.exposed_ns;
+  });
+  if (!is_on_own_stream(facts, most->first)) return false;
+  std::int64_t copying_ns = 0;
+  for (const DeviceWork& work : facts.device().timeline.work)
+    if (facts.trace->name(work.slice) == most->first && inside(facts.steady_windows, work.start_ns))
+      copying_ns += work.end_ns - work.start_ns;
+  return most->second.exposed_ns * 2 < copying_ns;
+}
+
 std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& part = facts.wall.partition;
@@ -231,6 +261,7 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   if (copies == 0) return std::nullopt;  // a copy from before the steady steps reaches into them
   const std::int64_t exposed_ns = part.exposed_copy_ns - own.exposed_ns;
   if (share_of(exposed_ns, part.wall_ns) < kLeastExposedShare) return std::nullopt;
+  if (is_overlapped(facts, kinds)) return std::nullopt;
   auto most = most_of_one_line(facts, kinds);
   return ExposedCopies{.exposed_ns = exposed_ns,
                        .kinds = std::move(kinds),
@@ -263,6 +294,11 @@ Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest
   const auto holds = [&](std::string_view part) {
     return copies.find(part) != std::string_view::npos;
   };
+  if (is_on_own_stream(facts, copies))
+    return has_small_type(facts, longest)
+               ? say("They have a stream of their own: start them earlier, or keep data on the GPU")
+               : say("They have a stream of their own: start them earlier, or send fewer bytes "
+                     "(uint8, bf16)");
   // A copy that is already pinned only has to begin earlier.
   if (holds("HtoD") && holds("Pinned"))
     return has_small_type(facts, longest)

@@ -31,6 +31,26 @@ TEST(ExposedCopyTest, AdvisesPinningOnlyWhereItIsMissing) {
               ::testing::Not(::testing::HasSubstr("pin_memory")));
 }
 
+// Pinned copies of 60 us on a stream of their own: they start a step ahead already. Where they run next to kernels for most
+// of that time, nothing is to be said.
+TEST(ExposedCopyTest, KnowsThatCopiesHaveAStreamOfTheirOwn) {
+  const auto found = [](std::int64_t stream, bool is_overlapped) {
+    testing::ProgramSketch program;
+    auto copy = testing::ProgramSketch::memcpy("Memcpy HtoD (Pinned -> Device)", 60);
+    copy.stream = stream;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      if (is_overlapped) p.launch({.us = 60});
+      p.launch(copy).pass(is_overlapped ? 20 : 80).launch({.us = 100}).pass(120);
+    });
+    return find_by_rule(program.trace(), "exposed-copy");
+  };
+  ASSERT_TRUE(found(7, false));
+  EXPECT_THAT(found(7, false)->action.pattern, ::testing::HasSubstr("on a stream of its own"));
+  ASSERT_TRUE(found(13, false));
+  EXPECT_THAT(found(13, false)->action.pattern, ::testing::StartsWith("They have a stream"));
+  EXPECT_FALSE(found(13, true));
+}
+
 // A pinned batch of float32 may be sent as bf16; one of bf16 may not become smaller.
 TEST(ExposedCopyTest, AdvisesASmallerTypeOnlyWhereThereIsOne) {
   const auto action = [](std::string_view type) {
