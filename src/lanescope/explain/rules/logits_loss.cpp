@@ -1,7 +1,9 @@
 // The loss over logits of a large vocabulary reads and writes them many times.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -65,6 +67,34 @@ struct LogitsLoss {
   std::uint64_t calls = 0;  // of the forward loss
 };
 
+// Without shapes: kernels of a loss that take so long read and write gigabytes. A loss of each pixel has other kernels.
+std::optional<LogitsLoss> loss_by_time(const Facts& facts,
+                                       const std::set<std::uint32_t>& for_backward) {
+  constexpr std::int64_t kLongPassNs = 1'000'000;
+  constexpr double kLeastByTime = 0.2;  // of the GPU's busy time
+  const Trace& trace = *facts.trace;
+  LogitsLoss found;
+  std::vector<const DeviceWork*> works;
+  for (const DeviceWork* work : steady_work(facts)) {
+    const SliceId loss = ancestor_where(facts, facts.links.op_of[raw(work->slice)], is_loss_op);
+    const std::int64_t length_ns = work->end_ns - work->start_ns;
+    if (loss == kNone<SliceId> || length_ns < kLongPassNs ||
+        is_beside_loss(facts, loss, for_backward))
+      continue;
+    if (trace.name(work->slice).find("Spatial") != std::string_view::npos ||
+        trace.name(loss).find("2d") != std::string_view::npos)
+      return std::nullopt;
+    works.push_back(work);
+    auto& [time_ns, first] =
+        found.by_op.try_emplace(std::string(trace.name(loss)), 0, work->slice).first->second;
+    time_ns += length_ns;
+  }
+  found.loss_ns = union_ns(works);
+  if (is_thin(facts) || share_of(found.loss_ns, facts.wall.partition.busy_ns()) < kLeastByTime)
+    return std::nullopt;
+  return found;
+}
+
 Measurement<LogitsLoss> measure_logits_loss(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, std::int64_t> dimension_of;  // by raw StringId of the dims
@@ -91,10 +121,13 @@ Measurement<LogitsLoss> measure_logits_loss(const Facts& facts) {
     if (size >= kLargeVocabulary) of_loss.insert(size);
   }
   if (!any_loss) return Quiet{};
-  if (!any_shape) return NotChecked{"the operators' shapes (record_shapes=True)"};
-  if (of_loss.empty()) return Quiet{};
   std::set<std::uint32_t> for_backward;
   for (const AutogradPair& pair : autograd_pairs(facts)) for_backward.insert(raw(pair.forward));
+  if (!any_shape) {
+    if (auto found = loss_by_time(facts, for_backward)) return *std::move(found);
+    return NotChecked{"the operators' shapes (record_shapes=True)"};
+  }
+  if (of_loss.empty()) return Quiet{};
   for (const DeviceWork* work : steady) {
     const SliceId op = facts.links.op_of[raw(work->slice)];
     if (op == kNone<SliceId>) continue;
@@ -133,6 +166,13 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
           "casts, log_softmax and nll_loss each read and write the whole matrix of logits.",
           {count(static_cast<std::uint64_t>(vocabulary)), ns(facts.per_step(loss_ns)),
            ratio(loss_ns, facts.wall.partition.busy_ns())});
+  if (vocabulary == 0)  // no shapes
+    finding.verdict =
+        say(facts,
+            "The loss takes {} [per step], {} of the GPU's busy time, in kernels of 1 ms and more: "
+            "log_softmax and nll_loss each read and write the whole matrix of logits, and casts "
+            "and the last linear layer come on top.",
+            {ns(facts.per_step(loss_ns)), ratio(loss_ns, facts.wall.partition.busy_ns())});
   finding.at_stake_ns = facts.per_step(loss_ns);
   finding.at_stake_ratio = share_of(loss_ns, facts.wall.partition.wall_ns);
   std::vector<std::pair<std::string, std::pair<std::int64_t, SliceId>>> ranked(by_op.begin(),
@@ -151,6 +191,9 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
   finding.sample_count = facts.selection.steady.size();
   finding.brief = say("The loss reads and writes all logits of {} classes several times",
                       {count(static_cast<std::uint64_t>(vocabulary))});
+  if (vocabulary == 0)
+    finding.brief = say(facts, "The loss reads and writes all logits several times, {} [per step]",
+                        {ns(facts.per_step(loss_ns))});
   finding.action =
       say("Use a fused or chunked cross entropy, or torch.compile loss and last linear layer");
   if (const std::uint64_t chunks = calls / step_count(facts); chunks >= kFewestChunks) {

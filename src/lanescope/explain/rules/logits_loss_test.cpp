@@ -38,6 +38,24 @@ TEST(LogitsLossTest, IsQuietOnFewClassesAndNeedsShapes) {
   EXPECT_EQ(state_of_rule(loss_over("").trace(), "logits-loss"), RuleRun::State::kNotChecked);
 }
 
+// Without shapes kernels of milliseconds show that the logits are large; those of a loss for each pixel do not.
+TEST(LogitsLossTest, KnowsLargeLogitsWithoutShapesByTheirTime) {
+  const auto of_loss = [](std::int64_t loss_us, std::string_view kernel_name) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 8000});
+      p.launch({.name = kernel_name, .us = loss_us, .op = "aten::cross_entropy_loss"});
+    });
+    return find_by_rule(program.trace(), "logits-loss");
+  };
+  const auto finding = of_loss(4000, "cunn_SoftMaxForward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(4000));
+  EXPECT_EQ(finding->brief.values.at(0).integer, us(4000));
+  EXPECT_FALSE(of_loss(900, "cunn_SoftMaxForward"));
+  EXPECT_FALSE(of_loss(4000, "cunn_SpatialSoftMaxForward"));
+}
+
 // One call is not chunked, two are: to chunk them would change nothing.
 TEST(LogitsLossTest, DoesNotAdviseChunksWhereTheLossRunsInChunks) {
   const auto action_of_calls = [](int calls) {
