@@ -17,13 +17,13 @@ namespace lanescope::explain {
 namespace {
 
 // The row of an operator that holds a quarter of a loop or range, where no row asks for the inputs
-// of the call: of a part there is only its name. Null: none.
+// or the surroundings of the call: of a part there is only its name. Null: none.
 const rules::OperatorAdvice* known_part(const Facts& facts, const Owner& owner) {
   for (const OwnerPart& part : owner.parts) {
     if (part.time_ns * 4 < owner.total_ns) break;
     for (const rules::OperatorAdvice& row : rules::operator_advice())
-      if (row.op == part.name && !row.fits && (facts.main_device || !row.is_of_gpu) &&
-          row.kernel.empty() && row.unless_in.empty() &&
+      if (row.op == part.name && !row.fits && !row.unless &&
+          (facts.main_device || !row.is_of_gpu) && row.kernel.empty() && row.unless_in.empty() &&
           a_step(facts, std::max<std::uint64_t>(1, owner.rounds)) >=
               static_cast<std::uint64_t>(row.least_calls))
         return &row;

@@ -52,6 +52,12 @@ bool updates_weights(const Owner& owner) {
          has_in_round(owner, "Optimizer.step");
 }
 
+// An optimizer that calls its closure again and again, as LBFGS does.
+bool evaluates_closure(const Owner& owner) {
+  return std::any_of(owner.around.begin(), owner.around.end(),
+                     [](const std::string& each) { return each.starts_with("Optimizer.step#"); });
+}
+
 // Lists of tensors are copied in each round, as by a search that sets other weights for each trial.
 bool copies_lists(const Owner& owner) { return has_in_round(owner, "aten::_foreach_copy_"); }
 
@@ -143,6 +149,10 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (is_equal_convolutions(owner))
     return say("If each takes its own channels of one input: one convolution with groups={}",
                {count(owner.rounds / owner.loops)});
+  if (is_micro_batches(owner) && evaluates_closure(owner))
+    return say(
+        "Each round is a call of the optimizer's closure: allow fewer (max_iter, max_eval), or "
+        "torch.compile what it calls");
   if (is_micro_batches(owner) && updates_weights(owner)) return {};
   if (is_micro_batches(owner) && copies_lists(owner))
     return say(

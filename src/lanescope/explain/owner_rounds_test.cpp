@@ -75,6 +75,18 @@ TEST(OwnerRoundsTest, ASizeFallsRoundByRound) {
             std::string::npos);
 }
 
+// LBFGS calls its closure, with a forward and a backward pass, several times in a step.
+TEST(OwnerRoundsTest, RoundsInsideOfAnOptimizersStepAreCallsOfItsClosure) {
+  const ExplainedRounds explained(draw_rounds(32, 0));
+  Owner owner = explained.first();
+  owner.has_backward = true;
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("micro batches"),
+            std::string::npos);
+  owner.around = {"Optimizer.step#LBFGS.step"};
+  EXPECT_TRUE(remedy_of_rounds(explained.facts, owner)
+                  .pattern.starts_with("Each round is a call of the optimizer's closure"));
+}
+
 TEST(OwnerRoundsTest, EqualConvolutionsMayBeOneInGroups) {
   const ExplainedRounds explained(draw_rounds(32, 0));
   Owner owner = explained.first();

@@ -46,8 +46,11 @@ bool is_own(const Facts& facts, const KernelCall& kernel) {
   return true;
 }
 
-// torch adds up this loss in one block, however large the batch is.
-bool has_fixed_grid(std::string_view name) { return name.find("nll_loss_") != name.npos; }
+// torch adds up this loss in one block, however large the batch is, and the gradients of a norm's weights in blocks of
+// features.
+bool has_fixed_grid(std::string_view name) {
+  return name.find("nll_loss_") != name.npos || name.find("GammaBeta") != name.npos;
+}
 
 Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);

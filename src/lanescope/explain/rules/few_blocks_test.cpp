@@ -64,6 +64,11 @@ TEST(FewBlocksTest, IsQuietAboutGridsThatNothingChanges) {
     p.op("aten::nll_loss_forward", {}, "nll_loss_forward_reduce_cuda_kernel_2d<float>", 100,
          grid(1));
   }));
+  // The gradients of a norm's weights: a block for 32 features.
+  EXPECT_FALSE(find_in_steps("few-blocks", [](ProgramSketch& p) {
+    p.op("aten::native_layer_norm_backward", {},
+         "void at::native::GammaBetaBackwardCUDAKernelTemplate<float, float, 32u>", 100, grid(16));
+  }));
 }
 
 TEST(FewBlocksTest, AsksForGrids) {

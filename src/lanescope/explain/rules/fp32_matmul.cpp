@@ -1,6 +1,7 @@
 // float32 matmuls and convolutions on the ordinary units of a GPU that has faster ones.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string_view>
 
 #include "lanescope/explain/kernel_facts.h"
@@ -14,8 +15,9 @@ namespace {
 
 struct Fp32Kernels {
   Savings kernels;
-  double better = 0;  // peak of the tensor cores; 0: not known
-  double fp32 = 0;    // peak of the float32 units; 0: not known
+  SliceId example = kNone<SliceId>;  // the longest of the operator with most of their time
+  double better = 0;                 // peak of the tensor cores; 0: not known
+  double fp32 = 0;                   // peak of the float32 units; 0: not known
   bool has_tf32 = false;
   bool eightfold = false;  // by the compute capability alone
 };
@@ -47,6 +49,42 @@ bool is_in_solver(const Facts& facts, const KernelCall& kernel) {
   return op != kNone<SliceId> && is_solver(facts.trace->name(op));
 }
 
+// One long kernel, such as the first convolution, may be a small part of all. The program calls operators of the forward
+// pass, so those of the backward pass are asked last.
+class MostByOperator {
+ public:
+  explicit MostByOperator(const Facts& facts) : facts_(facts), trace_(*facts.trace) {}
+  void add(const KernelCall& kernel) {
+    const bool is_backward = ancestor_where(facts_, kernel.op, [](std::string_view name) {
+                               return name.starts_with("autograd::engine::evaluate_function");
+                             }) != kNone<SliceId>;
+    Sum& sum =
+        (is_backward
+             ? of_backward_
+             : sums_)[kernel.op == kNone<SliceId> ? raw(kNone<StringId>)
+                                                  : raw(trace_.slices().name[raw(kernel.op)])];
+    sum.time_ns += kernel.dur_ns();
+    if (sum.longest == kNone<SliceId> || kernel.dur_ns() > trace_.dur_ns(sum.longest))
+      sum.longest = kernel.slice;
+  }
+  SliceId longest_of_most() const {
+    const std::map<std::uint32_t, Sum>& sums = sums_.empty() ? of_backward_ : sums_;
+    const auto most = std::max_element(sums.begin(), sums.end(), [](const auto& a, const auto& b) {
+      return a.second.time_ns < b.second.time_ns;
+    });
+    return most == sums.end() ? kNone<SliceId> : most->second.longest;
+  }
+
+ private:
+  struct Sum {
+    std::int64_t time_ns = 0;
+    SliceId longest = kNone<SliceId>;
+  };
+  const Facts& facts_;
+  const Trace& trace_;
+  std::map<std::uint32_t, Sum> sums_, of_backward_;  // by the operator's name
+};
+
 Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const GpuSpec* spec = kernels.roofline.spec;
@@ -64,6 +102,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
       !spec && major &&
       ((*major == 7 && (minor == 0 || minor == 5)) || (*major == 8 && minor == 0));
   Savings savings;
+  MostByOperator by_operator(facts);
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
         (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV" ||
@@ -80,6 +119,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
       floor_ns = static_cast<double>(kernel.dur_ns()) * fp32 / better;
     }
     savings.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
+    by_operator.add(kernel);
   }
   savings.finish();
   if (savings.calls() == 0 || wall_share(facts, savings.saved_ns()) < 0.03) return Quiet{};
@@ -87,6 +127,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   if (!major)
     return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
   return Fp32Kernels{.kernels = std::move(savings),
+                     .example = by_operator.longest_of_most(),
                      .better = better,
                      .fp32 = fp32,
                      .has_tf32 = has_tf32,
@@ -114,7 +155,7 @@ Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
     finding.arithmetic.push_back(
         say("the GPU's peak rates are not known: all of this time is counted as at stake"));
   rate_finding(facts, found.kernels, finding);
-  finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
+  finding.evidence.push_back(longest_of(facts, found.example));
   if (found.has_tf32)
     finding.try_next = {
         "call torch.set_float32_matmul_precision(\"high\") for matmuls, and set "

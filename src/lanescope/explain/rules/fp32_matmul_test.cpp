@@ -22,6 +22,16 @@ TEST(Fp32MatmulTest, SpeaksOfTheOrdinaryUnits) {
   EXPECT_NEAR(finding->arithmetic.at(0).values.at(1).real, 494.5 / 67, 0.001);
 }
 
+// One convolution of 500 us and four products of 300 us: the products are most of it.
+TEST(Fp32MatmulTest, ShowsTheOperatorWithMostOfTheTime) {
+  const auto finding = find_in_steps("fp32-matmul", [](ProgramSketch& p) {
+    p.op("aten::cudnn_convolution", {}, "implicit_convolve_sgemm<float, float>", 500);
+    for (int i = 0; i < 4; ++i) p.op("aten::mm", {}, "ampere_sgemm_128x64_nn", 300);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::mm");
+}
+
 TEST(Fp32MatmulTest, NeedsNoShapes) {
   const auto finding = find_in_steps("fp32-matmul", [](ProgramSketch& p) {
     p.op("aten::mm", {}, "ampere_sgemm_128x64_nn", 2500);

@@ -63,10 +63,10 @@ constexpr std::array kLayerOperatorRows = {
                    nullptr, false, true},
     OperatorAdvice{"aten::_scaled_dot_product_efficient_attention", "_f32_", "", 1, kFloatAttention,
                    kHalfAttention, kHalfAttentionMore, kAttention, takes_float32, nullptr, true,
-                   true},
+                   true, "slow-attention"},
     OperatorAdvice{"aten::_scaled_dot_product_efficient_attention_backward", "_f32_", "", 1,
                    kFloatAttention, kHalfAttention, kHalfAttentionMore, kAttention, takes_float32,
-                   nullptr, true, true},
+                   nullptr, true, true, "slow-attention"},
     OperatorAdvice{
         "aten::_slow_conv2d_forward", "", "", 1,
         "writes columns and multiplies them; torch takes oneDNN for larger calls only",

@@ -128,6 +128,8 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
     found.is_differentiated =
         found.is_differentiated || (made.contains(*sequence) && is_outer_node(facts, id));
     const auto thread = trace.slice_args(id).integer(ArgKey::kFwdThreadId).value_or(0);
+    // A hook's own backward passes, such as those of a solver, need each other's results.
+    if (!is_outer_node(facts, id)) continue;
     runs[{*sequence, thread, raw(trace.slices().name[i])}].push_back(id);
     Window& all = backward
                       .try_emplace(steady_step_at(facts, trace.start_ns(id)),

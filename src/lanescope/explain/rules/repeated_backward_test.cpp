@@ -37,6 +37,26 @@ TEST(RepeatedBackwardTest, CountsAllRunsButTheFirst) {
   EXPECT_EQ(finding->at_stake_ns, us(2 * 5 * 40));
 }
 
+// A hook of a node solves by backward passes over one graph: each needs the one before it.
+TEST(RepeatedBackwardTest, IsQuietAboutPassesInsideOfANode) {
+  ProgramSketch program;
+  int step = 0;
+  program.steps(6, [&](ProgramSketch& p) {
+    ++step;
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    p.begin_op("autograd::engine::evaluate_function: TanhBackward0",
+               {.sequence = step * 1000 + 900, .fwd_thread = 1});
+    for (int sweep = 0; sweep < 3; ++sweep)
+      for (int node = 0; node < 5; ++node) {
+        p.begin_op("autograd::engine::evaluate_function: MmBackward0",
+                   {.sequence = step * 1000 + node, .fwd_thread = 1});
+        p.kernel("gemm", 40).end();
+      }
+    p.end();
+  });
+  EXPECT_FALSE(find_by_rule(program.trace(), "repeated-backward"));
+}
+
 TEST(RepeatedBackwardTest, IsQuietAboutOneSweep) {
   EXPECT_FALSE(find_by_rule(backward(1), "repeated-backward"));
 }

@@ -28,6 +28,7 @@ namespace {
 constexpr double kLeastTwiceShare = 0.05;
 constexpr std::size_t kLeastTwiceCalls = 16;  // of one half
 constexpr std::size_t kLeastLayerCalls = 3;   // that repeat inside it
+constexpr std::size_t kLeastLongPart = 100;   // calls: no single layer is that long
 
 using TwiceKey = std::pair<std::uint32_t, std::uint32_t>;  // name, shapes
 
@@ -46,13 +47,16 @@ struct Twice {
   std::size_t begin = 0, length = 0;
 };
 
-// Equal layers in a row: a shorter period that holds for two rounds or more.
+// Equal layers in a row: a shorter period that holds for two rounds or more. In a short part they are half of it: what one
+// layer repeats, such as its projections to queries, keys and values, is less.
 bool has_layers_inside(const std::vector<TwiceKey>& keys, std::size_t begin, std::size_t end) {
-  for (std::size_t period = kLeastLayerCalls; period * 2 < end - begin; ++period) {
+  const std::size_t length = end - begin;
+  const std::size_t least = length < kLeastLongPart ? length / 2 : 0;
+  for (std::size_t period = kLeastLayerCalls; period * 2 < length; ++period) {
     std::size_t equal = 0;
     for (std::size_t i = begin; i + period < end; ++i) {
       equal = keys[i] == keys[i + period] ? equal + 1 : 0;
-      if (equal >= period) return true;
+      if (equal >= period && equal + period >= least) return true;
     }
   }
   return false;

@@ -52,5 +52,18 @@ TEST(SameCallsTwiceTest, IsQuietAboutLayersLoopsAndTraining) {
   EXPECT_FALSE(find_same_calls(2, true, false, "aten::is_nonzero"));  // decides by a value
 }
 
+// Two equal layers: each projects to queries, keys and values, a third of its calls, and has the others once.
+TEST(SameCallsTwiceTest, ALayerWithThreeProjectionsIsNoModel) {
+  EXPECT_FALSE(find_in_steps("same-calls-twice", [](ProgramSketch& p) {
+    small_call(p, "aten::conv2d", 16);
+    for (int layer = 0; layer < 2; ++layer) {
+      for (int i = 0; i < 3; ++i)
+        for (const char* op : {"aten::linear", "aten::view", "aten::mul"}) small_call(p, op, 64);
+      for (int i = 0; i < 14; ++i) small_call(p, "aten::other" + std::to_string(i), 64);
+    }
+    small_call(p, "aten::sub", 16);
+  }));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
