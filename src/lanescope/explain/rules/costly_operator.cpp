@@ -250,7 +250,6 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   if (row->covers && is_about_same_calls(facts, *row))
     finding.explains.push_back({row->covers, finding.at_stake_ns});
   finding.brief = say("{} {}", {name(row->op), text(row->meaning)});
-  finding.gain_is_bound = row->keeps_work;
   if (row->is_of_one_matrix) tell_how_often(facts, calls, finding);
   finding.action = say(row->action);
   return finding;

@@ -32,7 +32,7 @@ TEST(LibrarySetupTest, CountsTheContextAndTheLibrary) {
   const auto finding = find_by_rule(draw_library_setup(0), "library-setup");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kOnce);
-  EXPECT_EQ(finding->verdict.values.at(0).integer, us(500'000));
+  EXPECT_EQ(finding->verdict.values.at(0).integer, us(500'003));  // all of the operator
   EXPECT_EQ(finding->verdict.values.at(1).integer, 2);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, us(300'000));
   ASSERT_EQ(finding->evidence.size(), 2u);

@@ -27,7 +27,6 @@ struct OperatorAdvice {
   bool is_of_gpu = false;  // not where the operator runs on the CPU
   // A rule that would advise something else about the same calls: the row's finding replaces its finding.
   const char* covers = nullptr;
-  bool keeps_work = false;  // what replaces it does much of the same: the gain is only a bound
   bool is_of_one_matrix = false;  // the finding says how often, and whether sizes are the same
 };
 

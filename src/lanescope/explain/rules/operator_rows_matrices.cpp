@@ -120,7 +120,7 @@ constexpr std::array kMatrixOperatorRows = {
                    "To multiply by the inverse use torch.linalg.solve(A, B)",
                    "torch.linalg.solve(A, B) is faster and more accurate than inv(A) @ B; inv is "
                    "right if the inverse itself is needed",
-                   kInverse, nullptr, nullptr, false, false, nullptr, true},
+                   kInverse},
     OperatorAdvice{"aten::linalg_matrix_exp", "", "", 2, kMatrixOfWeight, kCached, kCachedMore,
                    kParametrize},
     OperatorAdvice{"aten::linalg_pinv", "", "", 1,
