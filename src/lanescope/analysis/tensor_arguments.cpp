@@ -117,18 +117,18 @@ std::shared_ptr<const TensorArguments::Texts> TensorArguments::parse(const Opera
 // Most calls of a loop have inputs like those of the round before. Keys are copies of the texts, so that a row outlives its trace.
 std::shared_ptr<const TensorArguments::Texts> TensorArguments::find_recent(
     const OperatorCall& call) {
-  constexpr std::size_t kRows = 64, kLongest = 1024;  // bytes of a text
+  constexpr std::size_t kRecentRows = 64, kLongestText = 1024;  // bytes
   struct Row {
     std::string dims, types, strides, concrete;
     std::shared_ptr<const Texts> texts;
   };
   // On the heap: a library that Python loads late has little room of its own in each thread.
-  thread_local const auto rows = std::make_unique<std::array<Row, kRows>>();
+  thread_local const auto rows = std::make_unique<std::array<Row, kRecentRows>>();
   if (std::max({call.dims.size(), call.types.size(), call.strides.size(), call.concrete.size()}) >
-      kLongest)
+      kLongestText)
     return parse(call);
   const std::hash<std::string_view> hash;
-  Row& row = (*rows)[(hash(call.dims) ^ hash(call.concrete)) % kRows];
+  Row& row = (*rows)[(hash(call.dims) ^ hash(call.concrete)) % kRecentRows];
   if (!row.texts || row.dims != call.dims || row.types != call.types ||
       row.strides != call.strides || row.concrete != call.concrete) {
     row = {std::string(call.dims), std::string(call.types), std::string(call.strides),

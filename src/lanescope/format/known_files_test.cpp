@@ -171,11 +171,11 @@ TEST(KnownFilesTest, TextAndPages) {
 }
 
 TEST(KnownFilesTest, FilesOfOtherTools) {
-  EXPECT_THAT(
-      message(bytes_of(
-          "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\xc0\x54\x76\xb8\xda\x41\x1a\x0dbrain.Event:2",
-          36)),
-      HasSubstr("an event file of TensorBoard"));
+  EXPECT_THAT(message(bytes_of("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\xc0\x54\x76\xb8\xda\x41"
+                               "\x1a\x0d"
+                               "brain.Event:2",
+                               36)),
+              HasSubstr("an event file of TensorBoard"));
   EXPECT_THAT(message(bytes_of("PERFILE2\0", 9)), HasSubstr("Linux perf"));
   EXPECT_THAT(message("\x7f\x45LF\x02"),
               AllOf(HasSubstr("a program (ELF)"), HasSubstr("record it")));

@@ -49,8 +49,8 @@ bool is_in_solver(const Facts& facts, const KernelCall& kernel) {
   return op != kNone<SliceId> && is_solver(facts.trace->name(op));
 }
 
-// One long kernel, such as the first convolution, may be a small part of all. The program calls operators of the forward
-// pass, so those of the backward pass are asked last.
+// The operator whose kernels take most time; one long kernel, such as the first convolution's, may be a small part of all.
+// Users write the forward pass, so operators of the backward pass count only where there are no others.
 class MostByOperator {
  public:
   explicit MostByOperator(const Facts& facts) : facts_(facts), trace_(*facts.trace) {}
@@ -155,7 +155,11 @@ Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
     finding.arithmetic.push_back(
         say("the GPU's peak rates are not known: all of this time is counted as at stake"));
   rate_finding(facts, found.kernels, finding);
-  finding.evidence.push_back(longest_of(facts, found.example));
+  const SliceId op = facts.links.op_of[raw(found.example)];
+  finding.evidence.push_back(op == kNone<SliceId>
+                                 ? longest_of(facts, found.example)
+                                 : Evidence{found.example, say("the longest one launched by {}",
+                                                               {name(facts.trace->name(op))})});
   if (found.has_tf32)
     finding.try_next = {
         "call torch.set_float32_matmul_precision(\"high\") for matmuls, and set "

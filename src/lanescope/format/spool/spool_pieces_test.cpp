@@ -356,6 +356,24 @@ TEST(SpoolPiecesTest, ARealRecordingInPiecesSaysWhatTheWholeSays) {
   }
 }
 
+// Damaged ticks: three ranges of 4.6 years. A Trace holds nine years of such ranges, and so does the file that pieces become.
+TEST(SpoolPiecesTest, PiecesShareTheLimitOfLongDurations) {
+  constexpr std::uint64_t kLong = std::uint64_t{1} << 56;  // ticks of 2 ns: 2^57 ns
+  SpoolSketch sketch;
+  sketch.window(1'000, 2 * kLong);
+  sketch.thread(101, 1);
+  for (std::uint32_t i = 0; i < 3; ++i)
+    sketch.records(0, i + 1, {sketch.range("long", 2'000 + i * 10, 2'000 + kLong - i * 10)});
+  const std::string bytes = sketch.bytes();
+  const auto whole = read_spool_bytes(bytes);
+  ASSERT_TRUE(whole);
+  const std::uint64_t bad = whole->import_stats()[ImportIssue::kBadTime].count;
+  EXPECT_GE(bad, 1u);
+  const InPieces pieces = in_pieces(bytes, 1);  // says that reading its file loses nothing
+  EXPECT_GT(pieces.pieces, 1u);
+  EXPECT_EQ(pieces.stats[ImportIssue::kBadTime].count, bad);
+}
+
 TEST(SpoolPiecesTest, AnErrorOfTheSinkEndsTheReading) {
   const std::string bytes = RandomRecording(1).bytes();
   std::size_t pieces = 0;

@@ -47,6 +47,7 @@ class RowReader {
 
   Result<Trace> read(ImportStats stats) {
     builder_.stats() = std::move(stats);
+    builder_.set_duration_limit(carry_.durations);
     builder_.set_base_time_ns(scan_.base_ns);
     devices_ = parse_gpu_devices(spool_device_properties(index_, options_));
     if (piece_.from == 0) add_spool_metadata(scan_, options_, builder_);
@@ -68,6 +69,7 @@ class RowReader {
       add_window_spans(builder_, scan_.windows,
                        [this](std::uint64_t tick) { return scan_.time_ns(tick); });
     add_profiler_steps(builder_);
+    carry_.durations = builder_.duration_limit();
     return std::move(builder_).finish();
   }
 

@@ -14,6 +14,7 @@
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/format/spool/row_plan.h"
 #include "lanescope/format/spool/spool_scan.h"
+#include "lanescope/model/time_limits.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::format {
@@ -31,6 +32,7 @@ struct RowCarry {
   ForwardBackward forward_backward;
   ActivityCarry activities;
   CounterCarry counters;
+  DurationLimit durations;  // of all pieces together: they become one file
 };
 
 // `plan`: null if the piece is the whole recording. Read pieces in order of time, with one carry.
