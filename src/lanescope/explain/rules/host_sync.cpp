@@ -273,6 +273,32 @@ bool converts_layout(std::string_view op) {
          op.starts_with("aten::_unique");
 }
 
+// Uploads of one operator that carry so little that the calls are the cost: pinned memory would not spare them.
+bool are_many_small_uploads(const Facts& facts,
+                            const std::pair<std::string_view, SyncGroup>& group) {
+  constexpr std::uint64_t kFewestUploads = 8;  // of a step
+  constexpr std::int64_t kSmallBytes = 4096;
+  if (group.second.calls < kFewestUploads * facts.selection.steady.size()) return false;
+  std::int64_t count = 0, size_bytes = 0;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId> || !facts.trace->name(work.slice).starts_with("Memcpy HtoD") ||
+        !inside(facts.steady_windows, work.start_ns) ||
+        facts.trace->name(outermost_operator(facts, launch)) != group.first)
+      continue;
+    const auto own = facts.trace->slice_args(work.slice).integer(ArgKey::kBytes);
+    if (!own) return false;
+    ++count;
+    size_bytes += *own;
+  }
+  return count > 0 && size_bytes <= count * kSmallBytes;
+}
+
+// torch.cuda.synchronize(); other calls wait for one stream or event.
+bool waits_for_all_streams(std::string_view call) {
+  return call.find("DeviceSynchronize") != call.npos || call.find("CtxSynchronize") != call.npos;
+}
+
 // What to do about the waits of one operator.
 Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGroup>& ranked) {
   const auto& [op, waits] = ranked;
@@ -283,10 +309,16 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
                ? say("If its input stays the same: do it once, before the loop")
                : say("If the matrix stays the same: convert it once, before the loop");
   if (waits.is_of_uploads())
-    return say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait");
+    return are_many_small_uploads(facts, ranked)
+               ? say("If known ahead: join them on the CPU and copy once; else pinned memory and "
+                     "non_blocking=True")
+               : say("Use pinned memory and .to(device, non_blocking=True): such copies do not "
+                     "wait");
   const ApiCall call = find_api_call(op);  // where no operator is around it
   if (call.does(api_effect::kBlocks) && !call.does(api_effect::kCopies))
-    return say("Remove torch.cuda.synchronize() from the loop");
+    return waits_for_all_streams(op) ? say("Remove torch.cuda.synchronize() from the loop")
+                                     : say("Let a stream wait instead of the CPU: "
+                                           "stream.wait_event() or stream.wait_stream()");
   if (reads_one_by_one(facts, ranked))
     return say(
         "Do it for all values at once on the GPU (where, gather, scatter), or read all in one "

@@ -296,9 +296,30 @@ TEST(HostSyncTest, KnowsCopiesThatBlockAndWaitsOfXpus) {
   EXPECT_TRUE(host_sync_of("urEventWait", "urEnqueueKernelLaunch"));
   EXPECT_TRUE(host_sync_of("urQueueFinish", "zeCommandListAppendLaunchKernel"));
   EXPECT_FALSE(host_sync_of("cuMemcpyDtoD_v2", "cudaLaunchKernel"));
-  const auto versioned = host_sync_of("cudaStreamSynchronize_v3020", "cudaLaunchKernel_v7000");
+  const auto versioned = host_sync_of("cudaDeviceSynchronize_v3020", "cudaLaunchKernel_v7000");
   ASSERT_TRUE(versioned);
   EXPECT_THAT(versioned->action.pattern, ::testing::StartsWith("Remove torch.cuda.synchronize"));
+  const auto stream = host_sync_of("cudaStreamSynchronize_v3020", "cudaLaunchKernel_v7000");
+  ASSERT_TRUE(stream);
+  EXPECT_THAT(stream->action.pattern, ::testing::StartsWith("Let a stream wait"));
+}
+
+// 16 tensors of 64 bytes, one by one; larger ones are a matter of pinned memory.
+TEST(HostSyncTest, ManySmallUploadsAreOneCopyOfAll) {
+  const auto action = [](std::int64_t size_bytes) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 16; ++i) {
+        p.begin_op("aten::to").copy(5, size_bytes, "Memcpy HtoD (Pageable -> Device)");
+        p.call("cudaStreamSynchronize", 20).end();
+        p.pass(20).kernel("gemm", 5);
+      }
+    });
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action(64), ::testing::StartsWith("If known ahead: join them"));
+  EXPECT_THAT(action(1 << 20), ::testing::HasSubstr("Use pinned memory"));
 }
 
 // After each wait of 300 us the CPU gives memory back for 1 ms, which is allocator-calls' matter.
@@ -419,7 +440,7 @@ TEST(HostSyncTest, KnowsStreamsThatAreWaitedForInTurn) {
     return finding ? finding->action.pattern : std::string();
   };
   EXPECT_TRUE(action(true).starts_with("Launch on all streams first"));
-  EXPECT_TRUE(action(false).starts_with("Remove torch.cuda.synchronize()"));
+  EXPECT_TRUE(action(false).starts_with("Let a stream wait"));
 }
 
 // torch.bincount has no mask to multiply with.
