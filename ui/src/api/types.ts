@@ -198,7 +198,7 @@ export interface EventDetails {
   arrow_count?: number;
   findings?: string[];
   pending?: boolean; // the rules still run: findings and `forward` are not known yet
-  neighbours?: { previous: number; next: number };
+  neighbours?: { previous: number | null; next: number | null }; // null from the server, `none` from a saved page: there is none
   command?: string;
 }
 

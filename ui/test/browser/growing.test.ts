@@ -96,6 +96,13 @@ test("a key that was pressed while the trace grew is not lost", { skip }, async 
     await settle(page);
     let selected: unknown;
     page.on("request", (request) => { if (selected === undefined && request.url().endsWith("/api/event")) selected = request.postDataJSON().slice; });
+    // What is found is the event nearest to the middle of the window, which may be the last one.
+    let key = ".";
+    page.on("response", async (response) => {
+      if (!response.url().endsWith("/api/event") || !response.ok()) return;
+      const event = await response.json().catch(() => null); // the page may be closed by now
+      if (event?.neighbours.next === null) key = ",";
+    });
     await page.fill("#search", "augment");
     await settle(page);
     await page.press("#search", "Enter");
@@ -113,7 +120,7 @@ test("a key that was pressed while the trace grew is not lost", { skip }, async 
     });
     for (let times = 0; times < 20 && !refused; times += 1) { // a busy page may take the focus once more
       await page.locator(".lanes-scroll").first().focus();
-      await page.keyboard.press(".");
+      await page.keyboard.press(key);
       await settle(page);
     }
     assert.ok(refused);

@@ -35,7 +35,7 @@ export async function neighbour(store: Store, forward: boolean): Promise<void> {
   }
   if (selection === null || details === null) return openInMiddle(store);
   const target = forward ? details.neighbours?.next : details.neighbours?.previous;
-  if (target === undefined || target === none) say(store, forward ? "this is the last event of the row" : "this is the first event of the row");
+  if (target === undefined || target === null || target === none) say(store, forward ? "this is the last event of the row" : "this is the first event of the row");
   else await selectSlice(store, selection.trace, target, { move: true, keepLit: true });
 }
 
