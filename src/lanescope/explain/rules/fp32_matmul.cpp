@@ -55,9 +55,8 @@ class MostByOperator {
  public:
   explicit MostByOperator(const Facts& facts) : facts_(facts), trace_(*facts.trace) {}
   void add(const KernelCall& kernel) {
-    const bool is_backward = ancestor_where(facts_, kernel.op, [](std::string_view name) {
-                               return name.starts_with("autograd::engine::evaluate_function");
-                             }) != kNone<SliceId>;
+    const bool is_backward =
+        ancestor_named(facts_, kernel.op, "autograd::engine::evaluate_function") != kNone<SliceId>;
     Sum& sum =
         (is_backward
              ? of_backward_
