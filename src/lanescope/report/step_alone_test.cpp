@@ -105,7 +105,7 @@ Seen expect_the_same_of_all(const fs::path& root) {
   for (const fs::path& path : testing::json_traces(root)) {
     if (testing::kSanitizers && files++ % 3 != 0) continue;
     const auto trace = format::read_trace(path);
-    if (!trace) continue;                 // damaged on purpose, or no trace
+    if (!trace) continue;  // damaged on purpose, or no trace
     // All steps of all traces take half a minute, and these ten times that under a sanitizer.
     constexpr std::size_t kFewSteps = testing::kSanitizers ? 1 : 2;
     const Seen seen = expect_the_same(*trace, fs::relative(path, root).string(), kFewSteps);
