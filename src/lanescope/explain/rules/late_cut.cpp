@@ -31,7 +31,7 @@ namespace {
 
 constexpr double kLeastLateCutShare = 0.1;
 constexpr double kMostRowsKept = 0.25;
-constexpr std::int64_t kLeastRowsCut = 1024;  // fewer are equal to another size by chance
+constexpr std::int64_t kLeastRowsCut = 1024;  // a smaller number may equal another size by chance
 constexpr std::size_t kMostCutInputs = 6;     // of a call that are looked at
 
 std::int64_t row_count(const Tensor& tensor) { return tensor.rank() > 0 ? tensor.dims[0] : 0; }
@@ -73,19 +73,23 @@ bool works_row_by_row(std::string_view op) {
 struct RowsBefore {
   SliceId cut = kNone<SliceId>;
   std::int64_t rows = 0, kept = 0;
-  // By how often rows read other rows after them: those of the last layer come first.
+  // calls[d]: calls that are followed by d additions by index before the cut. So calls[0] are those of the last layer.
   std::vector<std::vector<SliceId>> calls = {{}};
   std::int64_t edges = 0;  // rows that are added by an index; 0: none are
-  std::size_t mixes = 0;
+  std::size_t mixes = 0;   // additions by index, going back from the cut
 };
 
-enum class Met : std::uint8_t { kCounted, kOther, kReader };
+enum class Met : std::uint8_t {
+  kCounted,  // a call on these rows, or one that does not matter: go on
+  kOther,    // a call on other tensors: the chain ends
+  kReader    // the rows that the cut leaves out may be needed here
+};
 
 class ChainBefore {
  public:
   ChainBefore(const Trace& trace, RowsBefore& found) : trace_(trace), found_(found) {}
 
-  // Goes back by one call. kReader: it may read the rows for something else.
+  // Goes back by one call.
   Met meet(SliceId op) {
     const std::string_view label = trace_.name(op);
     const TensorArguments inputs = operator_inputs(trace_, op);
@@ -208,7 +212,7 @@ std::optional<RowsBefore> rows_before(const Trace& trace, const CallSequence& ca
     if (met == Met::kReader) return std::nullopt;
     if (met == Met::kOther) break;
   }
-  // Without edges, rows may be the words of a text, which other layers mix.
+  // Without additions by index, rows may be the words of a text, which other layers mix.
   if (found.mixes == 0) return std::nullopt;
   return found;
 }
@@ -245,7 +249,7 @@ std::optional<LateCut> measure_late_cut(const Facts& facts) {
     for (std::size_t i = 0; i < calls.size(); ++i) {
       auto rows = rows_before(trace, calls, i);
       if (!rows) continue;
-      // Each layer before reads more rows: those that are read after it, and the rows that are added into them.
+      // Going back, each layer needs more rows: those that later layers read, and the rows that are added into them.
       const double grows = 1 + static_cast<double>(rows->edges) / static_cast<double>(rows->rows);
       double needed = static_cast<double>(rows->kept) / static_cast<double>(rows->rows);
       by_depth.resize(std::max(by_depth.size(), rows->calls.size()));
@@ -292,10 +296,10 @@ Finding tell_late_cut(const Facts& facts, const LateCut& found) {
   rate_cost(facts, found.cost_ns, found.calls, finding);
   finding.gain_is_bound = true;  // which rows the layers before need is not recorded
   finding.arithmetic.push_back(
-      say("counted: the calls before the cut on that many rows, and on the rows that index_add or "
-          "scatter_add adds into them, back to a call on other tensors; their time, times the "
-          "share of rows that is not needed. Before each such addition the needed rows grow by "
-          "added rows / rows"));
+      say("counted, going back from the cut to a call on other tensors: the calls on that many "
+          "rows, and on the rows that index_add or scatter_add adds into them. Their time counts "
+          "times the share of rows that is not needed; for the calls before each such addition, "
+          "the needed rows grow by the factor 1 + added rows / rows"));
   finding.evidence.push_back(called_at(facts, found.longest, say("one of these calls")));
   finding.evidence.push_back(called_at(facts, found.first.cut, say("the cut")));
   finding.try_next = {

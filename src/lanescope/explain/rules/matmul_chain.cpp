@@ -40,7 +40,7 @@ std::optional<MatmulChain> measure_matmul_chain(const Facts& facts) {
   std::map<std::string, Chain> chains;  // "aten::linear > aten::addmm"
   std::uint64_t views = 0, products = 0;
   std::int64_t view_ns = 0;
-  // Operators that a launch lies in: a view among them does more than a view.
+  // Operators with a launch inside: such an operator is more than a view.
   std::vector<bool> launches(trace.slices().size());
   for (std::size_t i = 0; i < trace.slices().size(); ++i)
     if (const SliceId op = facts.links.op_of[i];

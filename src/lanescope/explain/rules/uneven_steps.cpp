@@ -107,9 +107,8 @@ class StepContents {
     return extras;
   }
 
-  // Slow and usual steps make the same calls and the same GPU work, the GPU takes about as long for it, and
-  // many events of the CPU take longer, none of them half of what all do: the machine was slower, not the
-  // program. A step with more to do differs in one of these.
+  // The machine was slower, not the program: slow and usual steps do the same work (below), and events of the CPU take longer,
+  // but those of no single name make up half of that. A step with more to do differs in one of these.
   bool is_machine(std::int64_t difference_ns) const {
     const Longer longer = longer_in_slow();
     return is_same_work(difference_ns) && wide(longer.on_cpu_ns) * 2 > difference_ns &&
@@ -124,7 +123,7 @@ class StepContents {
   }
 
  private:
-  // What a slow step's events take longer than those of another, in the mean.
+  // How much longer the events of a slow step take than those of a usual one: means per step.
   struct Longer {
     bool has_same_counts = true;
     std::int64_t on_gpu_ns = 0, on_cpu_ns = 0;
