@@ -10,7 +10,7 @@
 
 namespace lanescope::analysis {
 
-// O(slices), and O(length) for each text. Its texts are those of the trace, which it does not keep. Any thread.
+// O(slices), and O(length) for each text. Borrows its texts from the trace. Any thread.
 class FrameTable {
  public:
   FrameTable() = default;

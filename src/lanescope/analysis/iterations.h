@@ -30,7 +30,7 @@ struct Iterations {
 };
 
 // Only ranges and waits of `process`, if given. Nothing: nothing repeats, or it is unknown which
-// work belongs to which time. O((slices + launches) log n) a name that repeats. Any thread.
+// work belongs to which time. O((slices + launches) log n) for each name that repeats. Any thread.
 std::optional<Iterations> find_iterations(const Trace& trace, const LaunchLinks& links,
                                           ProcessId process = kNone<ProcessId>);
 

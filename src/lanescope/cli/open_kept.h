@@ -9,8 +9,8 @@
 
 namespace lanescope::cli {
 
-// `kept`: the caller sets its layer; the rest is filled in if the trace has an index. `at_most`:
-// kRead: a trace without an index gets none here, because the caller writes it later.
+// `kept`: the caller sets its layer; the rest is filled in if the trace has an index. `at_most` kRead: reads an index, but
+// writes none, because the caller writes it later.
 std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
                                      format::KeptSections* kept, Damage damage = Damage::kPrinted,
                                      format::IndexUse at_most = format::IndexUse::kAutomatic);

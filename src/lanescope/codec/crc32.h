@@ -1,5 +1,5 @@
 // zlib's CRC-32, some ten times faster on processors that multiply without carries. The recorder's
-// background thread takes it of all that a program records.
+// background thread computes it over all that a program records.
 #pragma once
 #include <cstddef>
 #include <cstdint>

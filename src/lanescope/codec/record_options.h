@@ -1,5 +1,5 @@
-// What a recording has besides names and times: bits of an option word. A session asks for them,
-// and in the file the mark of each of its windows holds them.
+// What a recording has besides names and times: bits of an option word. A session asks for them.
+// In the file, the mark of each of its windows has them.
 #pragma once
 #include <cstdint>
 
@@ -39,7 +39,7 @@ struct RecordOption {
   bool in_trace;  // torch.profiler writes it at the trace's top level, and so does the reader
 };
 
-// Those in a trace come in torch.profiler's order.
+// Those with in_trace have torch.profiler's order.
 inline constexpr RecordOption kRecordOptions[] = {
     {LANESCOPE_RECORD_MEMORY, "profile_memory", true},
     {LANESCOPE_RECORD_STACK, "with_stack", true},

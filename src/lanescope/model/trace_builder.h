@@ -103,7 +103,7 @@ class TraceBuilder {
   // Without this, the window is the span of category "Trace", else first start to last end.
   void set_window(std::int64_t start_ns, std::int64_t end_ns);
 
-  // For a trace that is built in pieces: what the durations of earlier pieces left.
+  // For a trace that is built in pieces: the limit after the durations of earlier pieces.
   void set_duration_limit(const DurationLimit& limit) { durations_ = limit; }
   const DurationLimit& duration_limit() const { return durations_; }
 

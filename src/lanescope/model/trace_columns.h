@@ -143,7 +143,7 @@ struct TraceValues {
   ImportStats stats;
 };
 
-// Trace has the meaning of each table. each_column.h lists all columns.
+// trace.h says what each table means. each_column.h lists all columns.
 template <template <typename> class List>
 struct TraceTables {
   SliceTable<List> slices;
@@ -156,7 +156,7 @@ struct TraceTables {
   List<Step> steps;
   List<Metadata> metadata;
   List<StringId> other_metadata_events;
-  List<ApiCall> api_calls;  // by name, up to the last one that an API call has
+  List<ApiCall> api_calls;  // by name; ends with the last name that an API call has
   ArgsTable<List> args;
   StringTable<List> strings;
   TraceValues values;

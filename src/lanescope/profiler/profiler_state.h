@@ -27,7 +27,7 @@ struct Profiler::State {
   std::uint32_t windows_before = 0;  // of recorders that are gone
   std::uint64_t dropped_before = 0;  // likewise, records
   std::uint32_t cycles = 0;          // cycles since start()
-  // The recorder's number of its first window; a pause splits a cycle into windows.
+  // The first window of the current cycle, by the recorder's count. A pause splits a cycle into windows.
   std::uint32_t cycle_first_window = 0;
   bool is_paused = false;
   bool running = false;
@@ -59,7 +59,7 @@ struct Profiler::State {
 
   // The recorder's notes on the session, without "no GPU" if nobody asked for one.
   std::vector<std::string> recorder_notes() const;
-  // Adds them to the warnings, and what was dropped.
+  // Adds these notes, and what was dropped, to the warnings.
   void collect_notes() const;
   void warn(std::string line) const;  // once each
 };

@@ -26,10 +26,10 @@ struct SlowDumpRequest {
   DumpedStep step;
   std::optional<DumpedStep> replaced;  // the dump that this one replaces
   bool waited = false;                 // it ended before the current step
-  bool is_last_place = false;          // the next dump replaces another one
+  bool is_last_place = false;          // after this one, a new dump replaces another
 };
 
-// One thread at a time. Costs a look at up to `most` numbers a slow step.
+// One thread at a time. For each slow step it looks at up to `most` numbers.
 class SlowDumps {
  public:
   // A step this many times as bad as the last dumped one does not wait.
@@ -54,8 +54,8 @@ class SlowDumps {
         waiting_ = step;
       }
     }
-    // An eighth early, before the ring overwrites the beginning of a step that ended soon after
-    // the last dump.
+    // An eighth of the kept time early: before the ring overwrites the beginning of a step that ended soon
+    // after the last dump.
     if (!waiting_ || now_ns - last_ns_ < kept_ns_ - kept_ns_ / 8) return std::nullopt;
     const DumpedStep step = *waiting_;
     waiting_.reset();

@@ -22,9 +22,9 @@ void sort_samples(std::vector<Row>& rows) {
   });
 }
 
-// Leaves the half of the rows, eight at least, in which all were present for the shortest time: a rank that
-// ends later by a share of the transfer is less late when the transfer is short. Then drops rows that are more
-// than a quarter longer than the median of these, so that all have about the same length. Sorted.
+// Keeps the half of the rows, eight at least, with the shortest together_ns. Why: a rank that ends later by a
+// share of the transfer is less late when the transfer is short. Then drops rows that are more than a quarter
+// longer than the median of these, so that all have about the same length. Sorted.
 template <class Row>
 void keep_shortest(std::vector<Row>& rows) {
   constexpr std::size_t kLeastSamples = 8;
@@ -66,15 +66,15 @@ inline std::int64_t clock_offset_ns(std::int64_t origin_ns, std::int64_t referen
   return apart;
 }
 
-// How much later one side ends the longer a collective takes, and the standard error of that.
+// How much later one side ends for each ns that a collective takes longer, and the standard error of that.
 struct LeavingLine {
   bool known = false;
   double slope = 0, error = 0;  // ns per ns of together_ns
 };
 
 // Least squares. Not known: fewer than 12 rows, or lengths that differ by less than 10 % of their mean
-// (standard deviation): ranks leave at slightly random times, which changes lengths, too, and would look like a slope. Sorts
-// the rows, so that sums do not depend on where they come from.
+// (standard deviation). Ranks leave at slightly random times, which also changes the lengths; with nearly equal
+// lengths that would look like a slope. Sorts the rows, so that sums do not depend on where they come from.
 template <class Row>
 LeavingLine fit_leaving_line(std::vector<Row>& rows) {
   constexpr std::size_t kLeastRows = 12;

@@ -46,9 +46,8 @@ struct JobComparison {
   // Waits are at least what the parts say and at most this; transfer is the rest of exposed communication.
   std::int64_t a_most_waits_ns = 0, b_most_waits_ns = 0;
   bool a_waits_known = true, b_waits_known = true;  // of all ranks; if not, waits are in transfer
-  std::int64_t limit_ns = 0;  // parts that need no clock: a smaller change does not count
-  std::int64_t clock_limit_ns =
-      0;                          // the same for transfers and waits: at least both clocks' errors
+  // Smaller changes do not count: of parts that need no clock; of transfers and waits, at least both clocks' errors.
+  std::int64_t limit_ns = 0, clock_limit_ns = 0;
   std::vector<RankChange> ranks;  // that both jobs compare, by number
   std::vector<std::int64_t> only_a, only_b;
   // Those that changed, by their effect on the step, largest first; at most kMostCollectiveChanges.

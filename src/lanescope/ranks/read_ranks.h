@@ -15,8 +15,8 @@ struct ReadRanksOptions {
   std::size_t workers = 1;  // at least 1
   // How a trace is read: format::read_trace(), which this folder may not include. Any thread.
   std::function<Result<Trace>(const std::string& path)> read_trace;
-  // Where write_summary() of a file is found again: format::keep_texts(). May be empty. What it returns is
-  // checked as a part is, and the file is read if anything is wrong with it.
+  // Keeps the summary of a file (write_summary()) for the next time: format::keep_texts(). May be empty. A kept
+  // summary is checked like a part file. If anything is wrong with it, the file is read.
   KeepTexts keep_summaries;
   // Called after each file with how many are done; by one thread at a time.
   std::function<void(std::size_t done, std::size_t total)> progress;

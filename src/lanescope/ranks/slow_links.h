@@ -1,4 +1,4 @@
-// Groups that are slower than others like them while all of their ranks are present: the network between them.
+// Finds slow networks: groups that are slower than others like them, while all of their ranks are present.
 #pragma once
 #include <string>
 

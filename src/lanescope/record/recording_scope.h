@@ -1,5 +1,5 @@
-// Whether somebody records, and the scope in which a thread writes: from its check of that to its
-// last store.
+// Says whether somebody records, and marks the scope in which a thread writes: from its check whether
+// somebody records to its last store.
 //
 // Part of the hot path (thread_writer.h), for the thread of the writer.
 #pragma once
@@ -27,8 +27,9 @@ struct RangeToken {
   std::uint32_t index = 0;
 };
 
-// Two neighbouring 32-bit members of a struct as a token, in one load or store. Parts of what was just
-// stored as a whole can be read at once; a whole that was stored in parts must wait for the stores.
+// Two neighbouring 32-bit members of a struct as a token, in one load or store. Why in one: a processor reads
+// a part of what was just stored as a whole without waiting. It waits for the stores if it reads a whole that
+// was stored in parts.
 inline RangeToken load_token(const void* object, std::size_t at) noexcept {
   RangeToken token;
   std::memcpy(&token, static_cast<const unsigned char*>(object) + at, sizeof token);
@@ -87,7 +88,8 @@ class RecordingScope {
   static void commit(LanescopeWriter* writer) noexcept {
     commit(writer, writer->first + writer->count, next_token(writer));
   }
-  // For callers that have both: after other stores, the compiler cannot know that they are still the same, and would load them again.
+  // For callers that have the record and the token. Without them the compiler would load both again, because after other
+  // stores it cannot know that they are the same.
   [[gnu::always_inline]] static void commit(LanescopeWriter* writer, const spool::Record* record,
                                             RangeToken token) noexcept {
     ++token.index;

@@ -60,8 +60,8 @@ class ApiCallbacks {
 
   const CuptiLibrary* cupti_ = nullptr;
   CUpti_SubscriberHandle subscriber_ = nullptr;
-  std::atomic<std::uint32_t> round_{0};  // counts starts; a call that began before a start never
-                                         // ends after it
+  std::atomic<std::uint32_t> round_{0};  // counts starts; a call is recorded only if it ends in the
+                                         // round in which it began
   std::mutex events_mutex_;              // guards what follows
   std::unordered_map<const void*, Event> events_;
   std::uint64_t event_records_ = 0;

@@ -1,8 +1,8 @@
 // Decides how much of a buffer CUPTI may fill. CUPTI gives back a full buffer when the work in it
-// is done, but a buffer that is not full only when all work of the GPU is done. If the GPU always
-// has work, the last buffer never comes back, and a kill loses what is in it. So buffers are small
-// if the GPU finishes few records, and large if it finishes many. The launch rate does not help,
-// because a program may queue far ahead.
+// is done. It gives back a buffer that is not full only when all work of the GPU is done. If the
+// GPU always has work, the last buffer never comes back, and a kill loses what is in it. So buffers
+// are small if the GPU finishes few records, and large if it finishes many. The launch rate does
+// not help, because a program may queue far ahead.
 #pragma once
 #include <algorithm>
 #include <bit>

@@ -22,7 +22,7 @@ class RelaxedCaptureMode {
 
  private:
   const CudaDriver& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's mode before
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // later: the thread's earlier mode
   bool exchanged_;
 };
 

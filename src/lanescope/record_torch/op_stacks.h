@@ -19,11 +19,11 @@ namespace lanescope::record_torch {
 
 inline std::atomic<LanescopeStackFunction> stack_function{nullptr};
 
-// The stack that the last walk found. It also holds
-// - until the call of a C function returns in which that walk was, or Python code runs in it or in a
-//   thread that had none: as for the nodes of a backward pass;
-// - for operators that are called while the range of that walk is open: as long as the range holds
-//   its frame, the stack is the same wherever that frame is the innermost one.
+// The stack that the last walk found. Other operators have the same stack in two cases:
+// - The walk was in a call of a C function, or in a thread without Python code, such as one that runs
+//   nodes of a backward pass. Its stack holds until the C function returns, or Python code runs.
+// - The range of the walk is open and holds its frame. Its stack holds for the operators inside, while
+//   that frame is the innermost one.
 struct KnownStack {
   LanescopeStackPosition position;
   std::uint32_t stack;
@@ -65,8 +65,8 @@ inline bool holds_its_frame(const at::RecordFunction& fn, const char* name) {
   return begins_with(name, kOperator) || std::strncmp(name, kNode.data(), kNode.size()) == 0;
 }
 
-// The stack of a range that is about to begin where the last walk's stack holds, if Python has run
-// nothing since; else kUnknownStack. Changes nothing.
+// The last walk's stack, if it is also that of a range that is about to begin (KnownStack) and Python
+// has run nothing since; else kUnknownStack. Changes nothing.
 [[gnu::always_inline]] inline std::uint32_t inherited_stack(const LanescopeWriter* writer) {
   const KnownStack* const last = known_stack;
   if (!last) return kUnknownStack;
@@ -85,8 +85,8 @@ struct StackOfRange {
   LanescopeStackPosition position{};
 };
 
-// Fills `found` in its place: a copy of what has just been written in parts would wait until these
-// stores have left the core, after those of the last record.
+// Fills `found` in its place, because a copy would be slow: it would read what has just been written in
+// parts, and wait until these stores have left the core, after those of the last record.
 [[gnu::always_inline]] inline void find_stack(StackOfRange& found) {
   const LanescopeStackFunction capture = stack_function.load(std::memory_order_acquire);
   const LanescopeWriter* writer = record::thread_writer();
@@ -113,7 +113,7 @@ struct StackOfRange {
   const LanescopeWriter* writer = lanescope_thread_writer;
   if (!writer || writer->depth != found.depth + 1) return;
   const LanescopeOpenRange& open = writer->stack[found.depth];
-  // One that is not recorded has nothing that tells when it ends.
+  // Nothing tells when a range ends that is not recorded.
   const bool is_range = open.sequence != 0 && holds_its_frame(fn, name);
   if (!is_range && found.position.is_fixed == 0) return;
   KnownStack* const last = known_stack ? known_stack : make_known_stack();

@@ -22,8 +22,8 @@ namespace lanescope::record_torch {
 
 struct TorchCost {
   record::CostScale scale;
-  // In addition, of a call for a node of a backward pass, in ticks: torch gives the thread another
-  // list of callbacks before each node and after it, and sorts them by scope each time. Then its texts.
+  // In ticks, in addition, of a call for a node of a backward pass. Before and after each node, torch gives
+  // the thread another list of callbacks and sorts it by scope. It also makes the node's texts.
   std::uint64_t of_node = 0;
   std::uint64_t of_paused_node = 0;  // of a node, when torch has only a callback for ranges
   std::uint64_t of_inputs = 0;       // in addition, of an operator's begin with inputs
@@ -33,8 +33,9 @@ inline TorchCost torch_cost;  // written before the first callback that measures
 // Whether the lite interpreter and the static runtime have ranges.
 inline std::atomic<bool> are_runtimes_wanted{true};
 
-// Around each node of a backward pass torch sorts the callbacks again by each scope that they ask for,
-// some 330 instructions. Three exist only in a torch built to trace its own features.
+// The scopes that the callbacks ask for. Around each node of a backward pass torch sorts the callbacks
+// again by each of these scopes, some 330 instructions. Three other scopes exist only in a torch built to
+// trace its own features.
 inline std::unordered_set<at::RecordScope> scopes_of_programs() {
   std::unordered_set<at::RecordScope> scopes{
       at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,

@@ -16,9 +16,9 @@
 extern "C" {
 
 // Where a thread is in its Python program: its innermost frame and that frame's instruction.
-// Both null: nowhere. `mark`: if it is the same a little later, the thread has not left that place
-// since, or the frame that it is in; 0: no such count. `is_fixed`: 1: the instruction cannot change
-// before the mark does, in a call of a C function or where no Python code runs.
+// Both null: nowhere. `mark` changes when the thread calls or leaves a Python function; 0: it is not
+// counted. `is_fixed` 1: the instruction stays the same until the mark changes, because the thread is
+// in a call of a C function, or runs no Python code.
 struct LanescopeStackPosition {
   const void* frame;
   const void* instruction;

@@ -26,15 +26,16 @@ struct PythonLayout {
   std::uint32_t version = 0;            // PY_VERSION_HEX >> 16: 0x030b is 3.11
   std::uint32_t interpreters_head = 0;  // in _PyRuntime
   std::uint32_t interpreter_next = 0, threads_head = 0;
-  // Fields of a thread's state. `frame` leads to the innermost frame, or from 3.11 to 3.12 to a structure
-  // that has it at `cframe_frame`.
+  // Fields of a thread's state. `frame` leads to the innermost frame; in 3.11 and 3.12 to a structure that
+  // has it at `cframe_frame`.
   std::uint32_t thread_next = 0, pthread = 0, native_id = kNoOffset;
   std::uint32_t frame = 0, cframe_frame = kNoOffset;
   std::uint32_t chunk = kNoOffset, chunk_top = kNoOffset;  // of the memory for frames
   // Fields of a frame.
   std::uint32_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
   std::uint32_t frame_owner = kNoOffset, frame_bytes = 0;
-  // A generator's frame: its owner is kOwnedByGenerator, or before 3.11 it has a pointer to it here.
+  // How a generator's frame is known: from 3.11 on its owner is kOwnedByGenerator; before, the frame has a
+  // pointer to the generator at this offset.
   std::uint32_t frame_generator = kNoOffset;
   std::uint8_t first_foreign_owner = 0xff;  // owners from here on have no Python code
   // Fields of a code object.

@@ -31,7 +31,7 @@ struct SampledFunction {
 
 struct SampledFrame {
   std::uint32_t function = 0;  // StackReader::function()
-  int line = 0;                // that it is at; the first line of the function where it has none
+  int line = 0;                // the line that it is at; if it has none, the function's first line
   bool operator==(const SampledFrame&) const = default;
 };
 
@@ -52,8 +52,8 @@ class StackReader {
     std::uint64_t lost_threads = 0;  // beyond kMostThreads
   };
 
-  // `interpreter`: the address of a PyInterpreterState. `code_type`: of PyCode_Type; 0: the type
-  // that says its name is "code".
+  // `interpreter`: the address of a PyInterpreterState. `code_type`: the address of PyCode_Type; 0: takes
+  // the type whose name is "code".
   StackReader(ProcessMemory& memory, const PythonLayout& layout, std::uint64_t interpreter,
               std::uint64_t code_type);
   ~StackReader();

@@ -54,10 +54,10 @@ class NativeStacks {
   // process, no permission, or not x86-64; the message says what to do.
   Result<void> begin();
   // Waits until the timer sees one of the threads run, at most that long, so that its native and
-  // its Python stack are read at the same moment. None runs: the whole time.
+  // its Python stack are read at the same moment. If none runs, waits the whole time.
   void wait_for_running(std::int64_t most_ns) { running_.wait(most_ns); }
-  // Before and after the Python stacks are read. What after_python() returns is of one moment with
-  // them where `waits`. Valid until the next call.
+  // Call them before and after the Python stacks are read. A native stack with `waits` is then of the same
+  // moment as the Python stack. The result is valid until the next call.
   void before_python();
   const std::vector<NativeStack>& after_python();
   const NativeFunction& function(std::uint32_t number) const { return modules_.function(number); }

@@ -1,5 +1,5 @@
 // The ranks of the run whose folder was opened. Each is a trace of its own, read when a page first asks
-// for it; all of them in one trace with aligned clocks is made when a page asks for that.
+// for it. One trace of all ranks, with aligned clocks, is made when a page asks for it.
 #pragma once
 #include <cstdint>
 #include <functional>

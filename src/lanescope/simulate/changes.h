@@ -46,7 +46,7 @@ struct Change {
   TrackId thread = kNone<TrackId>;
   std::vector<analysis::Window> windows = {};
   double factor = 1;
-  bool has_fewer_kernels = false;  // gpu: so the gaps between them shrink as much as they do
+  bool has_fewer_kernels = false;  // gpu: the gaps between kernels shrink as much as the kernels
   // no-profiler: us per event; pin: GB/s; workers: N
   std::optional<double> number;
   std::optional<double> from;  // workers: M, how many there are now

@@ -33,7 +33,7 @@ struct ColumnSource {
 struct TableSource {
   std::string_view name;
   std::span<const ColumnSource> columns;  // in the order of the schema
-  // The ids of the rows, ascending. Null: 0 to count.
+  // The ids of the rows, ascending. Null: 0, 1, ... count() - 1.
   std::vector<std::uint32_t> (*ids)(TraceRows& rows);
   std::size_t (*count)(TraceRows& rows);
 };

@@ -9,7 +9,7 @@
 //         .launch({.us = 40})               // an operator of 10 us; its kernel runs for 40
 //         .end()
 //         .wait("aten::item")               // an operator that waits for the GPU
-//         .pass(500)                        // Python, of which no event tells
+//         .pass(500)                        // Python code without an event
 //         .end();                           // of the step
 //   const Trace trace = program.trace();
 //

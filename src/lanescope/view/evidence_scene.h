@@ -70,8 +70,8 @@ struct Scene {
 
 inline constexpr std::uint32_t kMostOperatorRows = 6, kMostStreams = 4, kMostArrows = 4,
                                kMostSubRows = 3;
-// Bars narrower than two of these parts of the window are folded with their neighbours into bars of
-// up to six parts. So the size of a row is bounded; busy_ns shows how much of a folded bar is gaps.
+// The window has so many parts. Bars narrower than two parts are folded with their neighbours into bars
+// of up to six parts, so the size of a row is bounded. busy_ns shows how much of a folded bar is gaps.
 inline constexpr std::int64_t kWindowParts = 720;
 
 // `slice` is a row of the trace. O(slices inside the window + log n). Any thread.

@@ -28,7 +28,7 @@ enum class TimeKind : std::uint8_t {
 };
 inline constexpr std::size_t kTimeKindCount = 9;
 
-// What kind of event has a name. It decides how the name is shortened. kWork also if others share the name.
+// The kind of events that have a name; it decides how the name is shortened. kWork also if other events share the name.
 enum class NameUse : std::uint8_t { kOther, kWork, kFrame };
 
 enum class LaneKind : std::uint8_t {

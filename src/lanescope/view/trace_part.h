@@ -25,7 +25,8 @@ struct PartAsked {
 // "A..B", since the origin of the trace (trace_origin_ns). Nothing: an empty text.
 // kInvalidArgument: anything else.
 Result<std::optional<TraceWindow>> parse_window(const std::string& text);
-// What an earlier call noted about exactly this trace, and what keeps the note of this call (format/index_file/kept_sections.h).
+// What an earlier call noted about this very trace, and where to keep the note of this call
+// (format/index_file/kept_sections.h).
 struct StepNote {
   std::string_view known;                          // empty: nothing
   std::function<void(std::string_view)> remember;  // may be empty

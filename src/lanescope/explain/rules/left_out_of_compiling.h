@@ -5,8 +5,8 @@
 
 namespace lanescope::explain::rules {
 
-// The frame of the program's own function around this operator, or of one that calls it, that compiled code calls through
-// Dynamo's wrapper; kNone: there is none, or frames are not recorded. O(slices of the thread).
+// Goes outwards from the operator to the first function of the program that compiled code calls through Dynamo's wrapper.
+// Returns its frame; kNone: there is none, or frames are not recorded. O(slices of the thread).
 SliceId left_out_function(const Facts& facts, SliceId op);
 
 // Replaces the advice to compile such a function, which would change nothing. `example`: an operator that the advice is about.

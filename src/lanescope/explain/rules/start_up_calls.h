@@ -19,21 +19,21 @@ struct StartUpCall {
   SliceId op = kNone<SliceId>;  // kLibrary: the innermost operator around it
 };
 
-// Calls of one operator of the program of which the first took long: its library plans, loads or tunes then.
+// The calls of one operator of the program, if the first ones took long: its library plans, loads or tunes in them.
 struct FirstCallsOfOperator {
   std::string_view name;      // the outermost operator
   std::vector<SliceId> slow;  // kOperator, in order of time
   std::uint64_t calls = 0;    // of the innermost operator in all of the recording
-  std::int64_t slow_ns = 0,
-               usual_ns = 0;  // together; the median of the others, 0 if there are none
-  std::uint64_t again = 0;    // of `slow`: after a call that was not slow
+  std::int64_t slow_ns = 0;   // of all of `slow` together
+  std::int64_t usual_ns = 0;  // the median of the other calls; 0: there are none
+  std::uint64_t again = 0;    // how many of `slow` came after a call that was not slow
 };
 
 struct StartUpCalls {
   std::vector<StartUpCall> calls;               // in order of time
   std::vector<analysis::Window> windows;        // of the calls; disjoint, in order
   std::vector<FirstCallsOfOperator> operators;  // the longest first
-  std::int64_t context_ns = 0;                  // of them before the first GPU work
+  std::int64_t context_ns = 0;                  // of the calls before the first GPU work
   std::int64_t total_ns() const;
   bool contains(SliceId call) const;  // O(calls)
 };
