@@ -111,5 +111,13 @@ def test_what_is_written_arrives_whole_in_perfetto(trace, ending, tmp_path):
                      "SELECT key, count(*) AS n FROM event JOIN args USING (arg_set_id) WHERE value_type NOT IN ('null', 'json') GROUP BY 1")
     found_args = {row["key"].removeprefix(ARGS[ending]).replace(".", "_"): row["n"] for row in args}
     assert own and [row for row in own if found_args.get(row["key"].replace(".", "_")) != row["n"]] == []
+    if ending == "pftrace":  # a list is one text there, as the trace has it
+        own = ask(trace, "WITH event AS (SELECT arg_set_id FROM slice UNION ALL SELECT arg_set_id FROM instant) "
+                         "SELECT key, string_value AS value, count(*) AS n FROM event JOIN args USING (arg_set_id) "
+                         "WHERE value_type = 'json' AND value GLOB '[[]*' GROUP BY 1, 2")
+        lists = ask_perfetto(path, "SELECT key, string_value AS value, count(*) AS n FROM slice JOIN args USING (arg_set_id) "
+                                   "WHERE string_value GLOB '[[]*' GROUP BY 1, 2")["rows"][0]
+        assert own and sorted((f"debug.{row['key']}", row["value"], row["n"]) for row in own) == sorted(
+            (row["key"], row["value"], row["n"]) for row in lists)
     arrows = ask(trace, "SELECT count(*) AS n FROM flow")[0]["n"]
     assert found["flows"] == arrows > 0

@@ -14,6 +14,9 @@ from conftest import DATA, NEEDS_SHARED_TRACES, SHARED_TRACES
 protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2",
                              reason="needs the packages perfetto and protobuf (pip install perfetto protobuf)")
 
+unknown_fields = pytest.importorskip("google.protobuf.unknown_fields", reason="needs the package protobuf (pip install protobuf)")
+
+OWN_FIELD = 200001  # docs/formats/pftrace.md
 TRACES = [DATA / "h200_stacks" / "train_everything.json.gz", DATA / "h200_mlp_train" / "trace.json.gz"]
 
 
@@ -37,13 +40,15 @@ class Decoded:
         first, *others = (packet for packet in trace.packet if not packet.HasField("track_descriptor"))
         assert first.sequence_flags == 1 and all(packet.sequence_flags == 2 for packet in others)
         names, categories, keys, texts = {}, {}, {}, {}
+        times = [packet.timestamp for packet in trace.packet if packet.HasField("track_event")]
+        assert times == sorted(times)
         open_slices, starts, ends = collections.defaultdict(list), {}, {}
         for packet in trace.packet:
             interned = packet.interned_data
             names.update((entry.iid, entry.name) for entry in interned.event_names)
             categories.update((entry.iid, entry.name) for entry in interned.event_categories)
             keys.update((entry.iid, entry.name) for entry in interned.debug_annotation_names)
-            texts.update((entry.iid, entry.str.decode()) for entry in interned.debug_annotation_string_values)
+            texts.update((entry.iid, self.text(entry)) for entry in interned.debug_annotation_string_values)
             if packet.HasField("track_descriptor"):
                 self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
             if not packet.HasField("track_event"):
@@ -66,6 +71,12 @@ class Decoded:
         assert starts.keys() == ends.keys()
         self.flows = [(starts[flow], ends[flow]) for flow in starts]
         assert {one["track"] for one in self.slices} <= self.tracks.keys()
+
+    @staticmethod
+    def text(entry):
+        """A text, or the list that it is marked as."""
+        is_list = any((field.field_number, field.data) == (OWN_FIELD, 1) for field in unknown_fields.UnknownFieldSet(entry))
+        return json.loads(entry.str) if is_list else entry.str.decode()
 
     @staticmethod
     def value(annotation, texts):

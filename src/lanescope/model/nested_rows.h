@@ -24,20 +24,43 @@ struct NestedRows {
 // however slices overlap. Memory: 12 bytes a slice of the track.
 NestedRows find_nested_rows(const Trace& trace, const Track& track);
 
-// Calls begin(slice) and end(slice) for each slice of a row, in order of time. Each end belongs to
-// the open slice that began last. At equal times ends come before begins, except the end of a slice
-// without duration.
+// The begins and ends of a row one by one, in order of time. Each end belongs to the open slice that
+// began last. At equal times ends come before begins, except the end of a slice without duration.
+// Borrows both.
+class EdgeCursor {
+ public:
+  EdgeCursor(const Trace& trace, std::span<const std::uint32_t> row) : trace_(&trace), row_(row) {}
+  bool is_done() const { return open_.empty() && row_.empty(); }
+  // Unless done: whether this is the end of slice(), or its begin.
+  bool is_end() const {
+    return !open_.empty() && (row_.empty() || trace_->end_ns(open_.back()) <=
+                                                  trace_->start_ns(SliceId{row_.front()}));
+  }
+  SliceId slice() const { return is_end() ? open_.back() : SliceId{row_.front()}; }
+  std::int64_t time_ns() const {
+    return is_end() ? trace_->end_ns(open_.back()) : trace_->start_ns(SliceId{row_.front()});
+  }
+  void next() {
+    if (is_end()) return open_.pop_back();
+    open_.push_back(SliceId{row_.front()});
+    row_ = row_.subspan(1);
+  }
+
+ private:
+  const Trace* trace_;
+  std::span<const std::uint32_t> row_;  // those that did not begin yet
+  std::vector<SliceId> open_;           // innermost last
+};
+
+// Calls begin(slice) and end(slice) for each slice of a row, in the order of EdgeCursor.
 template <typename Begin, typename End>
 void for_each_edge(const Trace& trace, std::span<const std::uint32_t> row, Begin begin, End end) {
-  std::vector<SliceId> open;
-  for (const std::uint32_t index : row) {
-    const SliceId slice{index};
-    for (; !open.empty() && trace.end_ns(open.back()) <= trace.start_ns(slice); open.pop_back())
-      end(open.back());
-    begin(slice);
-    open.push_back(slice);
+  for (EdgeCursor edge(trace, row); !edge.is_done(); edge.next()) {
+    if (edge.is_end())
+      end(edge.slice());
+    else
+      begin(edge.slice());
   }
-  for (; !open.empty(); open.pop_back()) end(open.back());
 }
 
 }  // namespace lanescope

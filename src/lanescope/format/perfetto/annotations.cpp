@@ -203,7 +203,10 @@ class AnnotationJson {
         add_quoted(json, value.text);
         break;
       case AnnotationValue::kInternedText:
-        add_quoted(json, interned(state_.texts, value.bits, builder_));
+        if (state_.lists.contains(value.bits))
+          json += interned(state_.lists, value.bits, builder_);
+        else
+          add_quoted(json, interned(state_.texts, value.bits, builder_));
         break;
       case AnnotationValue::kJson:
         json += codec::is_strict_json(value.text) ? std::string(value.text) : "null";
@@ -238,6 +241,8 @@ void add_annotation(std::string_view message, const SequenceState& state, TraceB
     case AnnotationValue::kText:
       return args.add_string(key, known, builder.intern(codec::valid_utf8(value.text)));
     case AnnotationValue::kInternedText:
+      if (const auto found = state.lists.find(value.bits); found != state.lists.end())
+        return args.add_json(key, known, found->second);
       return args.add_string(key, known,
                              builder.intern(interned(state.texts, value.bits, builder)));
     case AnnotationValue::kJson:

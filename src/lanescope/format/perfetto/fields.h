@@ -187,6 +187,8 @@ enum OwnTrack : std::uint32_t {
 };
 inline constexpr std::uint64_t kOwnProcess = 100;
 enum OwnEvent : std::uint32_t { kOwnScope = 1 };
+// Also of an InternedString of kAnnotationTexts, as a number: the text is a list in JSON.
+inline constexpr std::uint64_t kOwnIsList = 1;
 // An arrow's id in the file: (1 + the place of its kind in OwnTrace) times this, plus its own id.
 inline constexpr std::uint64_t kFlowKindFactor = std::uint64_t{1} << 40U;
 inline constexpr std::uint64_t kOwnFlowsFrom = std::uint64_t{1} << 63U;  // those with a kOwnFlow

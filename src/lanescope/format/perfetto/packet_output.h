@@ -45,18 +45,12 @@ class PacketOutput {
     const std::size_t at = list == pftrace::kEventNames        ? 0
                            : list == pftrace::kEventCategories ? 1
                            : list == pftrace::kAnnotationNames ? 2
-                                                               : 3;
-    std::vector<std::uint32_t>& iids = iids_[at];
-    if (iids.empty()) iids.resize(trace_.strings().size());
-    std::uint32_t& iid = iids[raw(text)];
-    if (iid != 0) return iid;
-    iid = ++last_iids_[at];
-    entry_.clear();
-    codec::WireWriter writer(entry_);
-    writer.integer(pftrace::kIid, iid);
-    writer.bytes(pftrace::kText, codec::valid_utf8(trace_.text(text)));
-    codec::WireWriter(interned_).bytes(list, entry_);
-    return iid;
+                                                               : kTexts;
+    return iid_in(list, iids_[at], last_iids_[at], text, false);
+  }
+  // The same for the text of a JSON list. It has another number than a string of the same text.
+  std::uint64_t list_iid(StringId text) {
+    return iid_in(pftrace::kAnnotationTexts, list_iids_, last_iids_[kTexts], text, true);
   }
   Result<void> finish() {
     flush();
@@ -66,7 +60,21 @@ class PacketOutput {
   std::uint64_t bytes() const { return flushed_ + buffer_.size(); }
 
  private:
-  static constexpr std::size_t kFlushBytes = 1 << 20;
+  static constexpr std::size_t kFlushBytes = 1 << 20, kTexts = 3;
+  std::uint64_t iid_in(pftrace::InternedData list, std::vector<std::uint32_t>& iids,
+                       std::uint32_t& last_iid, StringId text, bool is_list) {
+    if (iids.empty()) iids.resize(trace_.strings().size());
+    std::uint32_t& iid = iids[raw(text)];
+    if (iid != 0) return iid;
+    iid = ++last_iid;
+    entry_.clear();
+    codec::WireWriter writer(entry_);
+    writer.integer(pftrace::kIid, iid);
+    writer.bytes(pftrace::kText, codec::valid_utf8(trace_.text(text)));
+    if (is_list) writer.integer(pftrace::kOwnField, pftrace::kOwnIsList);
+    codec::WireWriter(interned_).bytes(list, entry_);
+    return iid;
+  }
   void add(std::string_view fields) {
     codec::WireWriter out(buffer_);
     out.varint(pftrace::kPacket << 3U | 2U);
@@ -83,6 +91,7 @@ class PacketOutput {
   const Trace& trace_;
   codec::ByteSink& sink_;
   std::array<std::vector<std::uint32_t>, 4> iids_;  // of each list, by text; 0: not written yet
+  std::vector<std::uint32_t> list_iids_;
   std::array<std::uint32_t, 4> last_iids_{};
   std::string buffer_, head_, interned_, entry_;
   std::uint64_t flushed_ = 0;

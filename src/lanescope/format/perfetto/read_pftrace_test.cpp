@@ -114,6 +114,44 @@ TEST(ReadPftraceTest, InternedTextsAndDefaultsCountUntilTheSequenceIsCleared) {
   EXPECT_THAT(text, HasSubstr("instant async 0/0 '' 3 t 'second' -"));
 }
 
+// A list that lanescope wrote is marked. What is marked and is no list stays a text, and so does a number that is given again.
+TEST(ReadPftraceTest, OnlyMarkedTextsOfListsAreLists) {
+  const auto text = [](std::int64_t iid, std::string_view content, bool is_marked) {
+    Message message;
+    message.integer(pftrace::kIid, iid).text(pftrace::kText, content);
+    if (is_marked) message.integer(pftrace::kOwnField, 1);
+    return message;
+  };
+  const auto interned = [](const std::vector<Message>& texts) {
+    Message message;
+    for (const Message& each : texts) message.message(pftrace::kAnnotationTexts, each);
+    return message;
+  };
+  const auto argument = [](std::string_view name, std::int64_t iid) {
+    return Message().text(pftrace::kAnnotationName, name).integer(pftrace::kStringIid, iid);
+  };
+  const Message nested = Message()
+                             .text(pftrace::kAnnotationName, "in")
+                             .message(pftrace::kArray, Message().integer(pftrace::kStringIid, 1))
+                             .message(pftrace::kArray, Message().integer(pftrace::kStringIid, 2));
+  const std::string found = text_of(
+      {packet(0).message(pftrace::kTrackDescriptor, thread(1, 5, 6, "a")),
+       packet(1)
+           .message(pftrace::kInternedData,
+                    interned({text(1, "[1]", true), text(2, "[1]", false), text(3, "[1", true),
+                              text(4, "null", true), text(5, "[2]", true), text(5, "[2]", false)}))
+           .message(pftrace::kTrackEvent, event(pftrace::kInstant, 1, "i")
+                                              .message(pftrace::kAnnotations, argument("a", 1))
+                                              .message(pftrace::kAnnotations, argument("b", 2))
+                                              .message(pftrace::kAnnotations, argument("c", 3))
+                                              .message(pftrace::kAnnotations, argument("d", 4))
+                                              .message(pftrace::kAnnotations, argument("e", 5))
+                                              .message(pftrace::kAnnotations, nested))});
+  // Types as in ArgType: 7 a string, 8 JSON.
+  EXPECT_THAT(found, HasSubstr("a=8:'[1]' b=7:'[1]' c=7:'[1' d=7:'null' e=7:'[2]' "
+                               "in=8:'[[1], \"[1]\"]'\n"));
+}
+
 TEST(ReadPftraceTest, ClocksOfASequenceCountOnAndHaveAUnit) {
   const auto clock = [](std::int64_t id, std::int64_t time, bool counts_on = false,
                         std::int64_t unit = 0) {

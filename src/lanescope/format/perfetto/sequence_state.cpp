@@ -1,5 +1,6 @@
 #include "lanescope/format/perfetto/sequence_state.h"
 
+#include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
 
 namespace lanescope::format {
@@ -22,6 +23,23 @@ void intern_text(std::string_view message, TextByIid& texts, TraceBuilder& build
     if (field.number() == pftrace::kText) text = field.bytes();
   }
   texts[iid] = clean_text(text, builder);
+}
+
+// A list of lanescope is a text to other readers.
+void intern_annotation_text(std::string_view message, SequenceState& state, TraceBuilder& builder) {
+  std::uint64_t iid = 0;
+  bool is_list = false;
+  for (WireReader field(message); field.next();) {
+    if (field.number() == pftrace::kIid) iid = field.integer();
+    if (field.number() == pftrace::kOwnField) is_list = field.integer() == pftrace::kOwnIsList;
+  }
+  intern_text(message, state.texts, builder);
+  const StringId text = state.texts[iid];
+  is_list &= builder.text(text).starts_with('[') && codec::is_strict_json(builder.text(text));
+  if (is_list)
+    state.lists[iid] = text;
+  else
+    state.lists.erase(iid);
 }
 
 void intern_specification(std::string_view message, SequenceState& state, TraceBuilder& builder) {
@@ -52,7 +70,7 @@ void intern(std::string_view message, SequenceState& state, TraceBuilder& builde
         intern_text(field.bytes(), state.annotation_names, builder);
         break;
       case pftrace::kAnnotationTexts:
-        intern_text(field.bytes(), state.texts, builder);
+        intern_annotation_text(field.bytes(), state, builder);
         break;
       case pftrace::kGpuSpecifications:
         intern_specification(field.bytes(), state, builder);

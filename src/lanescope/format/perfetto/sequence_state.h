@@ -27,6 +27,7 @@ struct LegacyThread {
 
 struct SequenceState {
   TextByIid names, categories, annotation_names, texts;
+  TextByIid lists;  // those of `texts` that are lists: strict JSON
   std::unordered_map<std::uint64_t, GpuSpecification> gpu_specifications;
   std::unordered_map<std::uint64_t, std::int64_t> counters;  // running values, by track uuid
   std::uint64_t default_clock = 0;                           // 0: none

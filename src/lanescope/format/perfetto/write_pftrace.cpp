@@ -1,10 +1,13 @@
-// Idea: packets need no order in the file, because Perfetto sorts them, so each track is written on
-// its own and nothing is kept. Within a track, begins and ends are in order of time.
+// Idea: the rows of all tracks are merged, so that packets are in order of time and Perfetto has little to sort.
 #include "lanescope/format/perfetto/write_pftrace.h"
 
 #include <algorithm>
-#include <optional>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lanescope/codec/json_mend.h"
@@ -45,10 +48,9 @@ class PftraceWriter {
     write_clock();
     write_own_trace();
     tracks_.write();
-    for (std::uint32_t i = 0; i < trace_.tracks().size() && !out_.failed(); ++i)
-      write_slices(TrackId{i});
-    for (std::uint32_t i = 0; i < trace_.instants().size() && !out_.failed(); ++i) write_instant(i);
-    for (std::uint32_t i = 0; i < trace_.counters().size() && !out_.failed(); ++i) write_value(i);
+    sort_marks();
+    write_slices();
+    write_marks(std::numeric_limits<std::int64_t>::max());
     WriteStats stats;
     stats.events = events_;
     stats.text_bytes = stats.file_bytes = out_.bytes();
@@ -136,15 +138,77 @@ class PftraceWriter {
     own(pftrace::kOwnFlow, text);
   }
 
-  void write_slices(TrackId track) {
-    const NestedRows rows = find_nested_rows(trace_, trace_.track(track));
-    for (std::size_t row = 0; row < rows.row_count() && !out_.failed(); ++row) {
-      const std::uint64_t uuid = row == 0 ? tracks_.uuid(track) : tracks_.add_row(track, row);
-      for_each_edge(
-          trace_, rows.row(row), [&](SliceId slice) { write_begin(slice, uuid); },
-          [&](SliceId slice) { write_end(slice, uuid); });
+  // A row of a track and what is left of it.
+  struct Row {
+    EdgeCursor edges;
+    std::uint64_t uuid;
+  };
+  std::vector<Row> rows_of(const std::vector<NestedRows>& nested) {
+    std::vector<Row> rows;
+    for (std::uint32_t i = 0; i < nested.size(); ++i) {
+      for (std::size_t row = 0; row < nested[i].row_count(); ++row) {
+        const TrackId track{i};
+        rows.push_back({EdgeCursor(trace_, nested[i].row(row)),
+                        row == 0 ? tracks_.uuid(track) : tracks_.add_row(track, row)});
+      }
+    }
+    return rows;
+  }
+  void write_slices() {
+    std::vector<NestedRows> nested;
+    for (const Track& track : trace_.tracks()) nested.push_back(find_nested_rows(trace_, track));
+    std::vector<Row> rows = rows_of(nested);
+    using Next = std::pair<std::int64_t, std::size_t>;  // when, in which row
+    std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
+    const auto wait = [&](std::size_t i) {
+      if (!rows[i].edges.is_done()) queue.emplace(rows[i].edges.time_ns(), i);
+    };
+    for (std::size_t i = 0; i < rows.size(); ++i) wait(i);
+    while (!queue.empty() && !out_.failed()) {
+      const std::size_t i = queue.top().second;
+      queue.pop();
+      // As long as no other row is next.
+      do {
+        write_edge(rows[i]);
+        rows[i].edges.next();
+      } while (!rows[i].edges.is_done() &&
+               (queue.empty() || Next(rows[i].edges.time_ns(), i) < queue.top()));
+      wait(i);
     }
   }
+  void write_edge(const Row& row) {
+    write_marks(row.edges.time_ns());
+    if (row.edges.is_end())
+      write_end(row.edges.slice(), row.uuid);
+    else
+      write_begin(row.edges.slice(), row.uuid);
+  }
+
+  // Instants and values of counters, in order of time: first all instants are numbered, then the values.
+  std::int64_t mark_ns(std::size_t mark) const {
+    const std::size_t instants = trace_.instants().size();
+    return mark < instants ? trace_.instants().time_ns[mark]
+                           : trace_.counters().time_ns[mark - instants];
+  }
+  void sort_marks() {
+    marks_.resize(trace_.instants().size() + trace_.counters().size());
+    std::iota(marks_.begin(), marks_.end(), std::size_t{0});
+    std::sort(marks_.begin(), marks_.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(mark_ns(a), a) < std::pair(mark_ns(b), b);
+    });
+  }
+  void write_marks(std::int64_t until_ns) {
+    const std::size_t instants = trace_.instants().size();
+    for (; next_mark_ < marks_.size() && mark_ns(marks_[next_mark_]) <= until_ns && !out_.failed();
+         ++next_mark_) {
+      const std::size_t mark = marks_[next_mark_];
+      if (mark < instants)
+        write_instant(static_cast<std::uint32_t>(mark));
+      else
+        write_value(static_cast<std::uint32_t>(mark - instants));
+    }
+  }
+
   void write_begin(SliceId slice, std::uint64_t uuid) {
     const SliceColumns& slices = trace_.slices();
     const std::uint32_t i = raw(slice);
@@ -236,15 +300,23 @@ class PftraceWriter {
         return add_json(text(bits));
     }
   }
-  // As in the JSON file: what is not JSON is a text.
+  // As in the JSON file: what is not JSON is a text. A list is one text, too, because Perfetto makes an argument of each of its
+  // numbers otherwise, and parses it each time.
   void add_json(StringId id) {
     if (json_.empty()) json_.resize(trace_.strings().size());
-    std::uint8_t& state = json_[raw(id)];
-    if (state == 0) state = codec::is_strict_json(trace_.text(id)) ? 1 : 2;
-    if (state == 1)
-      WireWriter(annotation_).bytes(pftrace::kJson, trace_.text(id));
+    const std::string_view json = trace_.text(id);
+    JsonKind& kind = json_[raw(id)];
+    if (kind == JsonKind::kUnknown)
+      kind = !codec::is_strict_json(json) ? JsonKind::kNotJson
+             : json.starts_with('[')      ? JsonKind::kList
+                                          : JsonKind::kOther;
+    WireWriter writer(annotation_);
+    if (kind == JsonKind::kOther)
+      writer.bytes(pftrace::kJson, json);
     else
-      WireWriter(annotation_).integer(pftrace::kStringIid, out_.iid(pftrace::kAnnotationTexts, id));
+      writer.integer(pftrace::kStringIid, kind == JsonKind::kList
+                                              ? out_.list_iid(id)
+                                              : out_.iid(pftrace::kAnnotationTexts, id));
   }
   static StringId text(std::uint64_t bits) { return StringId{static_cast<std::uint32_t>(bits)}; }
 
@@ -256,7 +328,10 @@ class PftraceWriter {
   std::int64_t shift_;
   StringId tensors_;  // kNone: no event has them
   std::uint64_t events_ = 0;
-  std::vector<std::uint8_t> json_;  // by text: 0 not looked at, 1 JSON, 2 not
+  std::vector<std::size_t> marks_;  // in order of time: mark_ns
+  std::size_t next_mark_ = 0;
+  enum class JsonKind : std::uint8_t { kUnknown, kNotJson, kList, kOther };
+  std::vector<JsonKind> json_;  // by text
   std::string packet_, event_, annotation_;
 };
 

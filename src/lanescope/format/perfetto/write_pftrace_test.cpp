@@ -1,9 +1,12 @@
 #include "lanescope/format/perfetto/write_pftrace.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "lanescope/codec/protobuf_wire.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
@@ -59,6 +62,32 @@ TEST(WritePftraceTest, ArgumentsKeepTheirTypes) {
     "i":"text \u00e9 \"","j":[1,{"k":[]}],"l":{},"m":"","n":-9223372036854775808,"n":"again"}}])"));
 }
 
+int count_of(std::string_view text, std::string_view bytes) {
+  int count = 0;
+  for (std::size_t at = bytes.find(text); at != std::string_view::npos;
+       at = bytes.find(text, at + 1))
+    ++count;
+  return count;
+}
+
+// Perfetto makes one argument of a text, and one of each number of a list.
+TEST(WritePftraceTest, AListIsWrittenOnceAsATextAndComesBackAsAList) {
+  const Trace trace = json(R"([
+    {"ph":"X","name":"n","pid":1,"tid":2,"ts":1,"dur":2,"args":{"a":[[64, 7], []],"b":[],"c":"[]","d":"[[64, 7], []]","e":{"f":[1]}}},
+    {"ph":"X","name":"n","pid":1,"tid":2,"ts":4,"dur":2,"args":{"a":[[64, 7], []],"d":"[1,"}}])");
+  expect_round_trip(trace);
+  EXPECT_EQ(count_of("[[64, 7], []]", pftrace_bytes(trace)), 2) << "one list, one string";
+  const auto again = read_trace_bytes(pftrace_bytes(trace));
+  ASSERT_TRUE(again.has_value());
+  const ArgsView args = again->args(again->slices().args[0]);
+  ASSERT_EQ(args.size(), 5u);
+  EXPECT_EQ(args.field(0).type, ArgType::kJson);
+  EXPECT_EQ(args.field(1).type, ArgType::kJson);
+  EXPECT_EQ(args.field(2).type, ArgType::kString);
+  EXPECT_EQ(args.field(3).type, ArgType::kString);
+  EXPECT_EQ(args.field(4).type, ArgType::kJson);
+}
+
 TEST(WritePftraceTest, PlacesThatPerfettoDoesNotHaveComeBack) {
   expect_round_trip(json(R"({"traceEvents":[
     {"ph":"X","name":"no cat","pid":"Spans","tid":"t","ts":-5.5,"dur":2},
@@ -89,6 +118,33 @@ TEST(WritePftraceTest, ArrowsComeBackWhereverTheirEndsAre) {
     {"ph":"f","id":2,"cat":"fwdbwd","name":"x","pid":0,"tid":7,"ts":5.5},
     {"ph":"s","id":"text","name":"x","pid":5,"tid":5,"ts":0},
     {"ph":"f","id":"text","name":"x","pid":0,"tid":7,"ts":2}])"));
+}
+
+TEST(WritePftraceTest, EventsOfAllTracksAreInOrderOfTime) {
+  const Trace trace = json(R"([
+    {"ph":"X","name":"op","pid":5,"tid":5,"ts":0,"dur":9},
+    {"ph":"X","name":"inner","pid":5,"tid":5,"ts":3,"dur":6},
+    {"ph":"X","name":"last","pid":5,"tid":5,"ts":20,"dur":0},
+    {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":2,"dur":5},
+    {"ph":"X","cat":"kernel","name":"l","pid":0,"tid":7,"ts":4,"dur":5},
+    {"ph":"i","s":"t","name":"late","pid":1,"tid":1,"ts":21},
+    {"ph":"i","s":"t","name":"mark","pid":1,"tid":1,"ts":5},
+    {"ph":"C","name":"c","pid":1,"ts":30,"args":{"v":1.5}},
+    {"ph":"C","name":"c","pid":1,"ts":1,"args":{"v":2}}])");
+  expect_round_trip(trace);
+  std::vector<std::uint64_t> times;
+  const std::string bytes = pftrace_bytes(trace);
+  for (codec::WireReader packet(bytes); packet.next();) {
+    std::uint64_t time = 0;
+    bool is_event = false;
+    for (codec::WireReader field(packet.bytes()); field.next();) {
+      if (field.number() == pftrace::kTimestamp) time = field.integer();
+      is_event |= field.number() == pftrace::kTrackEvent;
+    }
+    if (is_event) times.push_back(time);
+  }
+  EXPECT_THAT(times, ::testing::ElementsAre(0, 1000, 2000, 3000, 4000, 5000, 7000, 9000, 9000, 9000,
+                                            20000, 20000, 21000, 30000));
 }
 
 // Perfetto counts an error for a field of an event that it does not know, and adds an argument to events on no thread where a thread
