@@ -107,9 +107,9 @@ SampledFrames OutsideSampler::python_frames(const sample::SampledStack& stack) c
   return frames;
 }
 
-// One that waits was read before and after the Python stack. One that runs was seen by the timer since
-// the sample before: it was called from there only if the Python stack is the same in both, and if one
-// of them is so near that the thread cannot have been elsewhere and come back (a loop of short calls).
+// A native stack that waits was read before and after the Python stack. One that runs was seen by the timer since the sample
+// before. It fits if the Python stack is the same in both samples, and if one of them is so near that the thread cannot have
+// been elsewhere and come back (a loop of short calls).
 bool OutsideSampler::fits(const sample_native::NativeStack& native,
                           const sample::SampledStack& python, std::int64_t read_at_ns) const {
   if (native.frames.empty()) return false;

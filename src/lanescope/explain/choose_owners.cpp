@@ -18,8 +18,8 @@ constexpr double kScattered = 0.4;
 constexpr double kOfInnerLoops = 0.33;
 // What has so much of the step is the step itself: its parts are named.
 constexpr double kAll = 0.95;
-// A function or module whose own operators have so much of its time is named as a whole, if none of them has so much of it and
-// of the step: eight short passes over a tensor are one owner.
+// A function or module is named as a whole if its own operators have so much of its time, and none of them has so much of its
+// time or so much of the step: eight short passes over a tensor are one owner.
 constexpr double kOwnOperators = 0.8, kMostOfFunction = 0.5, kMostOfStep = 0.2;
 // One that has more of the step than this is no part of it.
 constexpr double kMostOfPart = 0.8;

@@ -1,11 +1,11 @@
 // All ranks of a synchronous job have equal steps, because they wait for each other. A late rank shows in
 // two ways: its own time (the step without exposed communication) is longer, or it comes late to a
-// collective. The second is needed because waiting can hide: a collective that waits for others runs next
-// to the backward pass and slows its kernels, so that the own times of all ranks become alike (measured:
-// 5.4 ms late, own times 0.3 ms apart). JobStep::late_ns is the larger of the two. A straggler is a group
-// of at most half of the ranks that are later than all others in nearly every step, by more than the
-// clocks' error and 3 % of a step, by more than all other ranks differ, and that the others really wait
-// for.
+// collective. The second is needed because waiting can hide. A collective that waits for others runs next
+// to the backward pass and slows its kernels, so the own times of all ranks become alike (measured: 5.4 ms
+// late, own times 0.3 ms apart). JobStep::late_ns is the larger of the two. A straggler is a group of at
+// most half of the ranks. They are later than all others in nearly every step: by more than the clocks'
+// error and 3 % of a step, and by more than half of the whole spread. And the others really wait for
+// them.
 #include "lanescope/ranks/job_verdict.h"
 
 #include <fmt/format.h>

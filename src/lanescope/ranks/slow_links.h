@@ -6,8 +6,8 @@
 
 namespace lanescope::ranks {
 
-// Sentences that name the ranks, and the host if the slow groups have one in common that the others do not have;
-// empty: there is no such group, or too few to compare. docs/definitions/ranks.md#notes. Safe to print.
+// Sentences that name the ranks, and the host if there is one that all slow groups have and no others. Empty: there
+// is no slow group, or there are too few to compare. docs/definitions/ranks.md#notes. Safe to print.
 std::string slow_links_text(const Job& job);
 
 }  // namespace lanescope::ranks

@@ -15,10 +15,10 @@
 // ends. docs/decisions/cost_budget.md.
 // Cost of update(): under 1 us. No clock, no thread, no lock in here.
 //
-// The promise: the cost since the start is never more than the budget of that time plus
-// debt_limit_ns() plus what one time between two updates costs; kLeastAhead more when a program's own
-// ranges become too much in a pause of its operators, and kLeastAhead or kLeastDebt more when its
-// allocations do; kGpuDebt more when a GPU is recorded, but not in parts.
+// The promise: the cost since the start is never more than the budget of that time, debt_limit_ns() and what one time between
+// two updates costs, together. Added to that: kLeastAhead when a program's own ranges become too much in a pause of its
+// operators; kLeastAhead or kLeastDebt when its allocations become too much; kGpuDebt when a GPU is recorded, but not in
+// parts.
 //
 // Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns per call. 4 ms after the start
 // 1 ms was spent beyond the budget, and the shapes go; 3 ms later operators under 20 us (two calls

@@ -1,5 +1,5 @@
-// Records that are still needed after the ring has reused their chunks: ranges that were open when
-// their chunk closed, and ends by handle whose range has not come yet. They are in chunks of kind
+// Records that are still needed after the ring has reused their chunks. These are ranges that were open
+// when their chunk closed, and ends by handle that came before their range. They are in chunks of kind
 // kKept, as pairs: kKeptFrom with the thread and the place, then the record.
 #pragma once
 #include <cstdint>

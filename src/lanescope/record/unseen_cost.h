@@ -31,9 +31,9 @@ constexpr std::uint64_t unseen_ns(LanescopeCostKind kind) noexcept {
 
 // In addition, of a call for a node of a backward pass: torch makes the texts of its two ranges.
 inline constexpr std::uint64_t kUnseenNodeNs = 700;
-// In addition, of a numbered node in a pause of operators: torch's lists are cold in the caches of a
-// real program, unlike in the loop that measures their sorting, and nodes that only add up gradients
-// have no number.
+// In addition, of a numbered node in a pause of operators. Torch's lists are cold in the caches of a real
+// program, but not in the loop that measures their sorting. And nodes that only add up gradients have no
+// number.
 inline constexpr std::uint64_t kUnseenPausedNodeNs = 100;
 // In addition, of an operator's begin with inputs: torch copies them for the callback.
 inline constexpr std::uint64_t kUnseenInputsNs = 80;

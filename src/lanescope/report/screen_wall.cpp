@@ -86,8 +86,8 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
   return parts;
 }
 
-// For a step in which the GPU waits for the CPU: the GPU's work, if that is nearly all of the step
-// without the profiler, and most of the waiting is what recording cost. 0: it is not so.
+// The GPU's work in a step without the profiler, if recording made most of the waiting: the GPU waits for the CPU in the
+// recorded step, its work is nearly all of the step without the profiler, and most of the waiting is what recording cost. Else 0.
 std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::StepBase& base) {
   if (!facts.main_device) return 0;
   const std::int64_t busy_ns = facts.per_step(facts.wall.partition.busy_ns());

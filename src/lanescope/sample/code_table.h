@@ -15,9 +15,9 @@
 
 namespace lanescope::sample {
 
-// The fields of a code object's head. Equal heads at one address mean the same code object: another
-// one that later gets the same address differs in at least one field, because the old texts and
-// table are freed after their code object, and because name, file and first line differ.
+// The fields of a code object's head. Equal heads at one address mean the same code object. Another one that later gets that
+// address differs in at least one field: its name, file and first line differ, and the old texts and table are freed only
+// after their code object.
 struct CodeHead {
   std::uint64_t type = 0, file = 0, name = 0, lines = 0;
   std::int32_t first_line = 0;

@@ -2,14 +2,14 @@
 //
 // Problem: the interpreter changes its frames while they are read. Idea: read only copies, made by
 // reads that cannot crash (process_memory.h), check every pointer, size and type before use, and
-// drop a stack that is not whole. The frames of a thread lie one after another in the
-// interpreter's own memory for frames (from 3.11 on), so one read copies a whole stack in about a
-// microsecond: what is seen is one moment, except for the innermost frame, which may be a call or
-// return away from its callers.
+// drop a stack that is not whole. From 3.11 on, the frames of a thread lie one after another in the
+// interpreter's own memory for frames, so one read copies a whole stack in about a microsecond. So
+// all of it is of one moment. Only the innermost frame may be a call or return away from its
+// callers.
 //
-// Cost of a sample of up to 60 threads: one system call if threads, the memory of their frames and
-// their code objects are the same as before (thread_list.h), a second one for what has moved, and
-// some more for each new code object. Before 3.11, one for each frame.
+// Cost of a sample of up to 60 threads: one system call for threads, memory of frames and code
+// objects that are the same as before (thread_list.h); a second one for what has moved; some more
+// for each new code object. Before 3.11, one for each frame.
 #pragma once
 #include <cstddef>
 #include <cstdint>

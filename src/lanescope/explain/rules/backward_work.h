@@ -14,8 +14,8 @@ namespace lanescope::explain::rules {
 void take_shortest_of_equals(const Facts& facts, std::vector<AutogradPair>& pairs);
 
 // Erases the pairs whose nodes do more than the backward part of their operator: nodes with many
-// gradients at once (torch.vmap, autograd.grad(is_grads_batched=True)), and without a device nodes
-// that call collectives (hooks of FSDP and DDP), which may only wait. O(slices), if there are
+// gradients at once (torch.vmap, autograd.grad(is_grads_batched=True)). Without a device also nodes
+// that call collectives (hooks of FSDP and DDP), because they may only wait. O(slices), if there are
 // pairs.
 void erase_other_work(const Facts& facts, std::vector<AutogradPair>& pairs);
 

@@ -8,9 +8,9 @@
 
 namespace lanescope::explain::rules {
 
-// Time of the steady steps in which the GPU waited for the CPU (host_late_stretches) while the
-// innermost event of the launching thread was one that `wanted` accepts: wanted(slice), or wanted(slice, from, to)
-// for a part of it.
+// Time of the steady steps in which the GPU waited for the CPU (host_late_stretches) while the launching thread was in certain
+// events: `wanted` accepts the innermost one. It is called as wanted(slice), or as wanted(slice, from, to) for a part of the
+// slice.
 struct WaitTime {
   std::int64_t time_ns = 0;
   SliceId longest = kNone<SliceId>;  // the event with most of it, unless a caller says otherwise

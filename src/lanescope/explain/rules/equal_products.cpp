@@ -1,8 +1,8 @@
 // Matrix products of one shape, called in a loop, that one batched product could replace.
 //
 // Equal calls alone are no proof: the layers of a network and the steps of an RNN need each other's
-// results. A product counts if the trace shows that it does not: both of its matrices were just
-// picked by an index, or come from unbind, or products follow each other directly and the output
+// results. A product counts if the trace shows that it needs no earlier result: both of its matrices were
+// just picked by an index, or come from unbind; or products follow each other directly, and the output
 // has another shape than the input. Without recorded shapes two calls of aten::select directly
 // before each product are a hint, and the finding says so.
 #include <algorithm>

@@ -25,8 +25,8 @@ std::optional<GpuBound> measure_gpu_bound(const Facts& facts) {
                   .edge_gap_ns = edge ? edge->end_ns - edge->start_ns : 0};
 }
 
-// What can make the kernels cheaper and is not done yet: a smaller type, if most of the time is
-// spent on float32 or wider; fusion, if at least a fifth of the time is in unfused kernels other
+// What can make the kernels cheaper and is not done yet. A smaller type: if most of the time is
+// spent on float32 or wider. Fusion: if at least a fifth of the time is in unfused kernels other
 // than products and attention.
 std::string cheaper_by(const Facts& facts) {
   std::int64_t all_ns = 0, wide_ns = 0, fusable_ns = 0;

@@ -41,8 +41,8 @@ struct CopyDirection {
   SliceId longest = kNone<SliceId>;
 };
 
-// Data that a step sends to the CPU and then gets back, such as activations that are offloaded: a copy to
-// the GPU returns an earlier one of the same step and size that came from it.
+// Data that a step sends to the CPU and then gets back, such as activations that are offloaded. A copy to the GPU counts as its
+// return if an earlier copy from the GPU in that step has the same size.
 class ReturnedData {
  public:
   void add(std::size_t step, bool to_device, std::int64_t bytes) {

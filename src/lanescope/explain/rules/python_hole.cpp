@@ -218,8 +218,8 @@ bool follows_a_read(const Facts& facts, const HolePlace& place) {
   return false;
 }
 
-// The longest Python function in the longest hole, if it takes half of it or more; else the shortest that does and has half of
-// its own time there: the hole begins when the GPU has no more work, so the function may have begun before. kNone: none.
+// The longest Python function inside the longest hole, if it takes half of the hole or more. Else the shortest one that takes so much,
+// with half of its own time there: it may have begun before the hole, which begins when the GPU has no more work. kNone: none.
 SliceId function_in_hole(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(hole.place.after);

@@ -7,8 +7,8 @@
 
 namespace lanescope::explain::rules {
 
-// A call in a steady step that launches one kernel, but not the first use of a kernel; and how much
-// work was launched but had not begun when the call was made (on the main device, all streams
+// A call in a steady step that launches one kernel; first uses of a kernel are left out. `queued`:
+// work that was launched but had not begun when the call was made (on the main device, all streams
 // together). Sorted by place in the trace.
 struct QueuedLaunch {
   SliceId call = kNone<SliceId>;

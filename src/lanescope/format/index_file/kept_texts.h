@@ -18,10 +18,10 @@ struct KeptTextOptions {
   std::uint64_t most_cache_bytes = 1'000'000'000;  // of all texts together; the oldest go first
 };
 
-// A text is used only if the file has the size, time and hash that it had (describe_source()), if this build
-// made it, if its own hash is right, and if the text's file is the user's and nobody else may write it. It
-// still has to be checked for what it means. Empty without a cache folder and with IndexUse::kOff; writes only
-// with IndexUse::kAutomatic. Cost: as describe_source(), and reading the text.
+// A text is used only if this build made it and its own hash is right. The file must also have the size, time and hash that it
+// had (describe_source()), and the text's file must be the user's, with nobody else allowed to write it. What the text means
+// still has to be checked. Empty without a cache folder and with IndexUse::kOff; writes only with IndexUse::kAutomatic.
+// Cost: as describe_source(), and reading the text.
 KeepTexts keep_texts(const KeptTextOptions& options, const IndexOptions& index);
 // With index_options_from_environment(); a wrong LANESCOPE_INDEX keeps nothing.
 KeepTexts keep_texts(const KeptTextOptions& options);

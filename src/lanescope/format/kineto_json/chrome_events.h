@@ -1,6 +1,6 @@
-// What only Chrome's trace format has: slices in two halves (B and E, b and e), arrows in two
-// halves or more (s, t, f), and places given as a pid and a tid, which do not say whether they mean
-// a thread or a stream. Joins them into whole slices and arrows on typed tracks.
+// What only Chrome's trace format has: slices in two halves (B and E, b and e); arrows in two halves
+// or more (s, t, f); places as a pid and a tid, without saying whether that is a thread or a stream.
+// Joins them into whole slices and arrows on typed tracks.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -74,8 +74,8 @@ inline const OpenRanges* open_at(const ActivityLinks& links, std::uint32_t call)
 }
 
 // Work belongs to the trace if it, or the call that launched it, begins in one of its windows. Work
-// was launched before the window if its call is outside of all windows, or if no call has its
-// correlation id and the id is older than that of the window's first call (ids count upwards,
+// was launched before the window in two cases: its call is outside of all windows; or no call has its
+// correlation id, and the id is older than that of the window's first call (ids count upwards,
 // modulo 2^32). Counts kOutOfWindow (outside all windows of the recording), kLaunchedBeforeWindow,
 // kLaunchUnknown (no call has the id, and it is not older), kBadTime. Work, waits and events belong
 // to the piece of their call; without a call, to the piece in which they begin. `activities` also

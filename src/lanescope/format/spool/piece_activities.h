@@ -18,8 +18,8 @@ struct CallCarry {
   std::uint32_t last_id = 0;               // the highest correlation id of the piece before
 };
 
-// Returns the calls that begin in the piece; the work, waits and events that such a call started or
-// that begin in the piece; and calls of other pieces that have the ids of these. `of_threads`:
+// Returns the calls that begin in the piece; work, waits and events that begin in it, or that one of
+// these calls started; and calls of other pieces with the ids of that work. `of_threads`:
 // activities from the chunks of threads that overlap the piece. `buffer` has kChunkBytes.
 // scan_spool() counted the damage. Cost: reads the chunks of activities that overlap the piece in
 // time, and all with ids of its calls.
