@@ -204,6 +204,8 @@ def main():
         keep("nsys", name, content)
     for name, text in SKETCHES.items():
         keep("pftrace", name, as_pftrace(text))
+    keep("pftrace", "lists", as_pftrace('[{"ph":"X","name":"n","pid":1,"tid":2,"ts":1,"dur":2,"args":'
+                                        '{"a":[[4,4],[]],"b":"[[4,4],[]]","c":{"d":[]}}}]'))
     # One of each: an operator with a tensor, a list, scalars and keywords; a node of a stack; both.
     operator = b"\x02\x05float\x02\x80\x01\x80\x01\x02\x80\x01\x02" b"\x03\x01\x01\x04\x01\x02" b"\x05\x04\x07\x08\x09\x01a\x01\x06"
     keywords = b"\x0b\x03dim\x05\x02\x01k\x0a\x02\x01a\x01b"
