@@ -21,7 +21,6 @@ namespace {
 
 using codec::WireWriter;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 // A message, field by field.
 class Message {
