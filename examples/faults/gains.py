@@ -32,7 +32,8 @@ from harness import HERE, RECORDERS, VARIANTS, Job, Setting, load_pairs, locked,
 from predictions import OTHER_STEPS  # noqa: E402
 
 ROUNDS = 4
-APART = {"fp32_matmul", "no_memory_caching"}  # a precision, and an allocator, of the whole process
+# A precision, an allocator, what Dynamo knows of a code object that both twins compile, and worker processes are of the whole process.
+APART = {"fp32_matmul", "no_memory_caching", "graph_breaks", "dataloader_wait"}
 
 
 def load_set(name: str) -> Tuple[Dict[str, Callable[..., Any]], Tuple[str, ...]]:
@@ -190,7 +191,8 @@ def main() -> int:
         table, usual = {pair: {} for pair in programs}, list(programs)
     for pair in args.pairs.split(",") if args.pairs else usual:
         for recorder in args.recorders.split(","):
-            parts = [(variant,) for variant in variants] if pair in APART else [variants]
+            is_apart = pair in APART or recording_options(pair, args).get("apart")
+            parts = [(variant,) for variant in variants] if is_apart else [variants]
             jobs += [(pair, part, recorder) for part in parts if recorder in table[pair].get("recorders", RECORDERS)]
     rows: List[Dict[str, Any]] = []
     begin, wanted = time.monotonic(), len(jobs)

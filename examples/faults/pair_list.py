@@ -21,7 +21,8 @@ def trap(function: Callable[..., Step]) -> Callable[..., Step]:
 
 
 def recorded(**options: Any) -> Callable[[Callable[..., Step]], Callable[..., Step]]:
-    """How a program is recorded, see record.py of examples/fault_sets: shapes, stacks, memory, marks (of steps), active (steps at most)."""
+    """How a program is recorded, see record.py of examples/fault_sets: shapes, stacks, memory, marks (of steps), active (steps at most).
+    apart: gains.py gives each twin a process of its own."""
 
     def enter(function: Callable[..., Step]) -> Callable[..., Step]:
         function.recording = options  # type: ignore[attr-defined]
