@@ -1,4 +1,4 @@
-"""Twelve more, written when the twelve of inputs.py and training.py had been used to find what the predictions lacked."""
+"""Twelve more pairs, written when those of inputs.py and training.py had been used to find what the predictions lacked."""
 
 import copy
 import random
