@@ -39,10 +39,11 @@ void add_kernels_command(CommandLine& line) {
   lanescope kernels trace.json.gz --json | python3 -m json.tool
 
 Equal: the same name, grid and block, launched by operators with equal input shapes. MAD is the median distance from the
-median: small when calls take the same time. For a trace with hardware lanes (record --hardware), more columns say how
-active the SMs and tensor cores were, at which clock the SMs ran, how fast memory was read and written while the kernels
-ran, and how many samples show that; with fewer than 5 samples they show -. Definitions: docs/definitions/hardware.md.
-All other numbers: docs/definitions/kernels.md#kernel-groups.
+median: small when calls take the same time. Definitions: docs/definitions/kernels.md#kernel-groups.
+
+A trace with hardware lanes (record --hardware) has more columns, measured while the kernels ran: how active the SMs and
+tensor cores were, the SMs' clock, how fast memory was read and written, and how many samples these come from. With fewer
+than 5 samples they show -. Definitions: docs/definitions/hardware.md.
 )",
              kernels_text, kernels_json});
 }

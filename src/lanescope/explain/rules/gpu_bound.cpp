@@ -57,8 +57,8 @@ Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
   } else {
     finding.verdict =
         say(facts,
-            "GPU-bound: the GPU was busy {} of {} [per step], {} of it computing; not "
-            "counted is a gap of {} at the start, of which nothing was recorded.",
+            "GPU-bound: the GPU was busy {} of {} [per step], {} of it computing, after a gap "
+            "of {} at the start in which nothing was recorded.",
             values);
     finding.verdict.values.push_back(linked(ns(found.edge_gap_ns), shows::kIdle));
   }
