@@ -135,8 +135,8 @@ void add_kernel_reasons(const Comparison& c, std::vector<Reason>& reasons) {
 // What the CPU did while launches were late, and whose time changed most in the direction of
 // delta_ns.
 Sentence cpu_meanwhile(const Comparison& c, std::int64_t delta_ns) {
-  const auto a = host_shares(*c.a, host_late_stretches(*c.a));
-  const auto b = host_shares(*c.b, host_late_stretches(*c.b));
+  const auto& a = host_late_shares(*c.a);
+  const auto& b = host_late_shares(*c.b);
   const HostShare* best = nullptr;
   std::int64_t most = 0;
   const auto per_step = [](const HostShare& share, const analysis::StepCosts& side) {

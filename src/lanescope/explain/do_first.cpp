@@ -212,7 +212,7 @@ bool is_explained_by_launches(const Explanation& explanation,
 // The place of findings about a whole step: where most of its work is launched, from a few pieces of it.
 Sentence place_of_most_work(const Facts& facts) {
   constexpr std::size_t kPieces = 9;
-  const auto works = rules::steady_work(facts);
+  const auto& works = rules::steady_work(facts);
   if (works.empty()) return {};
   std::map<std::string, std::pair<std::size_t, Sentence>> places;
   for (std::size_t i = 0; i < kPieces; ++i) {

@@ -12,6 +12,7 @@
 
 #include "lanescope/analysis/time_span.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/facts_memo.h"
 
 namespace lanescope::explain {
 
@@ -390,7 +391,9 @@ Sentence describe(const HostShare& share) {
   }
 }
 
-std::vector<HostStretch> host_late_stretches(const Facts& facts) {
+namespace {
+
+std::vector<HostStretch> find_late_stretches(const Facts& facts) {
   std::vector<HostStretch> stretches;
   if (!facts.main_device) return stretches;
   std::size_t at = 0;
@@ -411,6 +414,20 @@ std::vector<HostStretch> host_late_stretches(const Facts& facts) {
     }
   }
   return stretches;
+}
+
+std::vector<HostShare> find_late_shares(const Facts& facts) {
+  return host_shares(facts, host_late_stretches(facts));
+}
+
+}  // namespace
+
+const std::vector<HostStretch>& host_late_stretches(const Facts& facts) {
+  return made_once<find_late_stretches>(facts);
+}
+
+const std::vector<HostShare>& host_late_shares(const Facts& facts) {
+  return made_once<find_late_shares>(facts);
 }
 
 }  // namespace lanescope::explain

@@ -59,6 +59,8 @@ std::shared_ptr<OwnersSlot> make_owners_slot();
 struct GraphSlot;  // shared_graph.h
 std::shared_ptr<GraphSlot> make_graph_slot();
 struct EnclosingSlot;  // enclosing_facts.h
+class FactsMemo;       // facts_memo.h
+std::shared_ptr<FactsMemo> make_facts_memo();
 std::shared_ptr<EnclosingSlot> make_enclosing_slot();
 namespace rules {
 struct SequencesSlot;  // program_calls.h
@@ -99,6 +101,7 @@ struct Facts {
   std::shared_ptr<GraphSlot> graph = make_graph_slot();     // of step_graph(), while it is used
   std::shared_ptr<EnclosingSlot> enclosing = make_enclosing_slot();
   std::shared_ptr<rules::SequencesSlot> sequences = rules::make_sequences_slot();
+  std::shared_ptr<FactsMemo> memo = make_facts_memo();  // of made_once()
 
   // Idle because the CPU had not launched, or had only just done so. In marked steps also before
   // the recording's first launch and after its last one, because these are inside the step.
@@ -157,7 +160,9 @@ std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStr
 Sentence describe(const HostShare& share);
 
 // Stretches in which the main device waited for the CPU in steady steps: causes kHostLate and
-// kAfterSync, in marked steps also the recording's two ends.
-std::vector<HostStretch> host_late_stretches(const Facts& facts);
+// kAfterSync, in marked steps also the recording's two ends. Made once for these Facts.
+const std::vector<HostStretch>& host_late_stretches(const Facts& facts);
+// host_shares() of these. Made once for these Facts.
+const std::vector<HostShare>& host_late_shares(const Facts& facts);
 
 }  // namespace lanescope::explain

@@ -331,7 +331,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
 
   Explanation result;
   const analysis::Gap* edge = rules::find_edge_gap(facts);
-  const rules::UncompiledCode uncompiled = rules::find_uncompiled_code(facts);
+  const rules::UncompiledCode& uncompiled = rules::find_uncompiled_code(facts);
   for (auto& [rule, outcome, time_ns] : look(facts, options)) {
     RuleRun run{rule->id, rule->question, RuleRun::State::kQuiet, {}, {}, time_ns};
     if (facts.selection.lacks_gpu_work && is_about_a_mean(outcome))

@@ -169,8 +169,7 @@ std::vector<HostPart> find_host_parts(const Facts& facts, const IntervalUnion& r
   if (!facts.host) return parts;
   if (!facts.main_device && facts.cpu && !facts.vendor) return find_parts_outside(facts, running);
   if (!facts.main_device) return parts;
-  for (const explain::HostShare& share :
-       explain::host_shares(facts, explain::host_late_stretches(facts))) {
+  for (const explain::HostShare& share : explain::host_late_shares(facts)) {
     if (parts.size() == kMostHostParts) break;
     parts.push_back({host_part_name(share), share.time_ns});
   }

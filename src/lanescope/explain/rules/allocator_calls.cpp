@@ -183,7 +183,7 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   std::optional<bool> last_was_free;
   std::int64_t cpu_ns = 0;
   const auto launching = launching_threads(facts);
-  const StartUpCalls start_up = start_up_calls(facts);
+  const StartUpCalls& start_up = start_up_calls(facts);
   analysis::IntervalUnion launches_late;         // by these calls
   std::vector<analysis::Window> all, elsewhere;  // elsewhere: on threads that launch nothing
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {

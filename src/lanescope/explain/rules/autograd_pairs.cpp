@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/device_time.h"
 
 namespace lanescope::explain::rules {
@@ -227,9 +228,15 @@ class PairFinder {
   std::unordered_map<std::uint32_t, std::uint32_t> pair_of_node_, pair_of_forward_;
 };
 
+std::vector<AutogradPair> make_autograd_pairs(const Facts& facts) {
+  return PairFinder(facts).run();
+}
+
 }  // namespace
 
-std::vector<AutogradPair> autograd_pairs(const Facts& facts) { return PairFinder(facts).run(); }
+const std::vector<AutogradPair>& autograd_pairs(const Facts& facts) {
+  return made_once<make_autograd_pairs>(facts);
+}
 
 std::unordered_set<std::uint32_t> with_backward_nodes(const Facts& facts,
                                                       std::unordered_set<std::uint32_t> calls) {

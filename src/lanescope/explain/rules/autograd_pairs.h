@@ -24,7 +24,7 @@ struct AutogradPair {
 // AddmmBackward0 belongs to the aten::addmm with the same number. Empty: the trace has no sequence
 // numbers. Left out are AccumulateGrad, nodes inside nodes, and nodes in which operators are
 // recorded for a later backward pass (checkpoints, second derivatives). O(n log n).
-std::vector<AutogradPair> autograd_pairs(const Facts& facts);
+const std::vector<AutogradPair>& autograd_pairs(const Facts& facts);
 
 // Calls by the numbers of their slices, and the nodes of the backward pass that these made. As autograd_pairs().
 std::unordered_set<std::uint32_t> with_backward_nodes(const Facts& facts,

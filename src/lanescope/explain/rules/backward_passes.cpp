@@ -6,6 +6,7 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -52,9 +53,7 @@ class PassReader {
   std::map<std::uint32_t, std::int64_t> last_;  // by thread: the last number
 };
 
-}  // namespace
-
-std::vector<BackwardPass> backward_passes(const Facts& facts) {
+std::vector<BackwardPass> make_backward_passes(const Facts& facts) {
   const Trace& trace = *facts.trace;
   PassReader reader(trace);
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {  // of a thread in order of start
@@ -74,6 +73,12 @@ std::vector<BackwardPass> backward_passes(const Facts& facts) {
     return trace.start_ns(a.nodes.front()) < trace.start_ns(b.nodes.front());
   });
   return passes;
+}
+
+}  // namespace
+
+const std::vector<BackwardPass>& backward_passes(const Facts& facts) {
+  return made_once<make_backward_passes>(facts);
 }
 
 std::vector<analysis::Sizes> first_input_shapes(const Trace& trace, SliceId op) {
@@ -104,12 +109,19 @@ bool is_in_optimizer_step(const Facts& facts, SliceId op) {
   return ancestor_named(facts, op, "Optimizer.step#") != kNone<SliceId>;
 }
 
-bool has_collectives(const Trace& trace) {
+namespace {
+
+bool make_has_collectives(const Facts& facts) {
+  const Trace& trace = *facts.trace;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const std::string_view label = trace.name(SliceId{i});
     if (names::is_collective_call(label) || label.starts_with("nccl")) return true;  // or a kernel
   }
   return false;
 }
+
+}  // namespace
+
+bool has_collectives(const Facts& facts) { return made_once<make_has_collectives>(facts); }
 
 }  // namespace lanescope::explain::rules

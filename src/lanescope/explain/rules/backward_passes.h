@@ -20,7 +20,7 @@ struct BackwardPass {
 
 // In order of their first nodes. The engine runs the newest node that is ready, so sequence numbers
 // fall within a pass; a larger one begins the next. O(n).
-std::vector<BackwardPass> backward_passes(const Facts& facts);
+const std::vector<BackwardPass>& backward_passes(const Facts& facts);
 
 // The recorded shape of a call's first input: one, or one for each tensor of a list.
 std::vector<analysis::Sizes> first_input_shapes(const Trace& trace, SliceId op);
@@ -32,6 +32,6 @@ std::vector<analysis::Sizes> input_shapes(const Trace& trace, SliceId op);
 bool is_in_optimizer_step(const Facts& facts, SliceId op);
 
 // Has the trace collectives? Then each rank may update a part of the parameters.
-bool has_collectives(const Trace& trace);
+bool has_collectives(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

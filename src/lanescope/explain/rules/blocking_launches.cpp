@@ -53,7 +53,7 @@ bool nearly_all_block(const BlockingLaunches& found) {
 }
 
 std::optional<BlockingLaunches> measure_blocking_launches(const Facts& facts) {
-  const auto works = steady_work(facts);
+  const auto& works = steady_work(facts);
   BlockingLaunches found = count_blocking_launches(facts, works);
   if (!nearly_all_block(found)) return std::nullopt;
   found.busy_ns = union_ns(works);

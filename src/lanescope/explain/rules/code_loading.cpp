@@ -6,6 +6,7 @@
 
 #include "lanescope/analysis/launch_stats.h"
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/device_time.h"
 
 namespace lanescope::explain::rules {
@@ -20,9 +21,7 @@ constexpr std::int64_t kSlowCallNs = 100'000;
 constexpr std::int64_t kLoneSlowCallNs =
     1'000'000;  // of a kernel with no later launches to compare
 
-}  // namespace
-
-std::optional<CodeLoading> find_code_loading(const Facts& facts) {
+std::optional<CodeLoading> make_code_loading(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<Window> windows;
   std::vector<SliceId> calls;
@@ -96,6 +95,12 @@ std::optional<CodeLoading> find_code_loading(const Facts& facts) {
   const std::int64_t idle_ns = device_idle_during(facts, windows);
   return CodeLoading{std::move(windows), std::move(calls), std::move(by_name), first_launches,
                      lone_launches,      median,           total_ns,           idle_ns};
+}
+
+}  // namespace
+
+const std::optional<CodeLoading>& find_code_loading(const Facts& facts) {
+  return made_once<make_code_loading>(facts);
 }
 
 }  // namespace lanescope::explain::rules

@@ -24,6 +24,6 @@ struct CodeLoading {
 };
 
 // None: less than 200 us. Needs a main device. O(n log n).
-std::optional<CodeLoading> find_code_loading(const Facts& facts);
+const std::optional<CodeLoading>& find_code_loading(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

@@ -77,7 +77,7 @@ class MatrixUses {
 };
 
 std::optional<ConstantFactor> measure_constant_factor(const Facts& facts) {
-  const std::vector<BackwardPass> passes = backward_passes(facts);
+  const std::vector<BackwardPass>& passes = backward_passes(facts);
   // Without training, each weight is a matrix that does not change.
   if (passes.empty()) return std::nullopt;
   const MatrixUses uses(facts);

@@ -143,7 +143,7 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
   // Any operator can be delayed once in a while. What a program computes on the CPU, it computes in
   // each step.
   if (found.calls < facts.selection.steady.size()) return std::nullopt;
-  const auto waits = host_late_stretches(facts);
+  const auto& waits = host_late_stretches(facts);
   for (auto& [thread, windows] : computing) {
     std::vector<HostStretch> of_thread;
     for (const HostStretch& wait : waits)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 
@@ -53,9 +54,7 @@ void visit_batch_waits(const Facts& facts, Visit visit) {
   }
 }
 
-}  // namespace
-
-WaitTime waiting_for_batches(const Facts& facts) {
+WaitTime make_waiting_for_batches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   WaitTime found;
   visit_batch_waits(facts, [&](SliceId range, const Window& wait) {
@@ -65,6 +64,12 @@ WaitTime waiting_for_batches(const Facts& facts) {
       found.longest = range;
   });
   return found;
+}
+
+}  // namespace
+
+WaitTime waiting_for_batches(const Facts& facts) {
+  return made_once<make_waiting_for_batches>(facts);
 }
 
 bool has_loader(const Facts& facts) { return !loader_ranges(*facts.trace).empty(); }

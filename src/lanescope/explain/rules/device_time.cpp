@@ -4,13 +4,16 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/facts_memo.h"
 
 namespace lanescope::explain::rules {
 
 using analysis::DeviceWork;
 using analysis::Window;
 
-std::vector<const DeviceWork*> steady_work(const Facts& facts) {
+namespace {
+
+std::vector<const DeviceWork*> make_steady_work(const Facts& facts) {
   std::vector<const DeviceWork*> works;
   if (!facts.main_device) return works;
   std::size_t at = 0;  // both are in order of time
@@ -21,6 +24,12 @@ std::vector<const DeviceWork*> steady_work(const Facts& facts) {
     if (work.start_ns >= facts.steady_windows[at].start_ns) works.push_back(&work);
   }
   return works;
+}
+
+}  // namespace
+
+const std::vector<const DeviceWork*>& steady_work(const Facts& facts) {
+  return made_once<make_steady_work>(facts);
 }
 
 std::vector<const DeviceWork*> steady_work_launched_in(

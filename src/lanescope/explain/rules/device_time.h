@@ -8,7 +8,7 @@
 namespace lanescope::explain::rules {
 
 // Kernels, copies and memsets of the main device that began in steady steps, in order of start.
-std::vector<const analysis::DeviceWork*> steady_work(const Facts& facts);
+const std::vector<const analysis::DeviceWork*>& steady_work(const Facts& facts);
 
 // Those of them that were launched inside these windows, which are disjoint and in order.
 std::vector<const analysis::DeviceWork*> steady_work_launched_in(

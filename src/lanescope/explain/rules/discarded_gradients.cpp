@@ -139,8 +139,8 @@ void add_pass(const Facts& facts, const std::vector<BackwardPass>& passes, std::
 }
 
 std::optional<DiscardedGradients> measure_discarded_gradients(const Facts& facts) {
-  if (has_collectives(*facts.trace)) return std::nullopt;  // hooks may read them
-  const std::vector<BackwardPass> passes = backward_passes(facts);
+  if (has_collectives(facts)) return std::nullopt;  // hooks may read them
+  const std::vector<BackwardPass>& passes = backward_passes(facts);
   const std::size_t steps = facts.selection.steady.size();
   if (passes.size() <= steps) return std::nullopt;  // each step drops what its optimizer used
   const ShapeUses uses = find_uses_of(facts, passes);

@@ -272,7 +272,7 @@ class TwiceFinder {
 
   const Facts& facts_;
   const Trace& trace_;
-  std::vector<AutogradPair> pairs_;
+  const std::vector<AutogradPair>& pairs_;
   std::vector<std::int64_t> updates_ns_;  // in order
   std::map<StepPart, StepLayers> steps_;
   bool recomputes_ = false;

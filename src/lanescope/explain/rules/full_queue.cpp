@@ -21,7 +21,7 @@ struct FullQueue {
 // The queue of a stream holds about a thousand launches; the next call waits for a free place.
 std::optional<FullQueue> measure_full_queue(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const std::vector<QueuedLaunch> launches = queued_launches(facts);
+  const std::vector<QueuedLaunch>& launches = queued_launches(facts);
   std::vector<std::int64_t> free_lengths;
   for (const QueuedLaunch& launch : launches)
     if (launch.queued < kFullQueue) free_lengths.push_back(trace.dur_ns(launch.call));

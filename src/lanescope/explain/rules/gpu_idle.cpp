@@ -183,7 +183,7 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
   finding.try_next = {advice(cause, *facts.trace)};
   add_first_screen(cause, *facts.trace, finding);
   if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync) {
-    const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
+    const std::vector<HostShare>& shares = host_late_shares(facts);
     add_host_evidence(facts, shares, finding);
     if (const HostShare* launch = graph_launch_in(facts, shares))
       tell_graph_launch(facts, *launch, finding);

@@ -178,7 +178,7 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
 
 // An operator whose slow first calls are most of the waits.
 void tell_first_calls(const Facts& facts, std::int64_t waiting_ns, Finding& finding) {
-  const StartUpCalls found = start_up_calls(facts);
+  const StartUpCalls& found = start_up_calls(facts);
   if (found.operators.empty() || found.operators.front().slow_ns * 4 < waiting_ns) return;
   const FirstCallsOfOperator& first = found.operators.front();
   if (first.usual_ns == 0) {
@@ -248,11 +248,11 @@ bool is_asleep(const std::vector<HostShare>& shares, std::int64_t waiting) {
 std::optional<HostBound> measure_host_bound(const Facts& facts) {
   if (find_bound(facts) != Bound::kHost) return std::nullopt;
   const std::int64_t waiting = facts.waiting_for_cpu_ns();
-  const std::vector<HostStretch> stretches = host_late_stretches(facts);
-  std::vector<HostShare> shares = host_shares(facts, stretches);
+  const std::vector<HostStretch>& stretches = host_late_stretches(facts);
+  const std::vector<HostShare>& shares = host_late_shares(facts);
   const MainCause mostly = main_cause_of(facts, shares, waiting);
   return HostBound{.waiting = waiting,
-                   .shares = std::move(shares),
+                   .shares = shares,
                    .mostly = mostly,
                    .long_gaps = find_long_gaps(facts),
                    .quiet = quiet_code(facts, stretches)};
@@ -277,7 +277,7 @@ void add_long_gaps(const Facts& facts, const HostBound& found, Finding& finding)
 
 // The Python function in which the launching thread was most often while the GPU waited for it.
 void tell_samples(const Facts& facts, Finding& finding) {
-  const TrackId thread = analysis::main_launch_thread(*facts.trace, facts.links);
+  const TrackId thread = facts.main_thread;
   std::vector<analysis::Window> waits;
   for (const HostStretch& stretch : host_late_stretches(facts))
     if (stretch.thread == thread) waits.push_back({stretch.start_ns, stretch.end_ns});

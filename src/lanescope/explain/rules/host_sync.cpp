@@ -193,8 +193,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
 void tell_samples(const Facts& facts, const HostSyncs& found, Finding& finding) {
   std::vector<analysis::Window> windows;
   for (const LaunchingWait& wait : found.launching_waits) windows.push_back(wait.window);
-  const auto code = find_sampled_code(
-      *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), joined(windows));
+  const auto code = find_sampled_code(*facts.trace, facts.main_thread, joined(windows));
   if (!code) return;
   Sentence line = say("samples of the launching thread's Python stack in these waits: ");
   append(line, describe(*code));

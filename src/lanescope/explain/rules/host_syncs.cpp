@@ -159,7 +159,7 @@ Asker asker_of(const Trace& trace, const std::vector<SliceId>& uploads, SliceId 
 void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& found) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
-  const TrackId launching = analysis::main_launch_thread(trace, facts.links);
+  const TrackId launching = facts.main_thread;
   SliceId copy_op = kNone<SliceId>;  // of the call before, if it copies
   std::vector<Asker> ends_recording;
   for (const SliceId call : blocking.calls) {

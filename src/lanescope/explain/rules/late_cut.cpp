@@ -267,7 +267,7 @@ std::optional<LateCut> measure_late_cut(const Facts& facts) {
       if (found.cuts++ == 0) found.first = *std::move(rows);
     }
   if (found.cuts == 0 || found.cuts < facts.selection.steady.size()) return std::nullopt;
-  const std::vector<AutogradPair> pairs = autograd_pairs(facts);
+  const std::vector<AutogradPair>& pairs = autograd_pairs(facts);
   for (const auto& [calls, unneeded] : by_depth) {
     const std::int64_t cost_ns = cost_of_calls(facts, with_their_nodes(facts, pairs, calls));
     found.whole_ns += cost_ns;

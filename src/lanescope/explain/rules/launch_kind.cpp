@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -38,9 +39,7 @@ bool only_copies_or_reads(std::string_view op) {
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 
-}  // namespace
-
-bool are_for_parameters(const Facts& facts) {
+bool make_are_for_parameters(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& phases = training_phases(facts);
   const std::vector<std::int64_t> ends = ends_of_backward(facts);
@@ -57,7 +56,13 @@ bool are_for_parameters(const Facts& facts) {
   return for_parameters * 2 >= pieces && pieces > 0;
 }
 
-OperatorThatWaits operator_that_waits(const Facts& facts) {
+}  // namespace
+
+bool are_for_parameters(const Facts& facts) { return made_once<make_are_for_parameters>(facts); }
+
+namespace {
+
+OperatorThatWaits make_operator_that_waits(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
   std::map<std::string_view, std::uint64_t> calls;
@@ -90,6 +95,12 @@ OperatorThatWaits operator_that_waits(const Facts& facts) {
       found.longest = op;
   }
   return found;
+}
+
+}  // namespace
+
+const OperatorThatWaits& operator_that_waits(const Facts& facts) {
+  return made_once<make_operator_that_waits>(facts);
 }
 
 bool runs_sharding_hooks(const Facts& facts) {

@@ -19,7 +19,7 @@ struct OperatorThatWaits {
   std::uint64_t pieces = 0;  // of GPU work that it launches, in the steady steps
   SliceId longest = kNone<SliceId>;
 };
-OperatorThatWaits operator_that_waits(const Facts& facts);
+const OperatorThatWaits& operator_that_waits(const Facts& facts);
 
 // FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step
 // nor one compiled function can hold that.

@@ -110,7 +110,7 @@ Measurement<LogitsLoss> measure_logits_loss(const Facts& facts) {
   std::int64_t vocabulary = 0;
   std::set<std::int64_t> of_loss;  // sizes seen in loss operators
   bool any_loss = false, any_shape = false;
-  const auto steady = steady_work(facts);
+  const auto& steady = steady_work(facts);
   const auto loss_around = [&](SliceId op) { return ancestor_where(facts, op, is_loss_op); };
   for (const DeviceWork* work : steady) {
     const SliceId loss = loss_around(facts.links.op_of[raw(work->slice)]);

@@ -266,8 +266,7 @@ OptimizerKind optimizer_kind(const Facts& facts, const EventHole& hole) {
 
 // Names the code that samples of the launching thread's stack show there, if there are enough samples.
 void tell_samples(const Facts& facts, const EventHole& hole, Finding* finding) {
-  const auto code = find_sampled_code(
-      *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), hole.windows);
+  const auto code = find_sampled_code(*facts.trace, facts.main_thread, hole.windows);
   if (!code) return;
   Sentence line = say("samples of the launching thread's Python stack at this place: ");
   append(line, describe(*code));

@@ -151,7 +151,7 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   if (found.by_key.empty()) return std::nullopt;
   for (auto& [thread, windows] : found.windows) join(windows);
 
-  const auto waits = host_late_stretches(facts);
+  const auto& waits = host_late_stretches(facts);
   std::int64_t waiting_ns = 0;
   for (const auto& [thread, windows] : found.windows) {
     std::vector<HostStretch> of_thread;

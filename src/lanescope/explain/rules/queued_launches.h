@@ -14,7 +14,7 @@ struct QueuedLaunch {
   SliceId call = kNone<SliceId>;
   std::uint64_t queued = 0;
 };
-std::vector<QueuedLaunch> queued_launches(const Facts& facts);
+const std::vector<QueuedLaunch>& queued_launches(const Facts& facts);
 // With this much waiting work, a queue of the driver (1024 launches) may be full.
 inline constexpr std::uint64_t kFullQueue = 1000;
 

@@ -77,7 +77,7 @@ struct SameGradient {
 
 std::optional<SameGradient> measure_same_gradient(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const std::vector<BackwardPass> passes = backward_passes(facts);
+  const std::vector<BackwardPass>& passes = backward_passes(facts);
   std::map<PassKey, std::vector<const BackwardPass*>> groups;
   for (const BackwardPass& pass : passes)
     if (auto key = pass_key(trace, pass)) groups[*std::move(key)].push_back(&pass);

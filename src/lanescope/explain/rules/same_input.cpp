@@ -212,7 +212,7 @@ class SameInputFinder {
 
   const Facts& facts_;
   const Trace& trace_;
-  std::vector<AutogradPair> pairs_;
+  const std::vector<AutogradPair>& pairs_;
   std::unordered_map<std::uint32_t, std::size_t> pair_of_;
   std::vector<SliceId> nodes_;
   std::vector<SameCallKey> keys_;  // of the sequence that is looked at

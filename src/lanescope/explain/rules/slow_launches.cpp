@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/queued_launches.h"
 #include "lanescope/explain/rules/rules.h"
@@ -14,9 +15,7 @@ namespace {
 
 constexpr std::int64_t kSlowMedianNs = 15'000;
 
-}  // namespace
-
-std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
+std::vector<QueuedLaunch> make_queued_launches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& works = facts.device().timeline.work;
   std::vector<std::int64_t> returned, began;
@@ -63,6 +62,12 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
   return launches;
 }
 
+}  // namespace
+
+const std::vector<QueuedLaunch>& queued_launches(const Facts& facts) {
+  return made_once<make_queued_launches>(facts);
+}
+
 namespace {
 
 struct SlowLaunches {
@@ -78,7 +83,7 @@ struct SlowLaunches {
 std::optional<SlowLaunches> measure_slow_launches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
-  const std::vector<QueuedLaunch> launches = queued_launches(facts);
+  const std::vector<QueuedLaunch>& launches = queued_launches(facts);
   // Time in which the profiler worked while the GPU had nothing to do is not counted for the call.
   const auto length_of = [&](SliceId call) {
     const auto idle = idle_within(facts.device().gaps, {trace.start_ns(call), trace.end_ns(call)});

@@ -9,6 +9,7 @@
 #include "lanescope/analysis/launch_stats.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/code_loading.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -181,7 +182,9 @@ bool StartUpCalls::contains(SliceId call) const {
                      [&](const StartUpCall& each) { return each.call == call; });
 }
 
-StartUpCalls start_up_calls(const Facts& facts) {
+namespace {
+
+StartUpCalls find_start_up_calls(const Facts& facts) {
   const Trace& trace = *facts.trace;
   StartUpCalls found;
   const std::optional<std::int64_t> work_ns = first_work_ns(facts);
@@ -232,16 +235,26 @@ StartUpCalls start_up_calls(const Facts& facts) {
   return found;
 }
 
-std::vector<SliceId> first_use_calls(const Facts& facts) {
+std::vector<SliceId> find_first_use_calls(const Facts& facts) {
   std::vector<SliceId> calls;
-  const StartUpCalls start_up = start_up_calls(facts);
+  const StartUpCalls& start_up = start_up_calls(facts);
   for (const StartUpCall& call : start_up.calls) calls.push_back(call.call);
-  if (const auto loading = find_code_loading(facts))
+  if (const auto& loading = find_code_loading(facts))
     for (const SliceId call : loading->calls) {
       const std::int64_t time_ns = facts.trace->start_ns(call);
       if (!inside(start_up.windows, time_ns)) calls.push_back(call);
     }
   return calls;
+}
+
+}  // namespace
+
+const StartUpCalls& start_up_calls(const Facts& facts) {
+  return made_once<find_start_up_calls>(facts);
+}
+
+const std::vector<SliceId>& first_use_calls(const Facts& facts) {
+  return made_once<find_first_use_calls>(facts);
 }
 
 std::int64_t idle_in_first_uses(const Facts& facts) {

@@ -41,11 +41,11 @@ struct StartUpCalls {
 // The rule that reports these calls.
 inline constexpr char kStartUpCallsRule[] = "library-setup";
 
-// Those of the whole recording. Needs a main device. O(n).
-StartUpCalls start_up_calls(const Facts& facts);
+// Those of the whole recording, made once for these Facts. Needs a main device. O(n).
+const StartUpCalls& start_up_calls(const Facts& facts);
 
-// Their calls, and those that loaded code at the first use of kernels (code_loading.h).
-std::vector<SliceId> first_use_calls(const Facts& facts);
+// Their calls, and those that loaded code at the first use of kernels (code_loading.h). Made once for these Facts.
+const std::vector<SliceId>& first_use_calls(const Facts& facts);
 
 // The time of the steady steps in which the device was idle during first_use_calls().
 std::int64_t idle_in_first_uses(const Facts& facts);

@@ -10,7 +10,7 @@ namespace lanescope::explain::rules {
 namespace {
 
 Measurement<UncompiledCode> measure_uncompiled_calls(const Facts& facts) {
-  const UncompiledCode found = find_uncompiled_code(facts);
+  const UncompiledCode& found = find_uncompiled_code(facts);
   if (!found) return Quiet{};
   return found;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/python_frames.h"
 
@@ -52,9 +53,7 @@ bool cut_last_choice(Sentence& action) {
   return false;
 }
 
-}  // namespace
-
-UncompiledCode find_uncompiled_code(const Facts& facts) {
+UncompiledCode make_uncompiled_code(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
   UncompiledCode found;
@@ -86,6 +85,12 @@ UncompiledCode find_uncompiled_code(const Facts& facts) {
   }
   for (const auto& [thread, lookup] : open) count_open(lookup);
   return found.lookups < step_count(facts) ? UncompiledCode{} : found;
+}
+
+}  // namespace
+
+const UncompiledCode& find_uncompiled_code(const Facts& facts) {
+  return made_once<make_uncompiled_code>(facts);
 }
 
 void leave_out_compiling(const Facts& facts, const UncompiledCode& code, Finding& finding) {

@@ -17,7 +17,7 @@ struct UncompiledCode {
 
 // Lookups are counted from one per step on: Dynamo stops compiling a function for good after the recompile limit. Empty where
 // anything was compiled in the steady steps. O(slices).
-UncompiledCode find_uncompiled_code(const Facts& facts);
+const UncompiledCode& find_uncompiled_code(const Facts& facts);
 
 inline constexpr char kUncompiledAction[] =
     "It is under torch.compile and runs uncompiled: keep numbers that change out of it "

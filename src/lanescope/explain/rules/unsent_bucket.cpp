@@ -114,7 +114,7 @@ struct UnsentBuckets {
 
 std::optional<UnsentBuckets> measure_unsent_bucket(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  if (has_collectives(trace)) return std::nullopt;
+  if (has_collectives(facts)) return std::nullopt;
   UnsentBuckets found;
   for (const CallSequence& calls : call_sequences(facts))
     for (std::size_t i = 0; i < calls.size(); ++i) {

@@ -69,10 +69,10 @@ std::vector<bool> used_gradients(const BackwardPass& pass, Shapes updates) {
 }
 
 std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
-  if (has_collectives(*facts.trace)) return std::nullopt;  // each rank may update a part
+  if (has_collectives(facts)) return std::nullopt;  // each rank may update a part
   UnusedGradients found;
   std::unordered_set<std::uint32_t> nodes;
-  const std::vector<BackwardPass> passes = backward_passes(facts);
+  const std::vector<BackwardPass>& passes = backward_passes(facts);
   const std::map<std::size_t, StepUse> steps = uses_by_step(facts, passes);
   for (const auto& [index, step] : steps) {
     const BackwardPass* largest = step.largest;

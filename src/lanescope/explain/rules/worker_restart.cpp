@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/loader_waits.h"
@@ -38,7 +39,8 @@ struct Waits {
 };
 
 // Waits for a batch, and pairs of them with a pause and no work in between, thread by thread.
-Waits find_waits(const Trace& trace) {
+Waits find_waits(const Facts& facts) {
+  const Trace& trace = *facts.trace;
   Waits found;
   TrackId track = kNone<TrackId>;
   SliceId last = kNone<SliceId>;
@@ -104,13 +106,13 @@ struct WorkerRestart {
 };
 
 std::optional<WorkerRestart> measure_worker_restart(const Facts& facts) {
-  const Waits waits = find_waits(*facts.trace);
+  const Waits& waits = made_once<find_waits>(facts);
   const std::vector<Window> windows = restarts_of(waits);
   if (windows.empty()) return std::nullopt;
   const Restart* longest = nullptr;
   for (const Restart& pair : waits.pairs)
     if (!longest || pair.window.length_ns() > longest->window.length_ns()) longest = &pair;
-  const std::vector<Window> of_steps = repeated_worker_restarts(facts);
+  const std::vector<Window>& of_steps = repeated_worker_restarts(facts);
   const std::vector<Window>& paid = of_steps.empty() ? windows : of_steps;
   const std::int64_t paid_ns =
       facts.main_device ? device_idle_during(facts, paid) : total_length(paid);
@@ -169,14 +171,11 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
   return finding;
 }
 
-}  // namespace
-
 // A pass of the loop over all batches begins before the first wait for a batch, so a step that is such a pass holds the end
 // of a restart. Where only one step is counted, the waits in it tell such a pass from a step that takes one batch.
-std::vector<Window> repeated_worker_restarts(const Facts& facts) {
+std::vector<Window> make_repeated_worker_restarts(const Facts& facts) {
   constexpr std::ptrdiff_t kFewestBatches = 3;
-  const Trace& trace = *facts.trace;
-  const Waits waits = find_waits(trace);
+  const Waits& waits = made_once<find_waits>(facts);
   const std::vector<Window> steps = facts.steady_cpu_windows();
   std::vector<Window> windows;
   for (const Window& restart : restarts_of(waits))
@@ -188,6 +187,12 @@ std::vector<Window> repeated_worker_restarts(const Facts& facts) {
         return start_ns >= windows.front().end_ns && inside(steps, start_ns);
       });
   return batches < kFewestBatches ? std::vector<Window>{} : windows;
+}
+
+}  // namespace
+
+const std::vector<Window>& repeated_worker_restarts(const Facts& facts) {
+  return made_once<make_repeated_worker_restarts>(facts);
 }
 
 extern constinit const Rule worker_restart_rule = {
