@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -69,8 +70,14 @@ bool are_uneven(const simulate::Simulation& simulation) {
 
 // How long the busiest stream of the main device works, in all steady steps.
 std::int64_t longest_stream_ns(const Facts& facts, const simulate::Simulation& simulation) {
-  std::vector<simulate::Edge> edges = simulation.graph->edges;
-  simulate::take_out_recording(*simulation.graph, edges);
+  std::span<const simulate::Edge> edges = simulation.graph->edges;
+  std::vector<simulate::Edge> without_recording;
+  // Recording makes only the work of CUDA graphs longer.
+  if (!simulation.graph->graph_launches.empty()) {
+    without_recording = simulation.graph->edges;
+    simulate::take_out_recording(*simulation.graph, without_recording);
+    edges = without_recording;
+  }
   std::map<TrackId, std::int64_t> times;
   for (const simulate::GpuWork& work : simulation.graph->works)
     if (work.on_main_device && work.work_edge != simulate::kNoIndex &&

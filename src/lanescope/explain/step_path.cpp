@@ -1,6 +1,7 @@
 #include "lanescope/explain/step_path.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -42,34 +43,34 @@ StepPath path_of_thread(const Facts& facts) {
 }
 
 // If a long delay lies between a launch and its work, the part inside the launch call is the call's.
-void add_piece(const Facts& facts, const PathPiece& piece, std::vector<PathPiece>& pieces) {
+template <typename Take>
+void add_piece(const Facts& facts, const PathPiece& piece, Take take) {
   const Trace& trace = *facts.trace;
   const bool is_of_work = piece.kind == PathKind::kUnexplained && piece.slice != kNone<SliceId> &&
                           is_device_work(trace.kind(piece.slice));
   const SliceId launch = is_of_work ? facts.links.launch_of[raw(piece.slice)] : kNone<SliceId>;
   if (launch == kNone<SliceId> || trace.end_ns(launch) <= piece.start_ns ||
       trace.start_ns(launch) > piece.start_ns) {
-    pieces.push_back(piece);
+    take(piece);
     return;
   }
   const std::int64_t end = std::min(piece.end_ns, trace.end_ns(launch));
-  pieces.push_back({piece.start_ns, end, PathKind::kCall, launch});
-  if (end < piece.end_ns) pieces.push_back({end, piece.end_ns, piece.kind, piece.slice});
+  take(PathPiece{piece.start_ns, end, PathKind::kCall, launch});
+  if (end < piece.end_ns) take(PathPiece{end, piece.end_ns, piece.kind, piece.slice});
 }
 
 // What ran in a gap at the edge of the recording was not recorded, so nobody owns it.
-void leave_out_edge_gap(const Facts& facts, std::vector<PathPiece>& pieces) {
-  const analysis::Gap* edge = facts.main_device ? rules::find_edge_gap(facts) : nullptr;
-  if (!edge) return;
-  std::vector<PathPiece> kept;
-  for (const PathPiece& piece : pieces) {
-    PathPiece before = piece, after = piece;
-    before.end_ns = std::min(piece.end_ns, edge->start_ns);
-    after.start_ns = std::max(piece.start_ns, edge->end_ns);
-    if (before.end_ns > before.start_ns) kept.push_back(before);
-    if (after.end_ns > after.start_ns) kept.push_back(after);
+template <typename Take>
+void leave_out_edge_gap(const analysis::Gap* edge, const PathPiece& piece, Take take) {
+  if (!edge) {
+    take(piece);
+    return;
   }
-  pieces = std::move(kept);
+  PathPiece before = piece, after = piece;
+  before.end_ns = std::min(piece.end_ns, edge->start_ns);
+  after.start_ns = std::max(piece.start_ns, edge->end_ns);
+  if (before.end_ns > before.start_ns) take(before);
+  if (after.end_ns > after.start_ns) take(after);
 }
 
 // A call that copies pageable memory, or waits until its copy is done, is the copying.
@@ -132,19 +133,10 @@ bool only_recording_delays(const Facts& facts, const simulate::StepGraph& graph)
 }
 
 // A CPU that is just as slow as the GPU can hold all of the path, although the GPU hardly waits: less
-// work on the CPU would gain nothing then.
-bool is_hidden_by_gpu(const Facts& facts, const std::vector<PathPiece>& pieces) {
+// work on the CPU would gain nothing then. `gpu_ns`: the GPU's part of all pieces.
+bool is_hidden_by_gpu(const Facts& facts, std::int64_t gpu_ns, std::int64_t all_ns) {
   const auto& part = facts.wall.partition;
-  if (part.idle_ns * 20 > part.wall_ns) return false;
-  std::int64_t gpu_ns = 0, all_ns = 0;
-  for (const PathPiece& piece : pieces) {
-    const std::int64_t length_ns = piece.end_ns - piece.start_ns;
-    all_ns += length_ns;
-    if (piece.kind == PathKind::kCompute || piece.kind == PathKind::kCopy ||
-        piece.kind == PathKind::kCommunication)
-      gpu_ns += length_ns;
-  }
-  return gpu_ns * 2 < all_ns;
+  return part.idle_ns * 20 <= part.wall_ns && gpu_ns * 2 < all_ns;
 }
 
 StepPath path_of_graph(const Facts& facts) {
@@ -156,22 +148,33 @@ StepPath path_of_graph(const Facts& facts) {
     path.pieces = pieces_of_gpu(facts);
     return path;
   }
-  std::vector<PathPiece> pieces =
-      simulate::critical_pieces(graph, graph.edges, simulate::replay(graph, graph.edges));
-  if (is_hidden_by_gpu(facts, pieces)) {
-    path.pieces = pieces_of_gpu(facts);
+  std::vector<PathPiece> gpu = pieces_of_gpu(facts);
+  const analysis::Gap* edge = rules::find_edge_gap(facts);
+  std::int64_t gpu_ns = 0, all_ns = 0;
+  const simulate::Replay recorded = simulate::replay(graph, graph.edges);
+  // There may be as many pieces as events, so they are kept once. The last comes first.
+  simulate::visit_critical_pieces(graph, graph.edges, recorded, [&](const PathPiece& whole) {
+    const std::int64_t length_ns = whole.end_ns - whole.start_ns;
+    all_ns += length_ns;
+    if (whole.kind == PathKind::kCompute || whole.kind == PathKind::kCopy ||
+        whole.kind == PathKind::kCommunication)
+      gpu_ns += length_ns;
+    const auto first = static_cast<std::ptrdiff_t>(path.pieces.size());
+    leave_out_edge_gap(edge, whole, [&](const PathPiece& kept) {
+      add_piece(facts, kept, [&](const PathPiece& piece) {
+        if (piece.kind == PathKind::kUnexplained)
+          add_unexplained(gpu, piece, path.pieces);
+        else
+          path.pieces.push_back(piece);
+      });
+    });
+    std::reverse(path.pieces.begin() + first, path.pieces.end());
+  });
+  if (is_hidden_by_gpu(facts, gpu_ns, all_ns)) {
+    path.pieces = std::move(gpu);
     return path;
   }
-  std::reverse(pieces.begin(), pieces.end());
-  leave_out_edge_gap(facts, pieces);
-  std::vector<PathPiece> explained;
-  for (const PathPiece& piece : pieces) add_piece(facts, piece, explained);
-  const std::vector<PathPiece> gpu = pieces_of_gpu(facts);
-  for (const PathPiece& piece : explained)
-    if (piece.kind == PathKind::kUnexplained)
-      add_unexplained(gpu, piece, path.pieces);
-    else
-      path.pieces.push_back(piece);
+  std::reverse(path.pieces.begin(), path.pieces.end());
   for (PathPiece& piece : path.pieces) piece.kind = kind_of_call(facts, piece);
   return path;
 }

@@ -89,8 +89,12 @@ void finish_edges(GraphDraft& draft) {
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (std::uint32_t& target : draft.targets) target = next[target]++;
   const std::vector<std::uint32_t> placed = std::move(draft.targets);
-  draft.graph.edges.resize(placed.size());
-  for (std::size_t i = 0; i < placed.size(); ++i) draft.graph.edges[placed[i]] = draft.pending[i];
+  {
+    std::vector<std::uint32_t> pending_at(placed.size());
+    for (std::uint32_t i = 0; i < placed.size(); ++i) pending_at[placed[i]] = i;
+    draft.graph.edges.reserve(placed.size());  // and not resized: that would write all of it first
+    for (const std::uint32_t i : pending_at) draft.graph.edges.push_back(draft.pending[i]);
+  }
   draft.pending = {};
   const auto renumber = [&](std::uint32_t& edge) {
     if (edge != kNoIndex) edge = placed[edge];

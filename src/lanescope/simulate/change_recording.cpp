@@ -43,8 +43,7 @@ void take_out_of_graph_launches(const StepGraph& graph, std::span<Edge> edges, d
 void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double share) {
   for (Edge& edge : edges) {
     if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) continue;
-    const double cost = recording_cost_ns(graph, edge, share);
-    edge.weight_ns -= std::min(edge.weight_ns, static_cast<std::int64_t>(cost));
+    edge.weight_ns = weight_without_recording_ns(graph, edge, share);
     edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
   }
   take_out_of_graph_launches(graph, edges, share);

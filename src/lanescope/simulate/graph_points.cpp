@@ -92,44 +92,100 @@ void add_works(GraphDraft& draft) {
   });
 }
 
+// Points of one thread, starts of all work, or ends of all work: in order.
+class PointList {
+ public:
+  PointList(const GraphDraft& draft, const DraftThread& thread)
+      : PointList(draft, &thread, false, thread.points.size()) {}
+  PointList(const GraphDraft& draft, bool are_ends)
+      : PointList(draft, nullptr, are_ends, draft.graph.works.size()) {}
+
+  bool is_done() const { return next_ == size_; }
+  const DraftPoint& now() const { return now_; }
+  void move_on() {
+    if (++next_ < size_) now_ = sorted_.empty() ? at(next_) : sorted_[next_];
+  }
+
+ private:
+  PointList(const GraphDraft& draft, const DraftThread* thread, bool are_ends, std::size_t size)
+      : draft_(&draft),
+        thread_(thread),
+        are_ends_(are_ends),
+        size_(static_cast<std::uint32_t>(size)) {
+    if (!is_sorted()) sort();
+    if (size_ > 0) now_ = sorted_.empty() ? at(0) : sorted_[0];
+  }
+
+  const GpuWork& work(std::uint32_t place) const {
+    return draft_->graph.works[are_ends_ ? draft_->by_end[place] : place];
+  }
+  std::int64_t time_ns(std::uint32_t place) const {
+    if (thread_) return thread_->points[place].time_ns;
+    const SliceId slice = work(place).slice;
+    return are_ends_ ? draft_->trace.end_ns(slice) : draft_->trace.start_ns(slice);
+  }
+  DraftPoint at(std::uint32_t place) const {
+    if (thread_) {
+      const bool after_call = place > 0 && draft_->is_call(thread_->points[place - 1].slice);
+      return {time_ns(place), after_call ? Rank::kAfterWait : Rank::kHost, thread_->first + place};
+    }
+    const GpuWork& each = work(place);
+    if (!are_ends_) return {time_ns(place), Rank::kWorkStart, each.start};
+    return {time_ns(place),
+            draft_->trace.dur_ns(each.slice) > 0 ? Rank::kWorkEnd : Rank::kEmptyWorkEnd, each.end};
+  }
+  bool is_sorted() const {
+    std::int64_t before_ns = kNoTime;
+    for (std::uint32_t i = 0; i < size_; ++i) {
+      const std::int64_t now_ns = time_ns(i);
+      if (now_ns < before_ns || (now_ns == before_ns && i > 0 && at(i) < at(i - 1))) return false;
+      before_ns = now_ns;
+    }
+    return true;
+  }
+  void sort() {
+    sorted_.reserve(size_);
+    for (std::uint32_t i = 0; i < size_; ++i) sorted_.push_back(at(i));
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+
+  const GraphDraft* draft_;
+  const DraftThread* thread_;  // nullptr: of work
+  bool are_ends_;
+  std::uint32_t size_, next_ = 0;
+  std::vector<DraftPoint> sorted_;  // where the list was not in order
+  DraftPoint now_{};
+};
+
 // Times and the order of points. A point at which a waiting call ends comes after work that ends
 // at the same time.
 void number_points(GraphDraft& draft) {
-  std::vector<DraftPoint> points;
-  points.reserve(draft.next_id);
-  // Threads, starts and ends are each in order, so they are merged instead of sorted.
-  const auto merge_from = [&](std::size_t first) {
-    const auto middle = points.begin() + static_cast<std::ptrdiff_t>(first);
-    if (!std::is_sorted(middle, points.end())) std::sort(middle, points.end());
-    std::inplace_merge(points.begin(), middle, points.end());
-  };
-  for (const DraftThread& thread : draft.threads) {
-    const std::size_t first = points.size();
-    for (std::uint32_t i = 0; i < thread.points.size(); ++i) {
-      const bool after_call = i > 0 && draft.is_call(thread.points[i - 1].slice);
-      points.push_back({thread.points[i].time_ns, after_call ? Rank::kAfterWait : Rank::kHost,
-                        thread.first + i});
-    }
-    merge_from(first);
-  }
-  std::size_t first = points.size();
-  for (const GpuWork& work : draft.graph.works)
-    points.push_back({draft.trace.start_ns(work.slice), Rank::kWorkStart, work.start});
-  merge_from(first);
-  first = points.size();
-  for (const std::uint32_t i : draft.by_end) {
-    const GpuWork& work = draft.graph.works[i];
-    points.push_back({draft.trace.end_ns(work.slice),
-                      draft.trace.dur_ns(work.slice) > 0 ? Rank::kWorkEnd : Rank::kEmptyWorkEnd,
-                      work.end});
-  }
-  merge_from(first);
+  std::vector<PointList> lists;
+  lists.reserve(draft.threads.size() + 2);
+  for (const DraftThread& thread : draft.threads) lists.emplace_back(draft, thread);
+  for (const bool are_ends : {false, true}) lists.emplace_back(draft, are_ends);
+  std::erase_if(lists, [](const PointList& list) { return list.is_done(); });
+  const auto is_later = [](const PointList* a, const PointList* b) { return b->now() < a->now(); };
+  std::vector<PointList*> heads;  // a heap: the list with the first point is at the front
+  for (PointList& list : lists) heads.push_back(&list);
+  std::make_heap(heads.begin(), heads.end(), is_later);
   draft.position.assign(draft.next_id, 0);
   draft.graph.time_ns.assign(draft.next_id, 0);
-  draft.graph.time_ns[0] = points.empty() ? 0 : points.front().time_ns;
-  for (std::uint32_t i = 0; i < points.size(); ++i) {
-    draft.position[points[i].id] = i + 1;
-    draft.graph.time_ns[i + 1] = points[i].time_ns;
+  if (!heads.empty()) draft.graph.time_ns[0] = heads.front()->now().time_ns;
+  for (std::uint32_t place = 1; !heads.empty();) {
+    std::pop_heap(heads.begin(), heads.end(), is_later);
+    PointList& list = *heads.back();
+    // Several points of one list often follow each other.
+    const PointList* const next = heads.size() > 1 ? heads.front() : nullptr;
+    do {
+      draft.position[list.now().id] = place;
+      draft.graph.time_ns[place++] = list.now().time_ns;
+      list.move_on();
+    } while (!list.is_done() && (!next || list.now() < next->now()));
+    if (list.is_done())
+      heads.pop_back();
+    else
+      std::push_heap(heads.begin(), heads.end(), is_later);
   }
 }
 

@@ -4,17 +4,17 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/model/names_where.h"
 #include "lanescope/simulate/graph_draft.h"
 
 namespace lanescope::simulate {
 namespace {
 
-bool is_loader_event(const GraphDraft& draft, SliceId slice) {
-  if (slice == kNone<SliceId>) return false;
-  const std::string_view name = draft.trace.name(slice);
+bool is_name_of_loader(std::string_view name) {
   return name.find("DataLoader") != std::string_view::npos &&
          name.find("next") != std::string_view::npos;
 }
+using LoaderNames = NamesWhere<bool (*)(std::string_view)>;
 
 Moment kind_of_event(const Trace& trace, SliceId slice) {
   if (slice == kNone<SliceId>) return Moment::kOther;
@@ -36,17 +36,16 @@ Moment moment_at(const GraphDraft& draft, const DraftThread& thread, std::uint32
 std::uint32_t connect_segment(GraphDraft& draft, const DraftThread& thread, std::uint32_t i,
                               EdgeKind kind, std::int64_t own_ns) {
   const std::uint32_t to = thread.first + i + 1;
-  if (const auto found = draft.own_ns.find(to); found != draft.own_ns.end()) {
-    // The call's own time, less what of it lies before this segment.
-    own_ns = std::min(own_ns, found->second);
-  }
+  const auto found = draft.own_ns.find(to);
+  const bool waits = found != draft.own_ns.end();
+  // The call's own time, less what of it lies before this segment.
+  if (waits) own_ns = std::min(own_ns, found->second);
   const std::uint32_t edge = draft.add(thread.first + i, to,
                                        {.kind = kind,
                                         .after = moment_at(draft, thread, i),
                                         .owner = thread.points[i].slice,
                                         .weight_ns = own_ns});
-  if (const auto found = draft.own_ns.find(to); found != draft.own_ns.end())
-    draft.own_edge[to] = edge;
+  if (waits) draft.own_edge[to] = edge;
   return edge;
 }
 
@@ -79,11 +78,12 @@ void connect_worker(GraphDraft& draft, const DraftThread& thread, const DraftThr
 }
 
 // When the thread asked its DataLoader for batches: in order, disjoint.
-std::vector<analysis::Window> loader_ranges(const GraphDraft& draft, TrackId thread) {
+std::vector<analysis::Window> loader_ranges(const GraphDraft& draft, TrackId thread,
+                                            LoaderNames& is_loader_event) {
   std::vector<analysis::Window> ranges;
   const Track& track = draft.trace.track(thread);
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
-    if (!is_loader_event(draft, SliceId{i})) continue;
+    if (!is_loader_event(SliceId{i})) continue;
     const std::int64_t start_ns = draft.trace.start_ns(SliceId{i}),
                        end_ns = draft.trace.end_ns(SliceId{i});
     if (ranges.empty() || start_ns >= ranges.back().end_ns)
@@ -126,7 +126,8 @@ bool hand_back(GraphDraft& draft, const DraftThread& main, std::uint32_t i) {
 
 void connect_main(GraphDraft& draft, const DraftThread& main) {
   draft.fix(main.first, main.points[0].slice);
-  const std::vector<analysis::Window> loading = loader_ranges(draft, main.track);
+  LoaderNames is_loader_event(draft.trace, is_name_of_loader);
+  const std::vector<analysis::Window> loading = loader_ranges(draft, main.track, is_loader_event);
   std::size_t next_range = 0;
   for (std::uint32_t i = 0; i + 1 < main.points.size(); ++i) {
     const std::int64_t time_ns = main.points[i].time_ns;
@@ -137,9 +138,10 @@ void connect_main(GraphDraft& draft, const DraftThread& main) {
     const bool is_own = slice != kNone<SliceId> &&
                         (draft.is_call(slice) || draft.trace.kind(slice) == CategoryKind::kCpuOp);
     const bool handed = !is_own && length > 20'000 && hand_back(draft, main, i);
-    const EdgeKind kind = handed                          ? EdgeKind::kOtherHost
-                          : is_loader_event(draft, slice) ? EdgeKind::kData
-                                                          : EdgeKind::kHost;
+    const bool is_loader = slice != kNone<SliceId> && is_loader_event(slice);
+    const EdgeKind kind = handed      ? EdgeKind::kOtherHost
+                          : is_loader ? EdgeKind::kData
+                                      : EdgeKind::kHost;
     const std::uint32_t edge = connect_segment(draft, main, i, kind, handed ? 0 : length);
     // Operators that make a batch in this process: what makes the loader faster makes them faster.
     if (edge != kNoIndex && kind == EdgeKind::kHost && in_loader &&

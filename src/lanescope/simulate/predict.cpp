@@ -24,14 +24,20 @@ struct Scratch {
   Replay replay;
 };
 
-Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges, Replay& result) {
-  replay_into(graph, edges, result);
+// `result`: a replay with these edges, or with shorter ones: pieces of the path are as long as replayed.
+Outcome outcome_of_replay(const StepGraph& graph, std::span<const Edge> edges,
+                          const Replay& result) {
   Outcome outcome;
   outcome.step_ns = step_ns(graph, result);
   outcome.busy_ns = busy_ns_per_step(graph, result);
   outcome.path = critical_path(graph, edges, result);
   outcome.limit = limit_of(outcome.path);
   return outcome;
+}
+
+Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges, Replay& result) {
+  replay_into(graph, edges, result);
+  return outcome_of_replay(graph, edges, result);
 }
 
 double ratio(std::int64_t now, std::int64_t was) {
@@ -45,7 +51,7 @@ std::int64_t replayed_step_ns(const StepGraph& graph, Scratch& scratch) {
 }
 
 Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outcome& recorded,
-                     std::span<const analysis::Window> windows, Scratch& scratch) {
+                     std::span<const analysis::Window> windows, Replay& replay) {
   Identity identity;
   analysis::IntervalUnion busy;
   for (const analysis::DeviceWork& work : input.devices[input.main_device]->work)
@@ -61,16 +67,14 @@ Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outc
   identity.recorded_ns = analysis::median_of_steps(std::move(lengths));
   identity.replayed_ns = recorded.step_ns;
   identity.replayed_busy_ns = recorded.busy_ns;
-  scratch.edges = graph.edges;
-  for (Edge& edge : scratch.edges) edge.weight_ns -= edge.unexplained_ns;
-  identity.without_slack_ns = replayed_step_ns(graph, scratch);
+  replay_without_slack(graph, replay);
+  identity.without_slack_ns = step_ns(graph, replay);
   return identity;
 }
 
-std::int64_t unprofiled_step_ns(const StepGraph& graph, double share, Scratch& scratch) {
-  scratch.edges = graph.edges;
-  take_out_recording(graph, scratch.edges, share);
-  return replayed_step_ns(graph, scratch);
+std::int64_t unprofiled_step_ns(const StepGraph& graph, double share, Replay& replay) {
+  replay_without_recording(graph, share, replay);
+  return step_ns(graph, replay);
 }
 
 // Changes are applied in an order of their own, so that theirs does not matter: no-profiler
@@ -126,9 +130,9 @@ double cpu_ns_per_step(const CriticalPath& path) {
 }  // namespace
 
 std::int64_t steps_without_profiler_ns(const StepGraph& graph) {
-  std::vector<Edge> edges = graph.edges;
-  take_out_recording(graph, edges);
-  return steady_ns(graph, replay(graph, edges));
+  Replay replay;
+  replay_without_recording(graph, kShares[0], replay);
+  return steady_ns(graph, replay);
 }
 
 double Identity::error_ratio() const { return ratio(replayed_ns, recorded_ns); }
@@ -164,14 +168,13 @@ Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& in
   simulation.graph = std::move(graph);
   simulation.nesting = &nesting;
   const StepGraph& made = *simulation.graph;
-  Scratch scratch;
-  simulation.recorded = outcome_of(made, made.edges, scratch.replay);
-  simulation.identity = identity_of(input, made, simulation.recorded, windows, scratch);
-  scratch.edges = made.edges;
-  take_out_recording(made, scratch.edges);
-  simulation.unprofiled.outcome = outcome_of(made, scratch.edges, scratch.replay);
-  simulation.unprofiled.longest_ns = unprofiled_step_ns(made, kShares[1], scratch);
-  simulation.unprofiled.shortest_ns = unprofiled_step_ns(made, kShares[2], scratch);
+  Replay replay;
+  simulation.recorded = outcome_of(made, made.edges, replay);
+  simulation.identity = identity_of(input, made, simulation.recorded, windows, replay);
+  replay_without_recording(made, kShares[0], replay);
+  simulation.unprofiled.outcome = outcome_of_replay(made, made.edges, replay);
+  simulation.unprofiled.longest_ns = unprofiled_step_ns(made, kShares[1], replay);
+  simulation.unprofiled.shortest_ns = unprofiled_step_ns(made, kShares[2], replay);
   return simulation;
 }
 

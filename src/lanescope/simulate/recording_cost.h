@@ -1,6 +1,7 @@
 // What recording costs a thread.
 #pragma once
 #include <algorithm>
+#include <cstdint>
 
 #include "lanescope/simulate/step_graph.h"
 
@@ -40,6 +41,14 @@ inline double recording_cost_ns(const StepGraph& graph, const Edge& edge, double
       {.most_ns = cost.most_ns * times,
        .share = std::min(cost.share * times, std::max(cost.share, kMostShare))},
       static_cast<double>(edge.weight_ns));
+}
+
+// What is left of an edge without that cost, apart from launches of CUDA graphs.
+inline std::int64_t weight_without_recording_ns(const StepGraph& graph, const Edge& edge,
+                                                double times) {
+  if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) return edge.weight_ns;
+  const auto cost_ns = static_cast<std::int64_t>(recording_cost_ns(graph, edge, times));
+  return edge.weight_ns - std::min(edge.weight_ns, cost_ns);
 }
 
 }  // namespace lanescope::simulate

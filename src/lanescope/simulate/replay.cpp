@@ -8,6 +8,8 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/simulate/changes.h"
+#include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::simulate {
 namespace {
@@ -175,15 +177,10 @@ class OwnerTimes {
   std::unordered_map<std::uint64_t, std::int64_t> times_;
 };
 
-}  // namespace
-
-Replay replay(const StepGraph& graph, std::span<const Edge> edges) {
-  Replay result;
-  replay_into(graph, edges, result);
-  return result;
-}
-
-void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& result) {
+// `weight_of`: of an edge.
+template <typename WeightOf>
+void replay_weighed(const StepGraph& graph, std::span<const Edge> edges, WeightOf weight_of,
+                    Replay& result) {
   const std::size_t points = graph.time_ns.size();
   result.time_ns.resize(points);
   result.binding.resize(points);
@@ -197,7 +194,7 @@ void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& re
     std::uint32_t binding = kNoIndex;
     for (std::uint32_t i = graph.first_edge[point]; i < graph.first_edge[point + 1]; ++i) {
       const Edge& edge = edges[i];
-      const std::int64_t ready = result.time_ns[edge.from] + edge.weight_ns;
+      const std::int64_t ready = result.time_ns[edge.from] + weight_of(edge);
       if (edge.dropped || (binding != kNoIndex && ready <= time)) continue;
       time = std::max(origin, ready);
       binding = i;
@@ -215,6 +212,37 @@ void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& re
     result.steps.push_back({begin, std::max(begin, end)});
     result.step_ends.push_back(end_point);
   }
+}
+
+}  // namespace
+
+Replay replay(const StepGraph& graph, std::span<const Edge> edges) {
+  Replay result;
+  replay_into(graph, edges, result);
+  return result;
+}
+
+void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& result) {
+  replay_weighed(
+      graph, edges, [](const Edge& edge) { return edge.weight_ns; }, result);
+}
+
+void replay_without_slack(const StepGraph& graph, Replay& result) {
+  replay_weighed(
+      graph, graph.edges, [](const Edge& edge) { return edge.weight_ns - edge.unexplained_ns; },
+      result);
+}
+
+void replay_without_recording(const StepGraph& graph, double share, Replay& result) {
+  if (graph.graph_launches.empty()) {
+    replay_weighed(
+        graph, graph.edges,
+        [&](const Edge& edge) { return weight_without_recording_ns(graph, edge, share); }, result);
+    return;
+  }
+  std::vector<Edge> edges = graph.edges;  // a graph's launch shares its cost among many edges
+  take_out_recording(graph, edges, share);
+  replay_into(graph, edges, result);
 }
 
 std::int64_t step_ns(const StepGraph& graph, const Replay& replay) {
@@ -253,8 +281,15 @@ std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay) {
 std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
                                        const Replay& replay) {
   std::vector<PathPiece> pieces;
-  PathWalk(graph, edges, replay, [&](const PathPiece& piece) { pieces.push_back(piece); }).run();
+  visit_critical_pieces(graph, edges, replay,
+                        [&](const PathPiece& piece) { pieces.push_back(piece); });
   return pieces;
+}
+
+void visit_critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
+                           const Replay& replay,
+                           const std::function<void(const PathPiece&)>& visit) {
+  PathWalk(graph, edges, replay, [&](const PathPiece& piece) { visit(piece); }).run();
 }
 
 CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,

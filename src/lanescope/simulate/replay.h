@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ struct Replay {
 Replay replay(const StepGraph& graph, std::span<const Edge> edges);
 // The same, but reuses the memory of `result`: allocating it is most of a replay's cost.
 void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& result);
+// The same with the graph's own edges, without a copy of them: without unexplained time, and as take_out_recording() would
+// leave them.
+void replay_without_slack(const StepGraph& graph, Replay& result);
+void replay_without_recording(const StepGraph& graph, double share, Replay& result);
 
 // Median of the steady steps.
 std::int64_t step_ns(const StepGraph& graph, const Replay& replay);
@@ -58,6 +63,10 @@ struct PathPiece {
 // first one. The last piece comes first; pieces in steps that are not steady are left out.
 std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
                                        const Replay& replay);
+// The same, one by one: there may be as many as events.
+void visit_critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
+                           const Replay& replay,
+                           const std::function<void(const PathPiece&)>& visit);
 
 struct PathOwner {
   std::string name;
