@@ -15,6 +15,10 @@ bool takes_part(CategoryKind kind) {
 
 HostTimeline::HostTimeline(const Trace& trace) {
   std::vector<SliceId> open;
+  std::size_t slices = 0;
+  for (const Track& track : trace.tracks())
+    if (track.kind == TrackKind::kThread) slices += track.slice_count;
+  segments_.reserve(slices * 2);  // at most; pages that stay unused take no memory
   for (const Track& track : trace.tracks()) {
     first_.push_back(segments_.size());
     if (track.kind != TrackKind::kThread) continue;

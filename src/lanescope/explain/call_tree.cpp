@@ -59,6 +59,7 @@ CallTree::CallTree(const Facts& facts, const StepPath& path)
   find_outermost();
   units_.find(outermost_);
   node_of_loop_.assign(units_.loops().size(), 0);
+  leaf_of_.assign(trace_.slices().size(), 0);
   for (const bool of_autograd : {false, true})  // its loops may lie in those of others
     for (const auto& [thread, sequence] : units_.sequences())
       if (units_.is_of_autograd(sequence) == of_autograd)
@@ -254,11 +255,8 @@ std::uint32_t CallTree::node_of(SliceId slice) {
   if (nesting_.depth[raw(call)] == analysis::SliceNesting::kNotNested) return 0;
   const SliceId unit = outermost_[raw(call)];
   if (unit == kNone<SliceId>) return 0;
-  const auto known = leaf_of_.find(raw(unit));
-  if (known != leaf_of_.end()) return known->second;
-  const std::uint32_t node = node_without_loop(unit);
-  leaf_of_[raw(unit)] = node;
-  return node;
+  if (leaf_of_[raw(unit)] == 0) leaf_of_[raw(unit)] = node_without_loop(unit);
+  return leaf_of_[raw(unit)];
 }
 
 // An operator before or after some code is named by the range that it opens or ends, where it has one.

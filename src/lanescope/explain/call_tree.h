@@ -84,7 +84,7 @@ class CallTree {
   UnitLoops units_;
   std::vector<std::uint32_t> node_of_loop_;  // by loop of units_; 0: not made yet
   std::unordered_map<std::uint32_t, std::uint32_t> node_of_container_;  // by raw SliceId
-  std::unordered_map<std::uint32_t, std::uint32_t> leaf_of_;  // by raw SliceId of the unit
+  std::vector<std::uint32_t> leaf_of_;                                  // by unit; 0: not made yet
   std::map<std::tuple<std::uint32_t, OwnerKind, std::string>, std::uint32_t> children_;
   std::vector<CallNode> nodes_;
   std::vector<std::uint32_t> node_of_piece_;

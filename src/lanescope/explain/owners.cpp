@@ -108,15 +108,20 @@ class OwnerFinder {
     }
     owners = std::move(sorted);
     for (auto& [node, owner] : chosen_) owner = place[owner];
+    owner_of_node_.clear();
   }
 
   // The owner that a node belongs to: the chosen node nearest above it.
-  std::uint32_t owner_index(std::uint32_t node) const {
+  std::uint32_t owner_index(std::uint32_t node) {
     const auto& nodes = tree_.nodes();
-    for (;; node = nodes[node].parent) {
-      if (const auto found = chosen_.find(node); found != chosen_.end()) return found->second;
-      if (node == 0) return kNoOwner;
+    // The tree may have grown since the last call. Parents come before children.
+    for (auto i = static_cast<std::uint32_t>(owner_of_node_.size()); i < nodes.size(); ++i) {
+      const auto found = chosen_.find(i);
+      owner_of_node_.push_back(found != chosen_.end() ? found->second
+                               : i == 0               ? kNoOwner
+                                                      : owner_of_node_[nodes[i].parent]);
     }
+    return owner_of_node_[node];
   }
   Owner* owner_of(SliceId slice) {
     const std::uint32_t node = tree_.node_of(slice);
@@ -126,7 +131,11 @@ class OwnerFinder {
   }
 
   void add_path() {
-    std::map<std::pair<std::uint32_t, std::size_t>, std::int64_t> by_step;
+    struct StepTime {
+      std::size_t step = 0;
+      std::int64_t time_ns = 0;
+    };
+    std::vector<StepTime> in_step(result_.owners.size());  // of each owner in its last step so far
     std::vector<std::int64_t> longest(result_.owners.size(), -1);
     const auto& steady = facts_.selection.steady;
     std::size_t at = 0;
@@ -139,7 +148,10 @@ class OwnerFinder {
       const std::int64_t time = piece.end_ns - piece.start_ns;
       owner.total_ns += time;
       owner.time_ns[static_cast<std::size_t>(piece.kind)] += time;
-      by_step[{index, at}] += time;
+      StepTime& step = in_step[index];
+      if (step.step != at) step = {at, 0};  // pieces are in order of time
+      step.time_ns += time;
+      owner.most_in_a_step_ns = std::max(owner.most_in_a_step_ns, step.time_ns);
       if (tree_.is_code(i)) {
         owner.code_ns += time;
         if (owner.kind == OwnerKind::kCode) code_.add(index, piece);
@@ -152,10 +164,6 @@ class OwnerFinder {
       }
     }
     code_.finish(result_.owners);
-    for (const auto& [key, time] : by_step) {
-      std::int64_t& most = result_.owners[key.first].most_in_a_step_ns;
-      most = std::max(most, time);
-    }
   }
 
   // In a loop with a backward pass in each round, the program's own calls have a place in the backward pass.
@@ -197,6 +205,7 @@ class OwnerFinder {
   const StepPath& path_;
   CallTree tree_;
   std::map<std::uint32_t, std::uint32_t> chosen_;  // node -> owner
+  std::vector<std::uint32_t> owner_of_node_;       // as owner_index()
   OwnerCode code_;
   Owners result_;
 };

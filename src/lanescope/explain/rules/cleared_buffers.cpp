@@ -75,6 +75,7 @@ class BufferUses {
       add(op, *cleared);
       return;
     }
+    if (sizes_.empty()) return;  // nothing was filled yet
     const TensorArguments inputs = operator_inputs(trace_, op);
     for (std::size_t k = 0; k < kMostClearInputs; ++k)
       if (const auto tensor = inputs.tensor(k)) take(op, inputs, k, *tensor);

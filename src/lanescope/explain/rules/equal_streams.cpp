@@ -38,8 +38,18 @@ std::set<std::uint32_t> operators_with_streams(const Facts& facts, const LaunchS
   return found;
 }
 
+bool is_of_one_stream(const Trace& trace, const LaunchSequence& sequence) {
+  const auto stream = [&](const LaunchedWork& each) {
+    return trace.slices().track[raw(each.work->slice)];
+  };
+  return std::all_of(sequence.begin(), sequence.end(), [&](const LaunchedWork& each) {
+    return stream(each) == stream(sequence.front());
+  });
+}
+
 EqualStreams find_equal_streams(const Facts& facts, const LaunchSequence& sequence) {
   const Trace& trace = *facts.trace;
+  if (is_of_one_stream(trace, sequence)) return {};
   const std::set<std::uint32_t> left_out = operators_with_streams(facts, sequence);
   std::map<std::uint32_t, std::pair<std::vector<std::uint32_t>, SliceId>> by_stream;
   for (const LaunchedWork& each : sequence) {

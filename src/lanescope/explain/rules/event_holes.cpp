@@ -122,9 +122,13 @@ std::vector<Window> waits_for_cpu(const Facts& facts) {
 
 std::optional<EventHoles> find_event_holes(const Facts& facts) {
   const Trace& trace = *facts.trace;
+  std::vector<Window> waits = waits_for_cpu(facts);
+  // A hole is a part of a wait.
+  std::erase_if(waits, [](const Window& wait) { return wait.length_ns() < kShortestHoleNs; });
+  if (waits.empty()) return std::nullopt;
   const HostEvents events = host_events(facts);
   std::map<std::pair<std::string_view, std::string_view>, EventHole> by_place;
-  for (const Window& wait : waits_for_cpu(facts))
+  for (const Window& wait : waits)
     for (const Window& hole : quiet_parts(events, wait)) {
       if (hole.length_ns() < kShortestHoleNs) continue;
       const HolePlace place = place_of_hole(facts, events, hole);

@@ -26,8 +26,9 @@ struct CalledOperator {
   SliceId longest = kNone<SliceId>;
 };
 
-// Calls of operators in the steady steps, and the GPU's waits for the CPU inside them.
-std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts& facts) {
+// Calls of operators in the steady steps, and the GPU's waits for the CPU inside them. Empty: none was called so often.
+std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts& facts,
+                                                                    std::uint64_t least_calls) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   std::unordered_map<std::uint32_t, CalledOperator> by_name;
@@ -40,6 +41,9 @@ std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts&
     if (entry.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(entry.longest))
       entry.longest = id;
   }
+  if (std::none_of(by_name.begin(), by_name.end(),
+                   [&](const auto& each) { return each.second.calls >= least_calls; }))
+    return {};
   std::unordered_map<std::uint32_t, std::int64_t> idle_in_call;  // by raw operator slice
   for (const HostStretch& stretch : host_late_stretches(facts))
     facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
@@ -62,7 +66,7 @@ std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts&
 std::optional<CalledOperator> measure_many_calls(const Facts& facts) {
   const std::uint64_t least_calls = 200 * step_count(facts);
   std::optional<CalledOperator> worst;
-  for (const auto& [label, entry] : operators_by_name(facts)) {
+  for (const auto& [label, entry] : operators_by_name(facts, least_calls)) {
     if (entry.calls < least_calls || entry.longest == kNone<SliceId>) continue;
     if (!worst || entry.idle_ns > worst->idle_ns ||
         (entry.idle_ns == worst->idle_ns && entry.name < worst->name))

@@ -22,10 +22,13 @@ constexpr std::uint32_t kFurthestCall = 160;  // slices, Python frames among the
 template <typename Look>
 void each_before(const Facts& facts, SliceId op, Look look) {
   const Trace& trace = *facts.trace;
-  const std::uint32_t first = trace.track(op).first_slice;
+  const SliceId around = facts.nesting.parent[raw(op)];
+  // What comes before an event does not lie in it.
+  const std::uint32_t first =
+      around == kNone<SliceId> ? trace.track(op).first_slice : raw(around) + 1;
   for (std::uint32_t i = raw(op); i > first && raw(op) - i < kFurthestCall; --i)
     if (trace.kind(SliceId{i - 1}) == CategoryKind::kCpuOp &&
-        facts.nesting.parent[i - 1] == facts.nesting.parent[raw(op)] && !look(SliceId{i - 1}))
+        facts.nesting.parent[i - 1] == around && !look(SliceId{i - 1}))
       return;
 }
 
@@ -35,10 +38,12 @@ SliceId next_call(const Facts& facts, SliceId op) {
   const Track& track = trace.track(op);
   const std::uint32_t last =
       std::min(track.first_slice + track.slice_count, raw(op) + kFurthestCall);
-  for (std::uint32_t i = raw(op) + 1; i < last; ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
-        facts.nesting.parent[i] == facts.nesting.parent[raw(op)])
+  const SliceId around = facts.nesting.parent[raw(op)];
+  for (std::uint32_t i = raw(op) + 1; i < last; ++i) {
+    if (around != kNone<SliceId> && trace.start_ns(SliceId{i}) > trace.end_ns(around)) break;
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && facts.nesting.parent[i] == around)
       return SliceId{i};
+  }
   return kNone<SliceId>;
 }
 
@@ -279,13 +284,14 @@ bool is_not_only_gathered(const Facts& facts, SliceId op) {
 bool is_not_only_traced(const Facts& facts, SliceId op) {
   constexpr int kFurthestTaker = 16;  // operators
   const Trace& trace = *facts.trace;
-  const TensorArguments factors = operator_inputs(trace, op);
-  const auto a = factors.tensor(0), b = factors.tensor(1);
   SliceId next = next_call(facts, op);
-  if (!a || !b || a->rank() != 2 || b->rank() != 2 || next == kNone<SliceId> ||
+  if (next == kNone<SliceId> ||
       (trace.name(next) != "aten::trace" && trace.name(next) != "aten::diagonal" &&
        trace.name(next) != "aten::diag"))
     return true;
+  const TensorArguments factors = operator_inputs(trace, op);
+  const auto a = factors.tensor(0), b = factors.tensor(1);
+  if (!a || !b || a->rank() != 2 || b->rank() != 2) return true;
   const analysis::Sizes made{a->dims[0], b->dims[1]};
   const auto read = operator_inputs(trace, next).tensor(0);
   if (made[0] != made[1] || !read || read->dims != made) return true;

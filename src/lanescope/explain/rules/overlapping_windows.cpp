@@ -14,6 +14,7 @@
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/tensor_sizes.h"
+#include "lanescope/model/names_where.h"
 
 namespace lanescope::explain::rules {
 
@@ -58,9 +59,10 @@ struct OverlappingWindows {
 std::optional<OverlappingWindows> measure_overlapping_windows(const Facts& facts) {
   const Trace& trace = *facts.trace;
   OverlappingWindows found;
+  NamesWhere is_reducing(trace, may_reduce);
   for (const CallSequence& calls : call_sequences(facts))
     for (const SliceId op : calls) {
-      if (!may_reduce(trace.name(op))) continue;
+      if (!is_reducing(op)) continue;
       const auto inputs = operator_inputs(trace, op);
       const auto tensor = inputs.tensor(0);
       if (!tensor || tensor->elements() < kLeastWindowElements) continue;

@@ -13,6 +13,7 @@
 #include "lanescope/explain/rules/left_out_of_compiling.h"
 #include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/model/names_where.h"
 
 namespace lanescope::explain::rules {
 
@@ -79,6 +80,18 @@ struct FoundNorm {
 
 bool is_cast_node(std::string_view op) { return op == "copy" || op == "to" || op == "to_copy"; }
 
+// Could any of the patterns begin with it?
+bool may_begin(std::string_view op) {
+  for (const Pattern& pattern : kPatterns)
+    for (std::string_view wanted : pattern.ops) {
+      const bool optional = wanted.starts_with("?");
+      if (optional) wanted.remove_prefix(1);
+      if (is_one_of(wanted, op) || (wanted == "copy" && is_cast_node(op))) return true;
+      if (!optional) break;
+    }
+  return false;
+}
+
 // The entries of the pattern that begins at `at`; empty: none does.
 void match(const Pattern& pattern, std::span<const NormEntry> entries, std::size_t at,
            std::vector<std::size_t>& taken) {
@@ -131,12 +144,14 @@ std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
   }
   std::array<FoundNorm, std::size(kPatterns)> found{};
   std::vector<std::size_t> taken;
+  NamesWhere begins(trace, [](std::string_view op) { return may_begin(short_op(op)); });
   std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
   std::uint64_t runs = 0;
   for (const auto& [track, entries] : streams)
     for (std::size_t at = 0; at < entries.size();) {
       taken.clear();
-      for (std::size_t k = 0; k < std::size(kPatterns) && taken.empty(); ++k) {
+      const bool is_begin = !entries[at].op.empty() && begins(entries[at].op_slice);
+      for (std::size_t k = 0; is_begin && k < std::size(kPatterns) && taken.empty(); ++k) {
         match(kPatterns[k], entries, at, taken);
         if (taken.empty()) continue;
         std::int64_t sum = 0, least = -1;
