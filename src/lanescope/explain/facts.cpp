@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,6 +13,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/time_span.h"
+#include "lanescope/base/share_work.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
 
@@ -97,29 +100,26 @@ std::optional<std::size_t> busiest(const std::vector<analysis::DeviceTimeline>& 
 
 // From where to where gaps of a device are looked for: its steps. In a trace of several ranks the steps
 // are those of one rank, and say nothing of the others' devices: there it is the device's own work.
-Window range_of_gaps(const Facts& facts, const analysis::DeviceTimeline& timeline,
-                     const std::vector<Window>& windows) {
-  const bool is_of_main = facts.devices.size() == facts.main_device;  // the one that is added next
-  if (!facts.trace->metadata_json("lanescope_merged_ranks") || is_of_main || timeline.busy.empty())
+Window range_of_gaps(const Facts& facts, std::size_t index) {
+  const auto& [timeline, windows, gaps, walls] = facts.devices[index];
+  if (!facts.trace->metadata_json("lanescope_merged_ranks") || index == facts.main_device ||
+      timeline.busy.empty())
     return windows.empty() ? Window{} : Window{windows.front().start_ns, windows.back().end_ns};
   return {timeline.busy.front().start_ns, timeline.busy.back().end_ns};
 }
 
-DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
-  DeviceFacts device;
-  device.windows = analysis::compute_step_windows(*facts.trace, facts.links, facts.steps, timeline);
-  if (const Window range = range_of_gaps(facts, timeline, device.windows); range.length_ns() > 0) {
-    device.gaps = analysis::find_gaps(*facts.trace, facts.links, timeline, range);
+void add_gaps(Facts& facts, std::size_t index) {
+  DeviceFacts& device = facts.devices[index];
+  if (const Window range = range_of_gaps(facts, index); range.length_ns() > 0) {
+    device.gaps = analysis::find_gaps(*facts.trace, facts.links, device.timeline, range);
     if (facts.trace->import_stats().is_truncated())
       mark_all_unknown(device.gaps);
     else if (facts.kernel_launches.gpu_stops_early())
       mark_after_last_work_unknown(device.gaps);
   }
   for (const Window& window : device.windows)
-    device.walls.push_back(
-        {analysis::compute_wall_partition(timeline, window), idle_within(device.gaps, window)});
-  device.timeline = std::move(timeline);
-  return device;
+    device.walls.push_back({analysis::compute_wall_partition(device.timeline, window),
+                            idle_within(device.gaps, window)});
 }
 
 // In a file of several processes: the one that launched most work of the main device; without a
@@ -206,7 +206,6 @@ Result<analysis::StepSelection> select_steps_of(const Facts& facts,
 
 void measure_steady(Facts& facts) {
   for (const std::size_t index : facts.selection.steady) {
-    join(facts.steady_windows, facts.step_window(index));
     if (facts.main_device) facts.wall += facts.device().walls[index];
     if (facts.cpu) facts.cpu_wall += facts.cpu->walls[index];
     if (!facts.vendor) continue;
@@ -216,9 +215,43 @@ void measure_steady(Facts& facts) {
     facts.vendor_wall.exposed_communication_ns += wall.exposed_communication_ns;
     facts.vendor_wall.exposed_copy_ns += wall.exposed_copy_ns;
   }
-  if (!facts.main_device) return;
-  facts.launches = analysis::compute_launch_stats(*facts.trace, facts.links,
-                                                  facts.device().timeline, facts.steady_windows);
+}
+
+// Small traces take less time than starting a thread.
+unsigned threads_for(const Facts& facts) {
+  constexpr std::size_t kSmallTrace = 20'000;  // slices
+  return facts.threads == 0 && facts.trace->slices().size() < kSmallTrace ? 1 : facts.threads;
+}
+
+// They read the trace, its links and its nesting, and nothing of each other.
+std::vector<analysis::DeviceTimeline> read_events(Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<analysis::DeviceTimeline> timelines;
+  const std::function<void()> parts[] = {
+      [&] { timelines = analysis::compute_device_timelines(trace, facts.links); },
+      [&] { facts.host.emplace(trace); },
+      [&] {
+        facts.kernel_launches = analysis::find_kernel_launches(trace, facts.links);
+        facts.main_thread = analysis::main_launch_thread(trace, facts.links);
+      },
+      [&] {
+        facts.frames = analysis::FrameTable(trace);
+        facts.memory = analysis::compute_memory_timeline(trace, &facts.frames);
+      }};
+  share_work(std::size(parts), threads_for(facts), [&](std::size_t i) { parts[i](); });
+  return timelines;
+}
+
+// Gaps, and how launches relate to the work of the steady steps: these need the steps alone.
+void read_devices(Facts& facts) {
+  const std::size_t devices = facts.devices.size();
+  share_work(devices + 1, threads_for(facts), [&](std::size_t i) {
+    if (i < devices)
+      add_gaps(facts, i);
+    else if (facts.main_device)
+      facts.launches = analysis::compute_launch_stats(
+          *facts.trace, facts.links, facts.device().timeline, facts.steady_windows);
+  });
 }
 
 Error too_far_apart(const Trace& trace, const analysis::FarTimes& far) {
@@ -278,24 +311,25 @@ Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& opti
   facts.threads = threads;
   facts.links = analysis::compute_launch_links(trace, threads);
   facts.nesting = analysis::compute_slice_nesting(trace, {.threads = threads});
-  facts.kernel_launches = analysis::find_kernel_launches(trace, facts.links);
-  facts.host.emplace(trace);
-  facts.frames = analysis::FrameTable(trace);
-  facts.memory = analysis::compute_memory_timeline(trace, &facts.frames);
-  facts.main_thread = analysis::main_launch_thread(trace, facts.links);
-  auto timelines = analysis::compute_device_timelines(trace, facts.links);
+  auto timelines = read_events(facts);
   facts.main_device = busiest(timelines);
   facts.steps = analysis::find_steps(trace, facts.links, step_process(facts, timelines));
   if (facts.main_device && analysis::runs_behind(timelines[*facts.main_device], facts.steps)) {
     facts.steps = analysis::whole_recording(trace, facts.links);
     facts.steps.device_behind = true;
   }
-  for (auto& timeline : timelines) facts.devices.push_back(facts_of(facts, std::move(timeline)));
+  for (auto& timeline : timelines) {
+    auto windows = analysis::compute_step_windows(trace, facts.links, facts.steps, timeline);
+    facts.devices.push_back({std::move(timeline), std::move(windows), {}, {}});
+  }
   if (!facts.main_device) {
     facts.cpu = cpu_facts_of(facts);
     facts.vendor = analysis::find_vendor_device(trace);
   }
   LANESCOPE_TRY(facts.selection, select_steps_of(facts, options));
+  for (const std::size_t index : facts.selection.steady)
+    join(facts.steady_windows, facts.step_window(index));
+  read_devices(facts);
   cut_gaps_at_long_step(facts);
   measure_steady(facts);
   return facts;
