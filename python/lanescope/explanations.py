@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _core
+from .traces import PathLike, file_of
 
 if TYPE_CHECKING:
     from .profiler import profile
-
-PathLike = Union[str, "os.PathLike[str]"]
 
 
 class Evidence(NamedTuple):
@@ -312,7 +311,7 @@ def explain(
     if isinstance(source, _core.Trace):
         trace = source
     elif isinstance(source, (str, os.PathLike)):
-        path = os.fspath(source)
+        path = file_of(source)
         trace = _core.read_trace(path, None)
         name = os.path.basename(path)
     else:

@@ -7,9 +7,21 @@ import os
 from typing import Any, Callable, Dict, Optional, Union
 
 from . import _core
+from ._warnings import warn_about
 from .tables import Table
 
 PathLike = Union[str, "os.PathLike[str]"]
+
+
+def file_of(path: PathLike) -> str:
+    """The path of a file, or of the newest trace in the folder, which a warning names when there are others."""
+    text = os.fspath(path)
+    if not os.path.isdir(text):
+        return text
+    newest, line, is_choice = _core.newest_trace_in(text)
+    if is_choice:
+        warn_about(line)
+    return newest
 
 
 def read_trace(
@@ -21,8 +33,8 @@ def read_trace(
 ) -> _core.Trace:
     """A trace file as columns: JSON of torch.profiler, Kineto or Chrome (plain, gzip, zstd), or a lanescope recording.
 
-    A directory means the one recording in it, also of a killed process. ``progress`` is called with bytes read and the
-    file's size (0: unknown). Damage is repaired or skipped and counted in ``Trace.import_stats``. Raises IoError,
+    A folder means the newest trace in it, as for the commands (docs/cli.md, "Input"), also the recording of a killed process;
+    a warning names the trace when there are others. ``progress`` is called with bytes read and the file's size (0: unknown). Damage is repaired or skipped and counted in ``Trace.import_stats``. Raises IoError,
     CorruptInputError, UnsupportedError or LimitError.
 
     ``window="10ms..12.5ms"`` reads only that part, in times since the start of the trace, and ``step=7`` only the part of
@@ -32,7 +44,7 @@ def read_trace(
     An index of the trace is used where there is one, and one of a large trace is written into the user's cache folder;
     ``LANESCOPE_INDEX=off`` in the environment prevents both (docs/decisions/index_file.md).
     """
-    return _core.read_trace(os.fspath(path), progress, window=window, step=step)
+    return _core.read_trace(file_of(path), progress, window=window, step=step)
 
 
 read = read_trace  # short, for notebooks

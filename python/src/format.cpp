@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/profiler/newest_trace.h"
 #include "lanescope/view/crop_trace.h"
 #include "lanescope/view/trace_part.h"
 
@@ -52,6 +53,12 @@ std::shared_ptr<Trace> read(const std::string& path, const py::object& progress,
   })));
 }
 
+// Path, what to tell the user, and whether that says more than the folder did.
+py::tuple newest_in(const std::string& folder) {
+  const NewestTrace newest = value_or_raise(without_gil([&] { return newest_trace_in(folder); }));
+  return py::make_tuple(newest.path, to_str(newest.line), newest.is_choice);
+}
+
 void write(const Trace& trace, const std::string& path) {
   value_or_raise(without_gil([&] { return format::write_kineto_json(trace, path); }));
 }
@@ -61,6 +68,7 @@ void write(const Trace& trace, const std::string& path) {
 void bind_format(py::module_& m) {
   m.def("read_trace", &read, py::arg("path"), py::arg("progress") = py::none(), py::kw_only(),
         py::arg("window") = "", py::arg("step") = py::none());
+  m.def("newest_trace_in", &newest_in, py::arg("folder"));
   m.def("write_kineto_json", &write, py::arg("trace"), py::arg("path"));
   m.def(
       "kineto_json",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import pathlib
 import threading
 
@@ -47,6 +48,26 @@ def test_columns_are_exact_nanoseconds(path):
     assert trace.categories[trace.category_id[kernel]] == "kernel"
     assert trace.tracks[trace.track_id[kernel]]["stream"] == 7
     assert trace.names[trace.name_id[op]] == "aten::mm"
+
+
+def test_of_a_folder_the_newest_trace_is_read_and_named(path, tmp_path, recwarn):
+    os.utime(path, (1, 1))
+    assert len(lanescope.read_trace(tmp_path)) == 4 and not recwarn  # there is nothing to choose
+    (tmp_path / "newer.json").write_text(json.dumps({"traceEvents": EVENTS[:1]}))
+    (tmp_path / "inner").mkdir()
+    readers = {
+        lanescope.read_trace: len,
+        lanescope.info_data: lambda data: data["slice_count"],
+        lambda folder: lanescope.sql(folder, "select count(*) as n from slice"): lambda rows: rows["n"][0],
+        lanescope.explain: lambda explanation: len(explanation.trace),
+    }
+    for read, count in readers.items():
+        with pytest.warns(UserWarning, match=r"opened '.*newer\.json', the newest of 2 traces in ") as warned:
+            result = read(tmp_path)
+        assert count(result) == 1
+        assert warned[0].filename == __file__
+    with pytest.raises(lanescope.InvalidArgumentError, match="found a folder without one"):
+        lanescope.read_trace(tmp_path / "inner")
 
 
 def test_a_window_or_a_step_alone(path):

@@ -7,12 +7,12 @@
 #include <span>
 #include <utility>
 
-#include "lanescope/cli/newest_trace.h"
 #include "lanescope/codec/spool_ending.h"
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/format/spool/spool_bytes.h"
+#include "lanescope/profiler/newest_trace.h"
 
 namespace lanescope::cli {
 namespace {

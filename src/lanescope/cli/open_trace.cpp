@@ -13,12 +13,12 @@
 
 #include "lanescope/analysis/gpu_parts.h"
 #include "lanescope/analysis/thinning.h"
-#include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/open_kept.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/read_trace.h"
+#include "lanescope/profiler/newest_trace.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/thinning_text.h"
 

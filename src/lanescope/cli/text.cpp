@@ -135,10 +135,4 @@ std::string joined_or(const std::vector<std::string>& words) {
   return out;
 }
 
-std::string with_commas(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
-  return digits;
-}
-
 }  // namespace lanescope::cli

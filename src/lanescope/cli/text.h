@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/base/with_commas.h"  // IWYU pragma: export
+
 namespace lanescope::cli {
 
 // Text that is safe for a terminal. Escape sequences could move the cursor, rename the window or
@@ -27,8 +29,5 @@ std::vector<std::string> close_matches(std::string_view wanted,
 
 // "a", "a or b", "a, b or c".
 std::string joined_or(const std::vector<std::string>& words);
-
-// 1234567 -> "1,234,567".
-std::string with_commas(std::uint64_t number);
 
 }  // namespace lanescope::cli

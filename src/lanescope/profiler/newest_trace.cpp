@@ -1,4 +1,4 @@
-#include "lanescope/cli/newest_trace.h"
+#include "lanescope/profiler/newest_trace.h"
 
 #include <fmt/format.h>
 
@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "lanescope/cli/text.h"
+#include "lanescope/base/with_commas.h"
 #include "lanescope/format/formats.h"
 #include "lanescope/record/recording_name.h"
 
-namespace lanescope::cli {
+namespace lanescope {
 namespace {
 namespace fs = std::filesystem;
 
@@ -168,6 +168,7 @@ Result<NewestTrace> newest_trace_in(const std::string& folder, OtherRanks others
                                  path_of(std::next(ranks.begin())->second));
   }
   newest.path = path_of(chosen);
+  newest.is_choice = all.size() > 1 || !passed_over.empty();
   newest.line =
       fmt::format("opened '{}', {} in '{}'{}{}", newest.path,
                   all.size() == 1 ? std::string("the only trace")
@@ -176,4 +177,4 @@ Result<NewestTrace> newest_trace_in(const std::string& folder, OtherRanks others
   return newest;
 }
 
-}  // namespace lanescope::cli
+}  // namespace lanescope

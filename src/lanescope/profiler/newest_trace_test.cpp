@@ -1,4 +1,4 @@
-#include "lanescope/cli/newest_trace.h"
+#include "lanescope/profiler/newest_trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace lanescope::cli {
+namespace lanescope {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
@@ -139,4 +139,4 @@ TEST_F(NewestTraceTest, AFolderWithoutTracesIsAnErrorAndFoldersInItDoNotCount) {
 }
 
 }  // namespace
-}  // namespace lanescope::cli
+}  // namespace lanescope

@@ -7,13 +7,14 @@
 
 #include "lanescope/base/result.h"
 
-namespace lanescope::cli {
+namespace lanescope {
 
 struct NewestTrace {
   std::string path;
   std::vector<std::pair<std::uint32_t, std::string>>
-      ranks;         // of its run, with paths; one alone: empty
-  std::string line;  // for standard error: which trace was chosen, from how many
+      ranks;               // of its run, with paths; one alone: empty
+  std::string line;        // for the user: which trace was chosen, from how many
+  bool is_choice = false;  // there is another trace, or a newer file was skipped
 };
 
 // From the files with an ending of format/formats.h in the folder, not in subfolders. Files with
@@ -25,4 +26,4 @@ enum class OtherRanks : std::uint8_t { kByFile, kInPage };
 Result<NewestTrace> newest_trace_in(const std::string& folder,
                                     OtherRanks others = OtherRanks::kByFile);
 
-}  // namespace lanescope::cli
+}  // namespace lanescope
