@@ -80,12 +80,19 @@ inline std::optional<std::uint64_t> hash_of_stack(std::uint64_t mark, const void
   return lanescope_hash_on(last.callers_hash, instruction);
 }
 
-// Whether the innermost open one is the call of a C function by `frame`, where `mark` is this
-// thread's frame_mark(). Without the GIL, too.
-inline bool is_in_c_call(std::uint64_t mark, const void* frame) {
+// The frame whose call of a C function is the innermost open one, where `mark` is this thread's
+// frame_mark(), and the hash of its callers; a null frame: there is no such call. Without the GIL, too.
+struct InnermostCCall {
+  const void* frame = nullptr;
+  std::uint64_t callers_hash = 0;
+};
+inline InnermostCCall innermost_c_call(std::uint64_t mark) {
   const ThreadFrames* const thread = thread_frames;
-  return mark != 0 && thread->count != 0 &&
-         thread->open[thread->count - 1].key == key_of_c_call(frame);
+  if (mark == 0 || thread->count == 0) return {};
+  const OpenFrame& last = thread->open[thread->count - 1];
+  const Key frame = frame_of_key(last.key);
+  if (last.key == frame) return {};
+  return {reinterpret_cast<const void*>(frame), last.callers_hash};
 }
 
 // frame_mark() of a thread that runs no Python code, which then notes that nothing is open; 0 also

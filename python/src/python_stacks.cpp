@@ -282,13 +282,10 @@ void end_stacks() {
 
 namespace {
 
-// The stack at that position; inside a Reading.
-[[gnu::noinline]] std::uint32_t look_up_stack(ThreadStacks* thread,
-                                              const LanescopeStackPosition& position) noexcept {
+// Of the stack from `frame` outwards; inside a Reading.
+inline std::uint32_t id_of_stack(ThreadStacks* thread, std::uint64_t hash,
+                                 const void* frame) noexcept {
   const std::uint32_t now = code_generation();
-  const void* const frame = position.frame;
-  const auto known = frames::hash_of_stack(position.mark, frame, position.instruction);
-  const std::uint64_t hash = known ? *known : lanescope_hash_frames(frame, kMaxFrames);
   SeenLine& line = thread->seen[hash & (kSeenLines - 1)];
   for (const SeenStack& seen : line.stacks)
     if (seen.hash == hash && seen.generation == now) return seen.id;
@@ -297,11 +294,9 @@ namespace {
   return id;
 }
 
-}  // namespace
-
-std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t known) noexcept {
-  const std::uint64_t mark = frames::frame_mark();
-  if (mark != 0 && position->mark == mark) return known;  // as most operators inside others
+// capture_stack() wherever the thread is.
+[[gnu::noinline]] std::uint32_t capture_anywhere(LanescopeStackPosition* position,
+                                                 std::uint32_t known, std::uint64_t mark) noexcept {
   ThreadStacks* thread = thread_stacks;
   if (!thread) [[unlikely]] {
     try {
@@ -320,8 +315,26 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
     return 0;
   }
   if (position->frame == frame && position->instruction == instruction) return known;
-  *position = {frame, instruction, mark, frames::is_in_c_call(mark, frame)};
-  return look_up_stack(thread, *position);
+  *position = {frame, instruction, mark, frames::innermost_c_call(mark).frame == frame};
+  const auto hash = frames::hash_of_stack(mark, frame, instruction);
+  return id_of_stack(thread, hash ? *hash : lanescope_hash_frames(frame, kMaxFrames), frame);
+}
+
+}  // namespace
+
+std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t known) noexcept {
+  const std::uint64_t mark = frames::frame_mark();
+  if (mark != 0 && position->mark == mark) return known;  // as most operators inside others
+  // Nearly all others are called by a C function that Python called, and whose frame is known: Python
+  // is not asked for it.
+  ThreadStacks* const thread = thread_stacks;
+  const frames::InnermostCCall call = frames::innermost_c_call(mark);
+  if (!thread || !call.frame) return capture_anywhere(position, known, mark);
+  const Reading reading(thread);
+  if (!reading.ok()) return 0;
+  const void* const instruction = lanescope_frame_instruction(call.frame);
+  *position = {call.frame, instruction, mark, 1};
+  return id_of_stack(thread, lanescope_hash_on(call.callers_hash, instruction), call.frame);
 }
 
 std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept {

@@ -1,5 +1,6 @@
 // Large numbers for readers.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 

@@ -4,6 +4,7 @@
 // Part of the hot path (thread_writer.h), for the thread of the writer.
 #pragma once
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -37,6 +38,16 @@ inline RangeToken load_token(const void* object, std::size_t at) noexcept {
 }
 inline void store_token(void* object, std::size_t at, RangeToken token) noexcept {
   std::memcpy(static_cast<unsigned char*>(object) + at, &token, sizeof token);
+}
+
+// The one after it in the chunk. In one addition: the compiler would take the word apart and put it
+// together again.
+inline RangeToken next_of(RangeToken token) noexcept {
+  if constexpr (std::endian::native == std::endian::little)
+    return std::bit_cast<RangeToken>(std::bit_cast<std::uint64_t>(token) +
+                                     (std::uint64_t{1} << 32));
+  else
+    return {token.sequence, token.index + 1};
 }
 
 // Marks this thread as inside the recorder; `ok` when it may write. See LanescopeWriter::busy.
@@ -92,10 +103,10 @@ class RecordingScope {
   // stores it cannot know that they are the same.
   [[gnu::always_inline]] static void commit(LanescopeWriter* writer, const spool::Record* record,
                                             RangeToken token) noexcept {
-    ++token.index;
-    store_token(writer, kTokenAt, token);
+    store_token(writer, kTokenAt, next_of(token));
     prefetch_for_store(record + 1 + kRecordsAhead);
-    writer->used->store(token.index, std::memory_order_release);  // pairs with the reader's acquire
+    writer->used->store(token.index + 1,
+                        std::memory_order_release);  // pairs with the reader's acquire
   }
   void count(std::atomic<std::uint64_t> spool::ThreadSlot::*counter) noexcept {
     count(writer_, counter);

@@ -162,6 +162,12 @@ inline RangeToken begin_range(LanescopeWriter* writer, const RangeInfo& info) no
   const RangeToken token = detail::begin(writer, info);
   detail::push_open(writer, info.handle, token);
 }
+// The same where the writer's chunk is not full.
+[[gnu::always_inline]] inline void begin_pushed_in_chunk(LanescopeWriter* writer,
+                                                         const RangeInfo& info) noexcept {
+  const RangeToken token = begin_range_in_chunk(writer, info);
+  detail::push_open(writer, info.handle, token);
+}
 inline void end_range(LanescopeWriter* writer, RangeToken token, std::uint64_t now) noexcept {
   if (token.sequence != 0) [[likely]]
     detail::end(writer, token, now);

@@ -99,63 +99,75 @@ inline bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
          operator_lengths.is_shorter(name, limit);
 }
 
-// What a range without inputs consists of, but for its stack.
+// What a range without inputs consists of.
 [[gnu::always_inline]] inline record::RangeInfo usual_info(const at::RecordFunction& fn,
-                                                           const char* name) {
+                                                           std::uint32_t name, std::uint32_t stack,
+                                                           bool is_async) {
   record::RangeInfo info;
-  info.name = intern_name(fn, name);
+  info.name = name;
+  info.detail = stack;
   info.scope = static_cast<std::uint8_t>(fn.scope());
   info.sequence_number = fn.seqNr();
   info.flags = static_cast<std::uint16_t>(
-      (fn.isAsync() ? spool::kAsync : 0) |
+      (is_async ? spool::kAsync : 0) |
       (info.sequence_number >= 0 ? spool::kHasSequence | spool::kHasForwardThread : 0));
   info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
   return info;
 }
 
-// False: the window has changed, or the stack is full, and nothing else.
-[[gnu::always_inline]] inline bool write_usual(LanescopeWriter* writer,
-                                               const record::RangeInfo& info) {
-  const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
-  if (!inside.ok() || inside.window() != writer->stack_window ||
-      writer->depth == kLanescopeStackDepth) [[unlikely]]
-    return false;
-  record::begin_pushed(writer, info);
-  return true;
+inline bool can_push(const LanescopeWriter* writer, const record::RecordingScope& inside) {
+  return inside.ok() && inside.window() == writer->stack_window &&
+         writer->depth != kLanescopeStackDepth;
 }
 
-// begin_usual() where the thread's frames have to be walked. Apart from it: what follows one another
-// in memory is then what most operators run.
-[[gnu::noinline]] inline bool begin_walked(const at::RecordFunction& fn, LanescopeWriter* writer) {
-  const char* const name = fn.name();
-  record::RangeInfo info = usual_info(fn, name);
+// begin_usual() where functions have to be called: the thread's frames are walked, the name is not
+// near, or the chunk is full. False: the window has changed, or the stack is full, and nothing else.
+template <bool kWithStack>
+[[gnu::noinline]] inline bool begin_with_calls(const at::RecordFunction& fn,
+                                               LanescopeWriter* writer, const char* name) {
+  std::uint32_t stack = 0;
   StackOfRange found;
-  find_stack(found);
-  info.detail = found.stack;
-  if (!write_usual(writer, info)) [[unlikely]]
-    return false;
+  if constexpr (kWithStack) {
+    stack = inherited_stack(writer);
+    if (stack == kUnknownStack) {
+      find_stack(found);
+      stack = found.stack;
+    }
+  }
+  const record::RangeInfo info = usual_info(fn, intern_name(fn, name), stack, fn.isAsync());
+  {
+    const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
+    if (!can_push(writer, inside)) [[unlikely]]
+      return false;
+    record::begin_pushed(writer, info);
+  }
   if (found.is_new) keep_stack(found, fn, name);
   return true;
 }
 
 // The usual range in short: no inputs. False: another case, and nothing changed. kWithStack: with its
-// Python stack.
+// Python stack. Only the name is asked for by a call, and first, so that few registers are saved.
 template <bool kWithStack>
 [[gnu::always_inline]] inline bool begin_usual(const at::RecordFunction& fn) {
+  const char* const name = fn.name();
   LanescopeWriter* const writer = lanescope_thread_writer;
   if (!writer || !writer->has_torch_tid || record::RecordingScope::is_inside(writer) ||
       fn.handle() != 0 || is_collective(fn)) [[unlikely]]
     return false;
-  std::uint32_t stack = 0;
-  if constexpr (kWithStack) {
-    // A stack of an earlier window is not written.
-    stack = inherited_stack(writer);
-    if (stack == kUnknownStack) return begin_walked(fn, writer);
+  // A stack of an earlier window is not written.
+  const std::uint32_t stack = kWithStack ? inherited_stack(writer) : 0;
+  const SchemaName* const known = stack == kUnknownStack ? nullptr : find_schema_name(name);
+  if (known && !record::RecordingScope::is_full(writer)) [[likely]] {
+    // torch's dispatcher calls none of its operators asynchronously.
+    const record::RangeInfo info = usual_info(fn, known->id, stack, false);
+    const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
+    if (!can_push(writer, inside)) [[unlikely]]
+      return false;
+    record::begin_pushed_in_chunk(writer, info);
+    return true;
   }
-  record::RangeInfo info = usual_info(fn, fn.name());
-  info.detail = stack;
-  return write_usual(writer, info);
+  return begin_with_calls<kWithStack>(fn, writer, name);
 }
 
 template <bool kDetailed, bool kMeasured>

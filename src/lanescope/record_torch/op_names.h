@@ -103,13 +103,19 @@ inline bool is_in_schema(const at::RecordFunction& fn, const char* name) noexcep
   return id;
 }
 
-[[gnu::always_inline]] inline std::uint32_t intern_name(const at::RecordFunction& fn,
-                                                        const char* name) {
+// Null: it is not that of a registered operator, or not near.
+[[gnu::always_inline]] inline const SchemaName* find_schema_name(const char* name) {
   if (const SchemaNames* const all = schema_names) [[likely]] {
     const std::uint32_t generation = schema_generation.load(std::memory_order_relaxed);
     for (const SchemaName& known : all[place_of_name(name)].names)
-      if (known.pointer == name && known.generation == generation) return known.id;
+      if (known.pointer == name && known.generation == generation) return &known;
   }
+  return nullptr;
+}
+
+[[gnu::always_inline]] inline std::uint32_t intern_name(const at::RecordFunction& fn,
+                                                        const char* name) {
+  if (const SchemaName* const known = find_schema_name(name)) return known->id;
   return intern_other_name(fn, name);
 }
 

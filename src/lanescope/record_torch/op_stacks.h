@@ -107,19 +107,24 @@ struct StackOfRange {
       found.stack != known || (found.position.is_fixed != 0 && found.position.mark != mark);
 }
 
-// The range has begun, and the stack is new.
-[[gnu::noinline]] inline void keep_stack(const StackOfRange& found, const at::RecordFunction& fn,
-                                         const char* name) {
+// Keeps the stack of a range that may hold its frame, and that has begun.
+[[gnu::noinline]] inline void keep_stack_of_range(const StackOfRange& found,
+                                                  const at::RecordFunction& fn, const char* name) {
   const LanescopeWriter* writer = lanescope_thread_writer;
   if (!writer || writer->depth != found.depth + 1) return;
   const LanescopeOpenRange& open = writer->stack[found.depth];
   // Nothing tells when a range ends that is not recorded.
-  const bool is_range = open.sequence != 0 && holds_its_frame(fn, name);
-  if (!is_range && found.position.is_fixed == 0) return;
+  if (open.sequence == 0 || !holds_its_frame(fn, name)) return;
   KnownStack* const last = known_stack ? known_stack : make_known_stack();
-  if (!last) return;
-  *last = {found.position, found.stack, is_range ? found.depth : kNoRange, open.sequence,
-           open.index};
+  if (last) *last = {found.position, found.stack, found.depth, open.sequence, open.index};
+}
+
+// The range has begun, and the stack is new. A fixed one is passed on whether or not the range goes on.
+[[gnu::always_inline]] inline void keep_stack(const StackOfRange& found,
+                                              const at::RecordFunction& fn, const char* name) {
+  if (found.position.is_fixed == 0) return keep_stack_of_range(found, fn, name);
+  KnownStack* const last = known_stack ? known_stack : make_known_stack();
+  if (last) *last = {found.position, found.stack, kNoRange, 0, 0};
 }
 
 }  // namespace lanescope::record_torch
