@@ -85,6 +85,7 @@ class GapFinder {
 
   // The waiting call in which this thread was when the device ran empty.
   SliceId sync_over(TrackId thread, std::int64_t time_ns) const {
+    if (thread == kNone<TrackId>) return kNone<SliceId>;
     const auto& calls = blocking_[raw(thread)];
     auto after = std::upper_bound(
         calls.begin(), calls.end(), time_ns,

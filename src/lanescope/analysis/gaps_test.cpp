@@ -84,6 +84,20 @@ TEST(GapsTest, AWaitThatEndedEarlierIsNotBlamed) {
   expect_part(gaps_of(trace, {10, 95}).parts.at(0), 50, 80, IdleCause::kHostLate);
 }
 
+// A node of autograd is never a launch, so no thread launches most here.
+TEST(GapsTest, ALaunchNamedLikeANodeOfAutogradHasNoMainThread) {
+  const Trace trace =
+      Sketch()
+          .runtime("autograd::engine::evaluate_function: PowBackward0", 2, 3, {.correlation = 1})
+          .kernel("a", 10, 10, {.correlation = 1})
+          .trace();
+  EXPECT_EQ(main_launch_thread(trace, compute_launch_links(trace)), kNone<TrackId>);
+  const Gaps gaps = gaps_of(trace, {0, 20});
+  ASSERT_EQ(gaps.parts.size(), 2u);
+  expect_part(gaps.parts[0], 0, 5, IdleCause::kBeforeFirstWork);
+  expect_part(gaps.parts[1], 5, 10, IdleCause::kLaunchLatency);
+}
+
 TEST(GapsTest, TheProfilersOwnWorkIsCutOut) {
   const Trace trace = Sketch()
                           .runtime("cudaLaunchKernel", 0, 1, {.correlation = 1})
