@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/view/lane_maker.h"
 
 namespace lanescope::view {
@@ -167,7 +168,7 @@ void LaneMaker::choose() {
   std::optional<std::int64_t> device;
   if (facts_.main_device) device = facts_.device().timeline.device;
   main_group_ = thread == kNone<TrackId> ? kNoLane : group_of(trace_.track(thread));
-  const std::int64_t span = out_.end_ns() - out_.origin_ns();
+  const Wide span = wide(out_.end_ns()) - out_.origin_ns();
   std::map<std::int64_t, std::int64_t> busiest_stream;  // by device; -1: unknown
   for (const Lane& lane : out_.lanes_)
     if (lane.kind == LaneKind::kGpu) {
@@ -186,11 +187,11 @@ void LaneMaker::choose() {
       case LaneKind::kCpu:
       case LaneKind::kPython:
         lane.is_main = own_thread || (lane.kind == LaneKind::kCpu && lane.track == step_thread);
-        lane.is_quiet = !lane.is_main && lane.busy_ns * kQuietThreadPart < span;
+        lane.is_quiet = !lane.is_main && wide(lane.busy_ns) * kQuietThreadPart < span;
         break;
       case LaneKind::kGpu: {
         const std::int64_t most = busiest_stream[lane.device.value_or(-1)];
-        lane.is_quiet = lane.busy_ns * kQuietStreamPart < most;
+        lane.is_quiet = wide(lane.busy_ns) * kQuietStreamPart < most;
         break;
       }
       case LaneKind::kIdle:
@@ -206,10 +207,10 @@ void LaneMaker::choose() {
         lane.is_quiet = true;
         break;
       case LaneKind::kDevice:
-        lane.is_quiet = lane.busy_ns * kQuietThreadPart < span;
+        lane.is_quiet = wide(lane.busy_ns) * kQuietThreadPart < span;
         break;
       case LaneKind::kAsync:
-        lane.is_quiet = lane.busy_ns * kQuietThreadPart < span;
+        lane.is_quiet = wide(lane.busy_ns) * kQuietThreadPart < span;
         break;
     }
   }
