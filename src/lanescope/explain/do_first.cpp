@@ -271,15 +271,23 @@ std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers)
   return takers;
 }
 
+// How much of its gain is the CPU's time: all of it, or what the GPU waits of the time at stake.
+double part_of_cpu(const Finding& finding) {
+  if (is_of_cpu(finding)) return 1;
+  return std::clamp(static_cast<double>(finding.waiting_ns) /
+                        static_cast<double>(std::max<std::int64_t>(1, finding.at_stake_ns)),
+                    0.0, 1.0);
+}
+
 // How long the CPU takes without the profiler is less sure than how long the GPU does. A gain has as much of that error as
 // it has of the step's time beyond the GPU's work.
 std::int64_t error_of_gain(const GainModel& gains, const Finding& finding) {
   constexpr std::int64_t kLeastPart = 5;  // a fifth
-  if (!is_of_cpu(finding)) return 0;
   const StepBase& base = gains.base();
   const std::int64_t waiting_ns = std::max<std::int64_t>(1, base.step_ns - gains.busy_ns());
   const double share =
-      std::min(1.0, static_cast<double>(finding.gain.gain_ns) / static_cast<double>(waiting_ns));
+      std::min(1.0, part_of_cpu(finding) * static_cast<double>(finding.gain.gain_ns) /
+                        static_cast<double>(waiting_ns));
   const auto error_ns = static_cast<std::int64_t>(share * static_cast<double>(base.cpu_error_ns));
   return error_ns * kLeastPart >= finding.gain.gain_ns ? error_ns : 0;
 }

@@ -159,6 +159,29 @@ TEST(PredictedGains, OfTheCpusWorkHaveTheErrorOfTheStep) {
   }
 }
 
+// Calls that no longer run spare GPU work and what the GPU waited for them: that part of their gain has the error.
+TEST(PredictedGains, WaitingThatACallCausesHasTheErrorOfTheStep) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 50; ++i) p.launch({.us = 2});
+  });
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  Explanation explanation;
+  predict_gains(*facts, explanation);
+  ASSERT_TRUE(explanation.gains);
+  const StepBase& base = explanation.gains->base();
+  ASSERT_GE(base.cpu_error_ns * 5, base.step_ns);
+  explanation.findings = {cost("recompute", base.step_ns / 2, base.step_ns)};
+  Finding& calls = explanation.findings[0];
+  calls.gain = {Gain::State::kPredicted, base.step_ns / 2, base.step_ns / 2};
+  EXPECT_EQ(do_first(*facts, explanation).at(0).error_ns, 0);
+  calls.waiting_ns = calls.at_stake_ns;
+  const Suggestion suggestion = do_first(*facts, explanation).at(0);
+  EXPECT_GT(suggestion.error_ns * 5, suggestion.gain_ns);
+}
+
 // Steady steps of 100, 300, 100, 300, 100 us: their median is 100, and what they take is 180 each.
 TEST(PredictedGains, OfUnevenStepsTheMeanIsTheStep) {
   ProgramSketch program;

@@ -29,6 +29,7 @@ namespace {
 
 constexpr std::size_t kLongestBody = 8;  // operators
 constexpr std::uint64_t kLeastCalls = 10;
+constexpr double kLeastLongWork = 0.05;  // of the wall
 
 bool is_indexing(std::string_view op) {
   return op == "aten::select" || op == "aten::slice" || op == "aten::narrow";
@@ -52,6 +53,7 @@ struct Loops {
 
 struct FoundIndexing {
   std::map<std::uint32_t, std::vector<Window>> windows;  // by raw thread
+  std::vector<SliceId> later_calls;                      // those of all turns but the first
   std::map<Key, Loops> by_key;
 };
 
@@ -67,6 +69,8 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops, FoundIndexi
     const SliceId first = ops[chain.first];
     found.windows[raw(trace.slices().track[raw(first)])].push_back(
         {trace.start_ns(first), trace.end_ns(ops[end])});
+    const std::size_t second = std::min(chain.first + std::max<std::size_t>(body, 1), end + 1);
+    for (std::size_t at = second; at <= end; ++at) found.later_calls.push_back(ops[at]);
     Loops& loops = found.by_key[key];
     loops.calls += chain.calls;
     const std::string_view next = end + 1 < ops.size() ? trace.name(ops[end + 1]) : "";
@@ -142,6 +146,7 @@ struct PythonIndexing {
   std::int64_t waiting_ns = 0;
   std::int64_t latency_ns = 0;  // idle while launches were on their way
   std::int64_t small_ns = 0;
+  std::vector<SliceId> spared;  // empty: some of the loop's GPU work is long, and stays
   bool joins_slices() const { return ranked.front().second.are_joined; }
 };
 
@@ -172,6 +177,7 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   // Small pieces become one; the work of a long kernel stays.
   IntervalUnion small;
   std::uint64_t pieces = 0;
+  std::int64_t long_ns = 0;
   for (const DeviceWork* work : steady_work(facts)) {
     const SliceId launch = facts.links.launch_of[raw(work->slice)];
     if (launch == kNone<SliceId>) continue;
@@ -181,6 +187,8 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
     ++pieces;
     if (work->end_ns - work->start_ns < analysis::kTinyKernelNs)
       small.add(work->start_ns, work->end_ns);
+    else
+      long_ns += work->end_ns - work->start_ns;
   }
   small.finish();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
@@ -193,17 +201,23 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   });
   std::uint64_t calls = 0;
   for (const auto& [key, loops] : ranked) calls += loops.calls;
+  if (share_of(long_ns, wall_ns) >= kLeastLongWork) found.later_calls.clear();
+  sort_rows(found.later_calls.begin(), found.later_calls.end(),
+            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
+  const auto repeats = std::unique(found.later_calls.begin(), found.later_calls.end());
+  found.later_calls.erase(repeats, found.later_calls.end());
   return PythonIndexing{.ranked = std::move(ranked),
                         .calls = calls,
                         .pieces = pieces,
                         .waiting_ns = waiting_ns,
                         .latency_ns = latency_ns,
-                        .small_ns = small.length_ns()};
+                        .small_ns = small.length_ns(),
+                        .spared = std::move(found.later_calls)};
 }
 
 Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured) {
   const Trace& trace = *facts.trace;
-  const auto& [ranked, calls, pieces, waiting_ns, latency_ns, small_ns] = measured;
+  const auto& [ranked, calls, pieces, waiting_ns, latency_ns, small_ns, spared] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   const std::int64_t at_stake_ns = waiting_ns + latency_ns + small_ns;
@@ -218,6 +232,7 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   finding.at_stake_ns = facts.per_step(at_stake_ns);
   finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
   finding.waiting_ns = facts.per_step(waiting_ns + latency_ns);
+  finding.spared_calls = spared;
   finding.arithmetic.push_back(
       say(facts,
           "one call over the whole tensor instead of the loop saves: waiting {} + launches on "

@@ -15,6 +15,7 @@ struct IndexLoop {
   bool moves = true;        // the index is another one each turn
   bool inside_op = false;   // an operator of torch holds the loop, not the program
   std::int64_t rest = 100;  // work after the loop
+  std::int64_t kernel = 1;  // of a turn
 };
 
 // A turn: aten::select of 4 us, `others` operators of 2 us, then an operator of 10 us with a kernel
@@ -31,7 +32,7 @@ ProgramSketch index_loop(const IndexLoop& loop) {
            .concrete_inputs = R"(["", "0", ")" + std::to_string(loop.moves ? turn : 5) + R"("])"});
       drawn.pass(4);
       for (int other = 0; other < loop.others; ++other) drawn.cpu_op("aten::view", 2);
-      drawn.launch({.name = kElementwise, .us = 1, .op = "aten::mul"});
+      drawn.launch({.name = kElementwise, .us = loop.kernel, .op = "aten::mul"});
     }
     if (loop.inside_op)
       drawn.sketch().op("aten::stack", ProgramSketch::at(began),
@@ -54,6 +55,16 @@ TEST(PythonIndexingTest, CountsTheWaitsOfTheLoopAndItsSmallWork) {
   EXPECT_EQ(finding->verdict.values[2].integer, 12);  // pieces per step
   EXPECT_EQ(finding->verdict.values[3].integer, 12 * 13'000);
   EXPECT_EQ(finding->at_stake_ns, 12 * 16'000);
+  // 11 turns of three operators in each step: the first stays.
+  EXPECT_GE(finding->spared_calls.size(), 3u * 33);
+  EXPECT_EQ(finding->spared_calls.size() % 33, 0u);
+}
+
+// Kernels of 12 us are no launches that one call spares.
+TEST(PythonIndexingTest, KeepsCallsWithLongGpuWork) {
+  const auto finding = find_by_rule(index_loop({.kernel = 12}).trace(), "python-indexing");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->spared_calls.empty());
 }
 
 TEST(PythonIndexingTest, IsQuietBelowTenTurns) {
