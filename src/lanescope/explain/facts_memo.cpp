@@ -10,7 +10,9 @@ const void* FactsMemo::get(Key key, const std::function<Made()>& make) {
     const std::lock_guard lock(mutex_);
     entry = &entries_[key];
   }
-  std::call_once(entry->once, [&] { entry->value = make(); });
+  // Not call_once: ThreadSanitizer waits forever for one that threw.
+  const std::lock_guard lock(entry->mutex);
+  if (!entry->value) entry->value = make();
   return entry->value.get();
 }
 

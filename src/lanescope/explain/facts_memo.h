@@ -20,7 +20,7 @@ class FactsMemo {
 
  private:
   struct Entry {
-    std::once_flag once;
+    std::mutex mutex;  // guards the value, and is held while it is made
     Made value;
   };
   std::mutex mutex_;              // guards entries_, not what they hold
