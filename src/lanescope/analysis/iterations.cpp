@@ -3,8 +3,9 @@
 // that comes again and again cuts the work into periods. They are iterations if neighbours hold
 // nearly the same work and together they hold most of it. Example: Optimizer.step ends at 100, 110,
 // 120, 130, with gemm, relu, gemm between any two of them -> three iterations of 10.
-// A model's layers repeat too. So launches alone never make iterations: the program must name a
-// range, or wait for the GPU once in each of them.
+// A model's layers repeat too. So operators that repeat make iterations only if next to nothing lies
+// outside of them, as embeddings and a head lie outside of layers, or if each of them exchanges data
+// with the CPU.
 #include "lanescope/analysis/iterations.h"
 
 #include <algorithm>
@@ -26,7 +27,8 @@ namespace lanescope::analysis {
 namespace {
 
 constexpr std::size_t kFewestIterations = 3;
-constexpr std::size_t kFewestPieces = 3;  // of work in an iteration
+constexpr std::size_t kFewestPieces = 3;     // of work in an iteration
+constexpr std::size_t kFewestOperators = 8;  // outermost ones in an iteration that they mark
 
 struct Piece {
   std::int64_t time_ns;  // of the launch call; without a device, of the operator's start
@@ -40,6 +42,11 @@ bool contains_any(std::string_view name, std::span<const std::string_view> parts
 
 bool is_optimizer_step(std::string_view name) { return name.starts_with("Optimizer.step#"); }
 bool is_loader(std::string_view name) { return name.starts_with("enumerate(DataLoader)"); }
+
+// torch before 1.11 writes its own ranges as operators.
+bool is_step_of_loop(std::string_view name) {
+  return is_optimizer_step(name) || is_loader(name) || name.starts_with("ProfilerStep#");
+}
 
 // Ranges of libraries, of compilers, and of parts of a model: they repeat within an iteration.
 bool is_part_of_iteration(std::string_view name) {
@@ -83,7 +90,7 @@ class Periods {
 
   // Do the bounds cut most of the work from the first one on, and at least a third of all, into
   // periods of nearly the same work?
-  bool repeat(const std::vector<std::int64_t>& bounds) const {
+  bool repeat(const std::vector<std::int64_t>& bounds, bool any_length = false) const {
     if (bounds.size() < kFewestIterations + 1) return false;
     std::vector<std::size_t> at;
     for (const std::int64_t bound : bounds) at.push_back(index_of(bound));
@@ -98,7 +105,10 @@ class Periods {
     const std::size_t first = at.size() > kFewestIterations + 1 ? 1 : 0;
     std::size_t pairs = 0, alike = 0;
     for (std::size_t i = first; i + 2 < at.size(); ++i, ++pairs)
-      alike += are_alike(at[i], at[i + 1], at[i + 2]) ? 1 : 0;
+      alike += (any_length ? have_same_kinds(at[i], at[i + 1], at[i + 2])
+                           : are_alike(at[i], at[i + 1], at[i + 2]))
+                   ? 1
+                   : 0;
     return alike * 4 >= pairs * 3;
   }
 
@@ -120,6 +130,33 @@ class Periods {
            std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
   }
 
+  // Is less work outside of the periods than a tenth of one? Around layers there is more: embeddings, a head.
+  bool hold_nearly_all(const std::vector<std::int64_t>& bounds) const {
+    constexpr std::size_t kTenth = 10;
+    const std::size_t held = index_of(bounds.back()) - index_of(bounds.front());
+    return (pieces_.size() - held) * kTenth * (bounds.size() - 1) < held;
+  }
+
+  // The part of the pieces of the two least alike neighbours that both have.
+  double likeness(const std::vector<Iterations::Range>& ranges) const {
+    double least = 1;
+    for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {
+      const std::size_t a = index_of(ranges[i].start_ns), b = index_of(ranges[i].end_ns),
+                        c = index_of(ranges[i + 1].end_ns);
+      least = std::min(least,
+                       static_cast<double>(common_pieces(a, b, c)) /
+                           static_cast<double>(std::max<std::size_t>(1, std::max(b - a, c - b))));
+    }
+    return least;
+  }
+
+  // Is the work of the last period like that of the one before?
+  bool are_alike_at_end(const std::vector<std::int64_t>& bounds) const {
+    const std::size_t last = bounds.size() - 1;
+    return are_alike(index_of(bounds[last - 2]), index_of(bounds[last - 1]),
+                     index_of(bounds[last]));
+  }
+
  private:
   std::size_t index_of(std::int64_t time_ns) const {
     const auto after = std::lower_bound(
@@ -132,12 +169,29 @@ class Periods {
   bool are_alike(std::size_t a, std::size_t b, std::size_t c) const {
     const std::size_t longer = std::max(b - a, c - b);
     if (longer == 0 || std::min(b - a, c - b) * 5 < longer * 4) return false;
+    return common_pieces(a, b, c) * 5 >= longer * 4;
+  }
+
+  // How many pieces of [b, c) have an equal in [a, b).
+  std::size_t common_pieces(std::size_t a, std::size_t b, std::size_t c) const {
     std::unordered_map<std::uint32_t, std::int64_t> left;
     for (std::size_t i = a; i < b; ++i) ++left[pieces_[i].name];
     std::size_t common = 0;
     for (std::size_t i = b; i < c; ++i)
       if (left[pieces_[i].name]-- > 0) ++common;
-    return common * 5 >= longer * 4;
+    return common;
+  }
+
+  // Four fifths of the kinds of pieces of either stretch are in the other one, and neither is four times as long.
+  bool have_same_kinds(std::size_t a, std::size_t b, std::size_t c) const {
+    constexpr std::size_t kLonger = 4;
+    if (std::max(b - a, c - b) >= kLonger * std::min(b - a, c - b)) return false;
+    std::unordered_map<std::uint32_t, std::uint8_t> kinds;  // 1: in the first, 2: in the second
+    for (std::size_t i = a; i < b; ++i) kinds[pieces_[i].name] |= 1;
+    for (std::size_t i = b; i < c; ++i) kinds[pieces_[i].name] |= 2;
+    std::size_t in_both = 0;
+    for (const auto& [kind, in] : kinds) in_both += in == 3 ? 1 : 0;
+    return in_both * 5 >= kinds.size() * 4;
   }
 
   const std::vector<Piece>& pieces_;
@@ -155,6 +209,12 @@ bool hold_the_time(const std::vector<std::int64_t>& bounds) {
   const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   const auto count = static_cast<std::int64_t>(lengths.size());
   return wide(lengths[lengths.size() / 2]) * count * 2 >= total;
+}
+
+// Does the last one take more than the two before it together?
+bool is_long_at_end(const std::vector<std::int64_t>& bounds) {
+  const std::size_t last = bounds.size() - 1;
+  return last >= 3 && bounds[last] - bounds[last - 1] > bounds[last - 1] - bounds[last - 3];
 }
 
 // Optimizer steps say most surely what an iteration is, waits least.
@@ -183,7 +243,8 @@ class Finder {
     std::vector<const Candidate*> order;
     for (const auto& [key, candidate] : by_key_)
       if (candidate.marks.size() >= kFewestIterations &&
-          !(candidate.rank == Rank::kWait && (compiles_with_xla_ || is_inside_training(candidate))))
+          !(candidate.rank == Rank::kWait &&
+            (compiles_with_xla_ || is_inside_training(candidate.marks.size()))))
         order.push_back(&candidate);
     // Within a rank the longest iterations; ties: what begins first.
     sort_rows(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {
@@ -193,8 +254,10 @@ class Finder {
                                                             raw(b->marks.front()));
     });
     for (const Candidate* each : order)
-      if (auto found = iterations_of(*each)) return found;
-    return std::nullopt;
+      if (auto found = each->rank == Rank::kOptimizer ? iterations_of_optimizer(*each)
+                                                      : iterations_of(*each))
+        return found;
+    return iterations_of_operators();
   }
 
  private:
@@ -246,13 +309,13 @@ class Finder {
     return owner;
   }
 
-  // Several waits between two steps of an optimizer are rounds of something inside, such as a solver.
-  bool is_inside_training(const Candidate& waits) const {
-    constexpr std::size_t kFewestSteps = 2, kWaitsOfAStep = 3;
+  // Several waits or operators between two steps of an optimizer are rounds of something inside, such as a solver.
+  bool is_inside_training(std::size_t mark_count) const {
+    constexpr std::size_t kFewestSteps = 2, kMarksOfAStep = 3;
     std::size_t steps = 0;
     for (const auto& [key, candidate] : by_key_)
       if (candidate.rank == Rank::kOptimizer) steps = std::max(steps, candidate.marks.size());
-    return steps >= kFewestSteps && waits.marks.size() >= kWaitsOfAStep * steps;
+    return steps >= kFewestSteps && mark_count >= kMarksOfAStep * steps;
   }
 
   // When the first operator of a thread begins.
@@ -263,10 +326,12 @@ class Finder {
     return std::nullopt;
   }
 
-  // Three steps of an optimizer end three iterations. The first one began with the recording, if it has the work and about
-  // the length of the second.
+  // Three steps of an optimizer, or three waits, end three iterations. The first one began with the recording, if it has the work
+  // and about the length of the second.
   bool add_first(const Candidate& candidate, std::vector<std::int64_t>& bounds) const {
-    if (candidate.rank != Rank::kOptimizer || bounds.size() != kFewestIterations) return false;
+    if ((candidate.rank != Rank::kOptimizer && candidate.rank != Rank::kWait) ||
+        bounds.size() != kFewestIterations)
+      return false;
     const auto start_ns = first_operator_ns(candidate.marks.front());
     if (!start_ns || *start_ns >= bounds[0] ||
         bounds[0] - *start_ns > 2 * (bounds[1] - bounds[0]) ||
@@ -276,7 +341,50 @@ class Finder {
     return true;
   }
 
-  std::optional<Iterations> iterations_of(const Candidate& candidate) const {
+  // An iteration may hold several steps: of one optimizer for each parameter, of a GAN's two parts.
+  std::optional<Iterations> iterations_of_optimizer(const Candidate& all) const {
+    constexpr std::size_t kMostSteps = 8;
+    if (auto found = iterations_of(all)) return found;
+    std::size_t best = 0;
+    double most_alike = 0;
+    for (std::size_t steps = 2;
+         steps <= kMostSteps && steps * kFewestIterations <= all.marks.size(); ++steps) {
+      const auto found = iterations_of(every(steps, all));
+      if (!found) continue;
+      const double alike = periods_.likeness(found->ranges);
+      if (alike <= most_alike) continue;
+      most_alike = alike;
+      best = steps;
+    }
+    // Closures and solvers make steps of any length.
+    if (best == 0) return iterations_of(all, true);
+    auto found = iterations_of(every(best, all));
+    if (found) found->owner = std::to_string(best);
+    return found;
+  }
+
+  // The last of each `steps` marks in a row: those after which most time passes until the next mark.
+  Candidate every(std::size_t steps, const Candidate& all) const {
+    Candidate best = all;
+    std::int64_t most_ns = -1;
+    for (std::size_t first = 0; first < steps && steps > 1; ++first) {
+      Candidate chosen{all.rank, {}};
+      std::int64_t after_ns = 0, pauses = 0;
+      for (std::size_t i = first; i < all.marks.size(); i += steps) {
+        chosen.marks.push_back(all.marks[i]);
+        if (i + 1 < all.marks.size() && ++pauses > 0)
+          after_ns += trace_.start_ns(all.marks[i + 1]) - trace_.end_ns(all.marks[i]);
+      }
+      after_ns /= std::max<std::int64_t>(1, pauses);
+      if (after_ns < most_ns) continue;  // ties: the recording ends with an iteration
+      most_ns = after_ns;
+      best = std::move(chosen);
+    }
+    return best;
+  }
+
+  std::optional<Iterations> iterations_of(const Candidate& candidate,
+                                          bool any_length = false) const {
     const auto& marks = candidate.marks;
     for (std::size_t i = 1; i < marks.size(); ++i)
       if (trace_.start_ns(marks[i]) < trace_.end_ns(marks[i - 1])) return std::nullopt;
@@ -288,7 +396,7 @@ class Finder {
     // is unknown: asking for one more may only have ended the loop.
     if (candidate.rank == Rank::kRange) bounds.push_back(trace_.end_ns(marks.back()));
     const bool has_first = add_first(candidate, bounds);
-    if (!periods_.repeat(bounds)) return std::nullopt;
+    if (!periods_.repeat(bounds, any_length)) return std::nullopt;
     if (candidate.rank == Rank::kWait && !(hold_the_time(bounds) && periods_.hold_the_work(bounds)))
       return std::nullopt;
     Iterations found;
@@ -302,6 +410,125 @@ class Finder {
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
       found.ranges.push_back({marks[by_start || has_first ? i : i + 1], bounds[i], bounds[i + 1]});
     return found;
+  }
+
+  // Operators and nodes of autograd that lie in no other, of the first thread with many of them.
+  std::vector<SliceId> outermost_operators() const {
+    constexpr std::size_t kMany = 4;  // a quarter of the most
+    std::vector<std::vector<SliceId>> threads;
+    for (const Track& track : trace_.tracks()) {
+      if (process_ != kNone<ProcessId> && track.process != process_) continue;
+      std::vector<SliceId>& found = threads.emplace_back();
+      for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+        const SliceId id{i};
+        if (trace_.kind(id) == CategoryKind::kCpuOp && !is_step_of_loop(trace_.name(id)) &&
+            (found.empty() || trace_.start_ns(id) >= trace_.end_ns(found.back())))
+          found.push_back(id);
+      }
+    }
+    std::size_t most = 0;
+    for (const auto& each : threads) most = std::max(most, each.size());
+    std::vector<SliceId> first;
+    for (auto& each : threads)
+      if (!each.empty() && each.size() * kMany >= most &&
+          (first.empty() || trace_.start_ns(each.front()) < trace_.start_ns(first.front())))
+        first = std::move(each);
+    return first;
+  }
+
+  // Operators of one name are told apart by the work that they launch.
+  std::vector<std::uint64_t> symbols_of(const std::vector<SliceId>& operators) const {
+    constexpr std::uint64_t kFactor = 0x9E37'79B9'7F4A'7C15;
+    std::vector<std::uint64_t> symbols;
+    std::unordered_map<std::uint32_t, std::uint64_t> work;  // by the operator that launched it
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
+      if (!is_device_work(trace_.kind(SliceId{i})) || links_.launch_of[i] == kNone<SliceId>)
+        continue;
+      const SliceId owner = owner_of(links_.launch_of[i]);
+      if (owner != kNone<SliceId>)
+        work[raw(owner)] = work[raw(owner)] * kFactor + raw(trace_.slices().name[i]) + 1;
+    }
+    for (const SliceId id : operators) {
+      const auto launched = work.find(raw(id));
+      symbols.push_back((launched == work.end() ? 0 : launched->second) * kFactor +
+                        raw(trace_.slices().name[raw(id)]));
+    }
+    return symbols;
+  }
+
+  // When data went between CPU and GPU, other than the sizes that nonzero() reads.
+  std::vector<std::int64_t> exchanges() const {
+    std::vector<std::int64_t> times;
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
+      const SliceId id{i}, launch = links_.launch_of[i];
+      if (trace_.kind(id) != CategoryKind::kGpuMemcpy || launch == kNone<SliceId>) continue;
+      const bool is_of_host =
+          contains_any(trace_.name(id), std::array<std::string_view, 2>{"HtoD", "DtoH"});
+      bool is_size = false;
+      for (SliceId at = links_.op_of[raw(launch)]; at != kNone<SliceId>;
+           at = nesting_.parent[raw(at)])
+        is_size = is_size || trace_.name(at) == "aten::nonzero";
+      if (is_of_host && !is_size) times.push_back(trace_.start_ns(launch));
+    }
+    std::sort(times.begin(), times.end());
+    return times;
+  }
+
+  std::optional<Iterations> iterations_of_operators() const {
+    constexpr std::size_t kMostTried = 64;
+    if (compiles_with_xla_) return std::nullopt;
+    const std::vector<SliceId> operators = outermost_operators();
+    if (operators.size() < kFewestIterations * kFewestOperators) return std::nullopt;
+    const std::vector<std::uint64_t> symbols = symbols_of(operators);
+    std::unordered_map<std::uint64_t, std::vector<std::size_t>> places;
+    for (std::size_t i = 0; i < symbols.size(); ++i) places[symbols[i]].push_back(i);
+    std::vector<const std::vector<std::size_t>*> order;
+    for (const auto& [symbol, each] : places)
+      if (each.size() >= kFewestIterations && !is_inside_training(each.size()))
+        order.push_back(&each);
+    sort_rows(order.begin(), order.end(), [](const auto* a, const auto* b) {
+      return std::pair(a->size(), a->front()) < std::pair(b->size(), b->front());
+    });
+    if (order.size() > kMostTried) order.resize(kMostTried);
+    const std::vector<std::int64_t> exchanged = exchanges();
+    for (const auto* each : order)
+      if (auto found = iterations_from(operators, *each, exchanged)) return found;
+    return std::nullopt;
+  }
+
+  std::optional<Iterations> iterations_from(const std::vector<SliceId>& operators,
+                                            const std::vector<std::size_t>& places,
+                                            const std::vector<std::int64_t>& exchanged) const {
+    if ((places.back() - places.front()) / (places.size() - 1) < kFewestOperators)
+      return std::nullopt;
+    std::vector<std::int64_t> bounds;
+    for (const std::size_t place : places) bounds.push_back(trace_.start_ns(operators[place]));
+    bounds.push_back(trace_.end_ns(operators.back()));
+    const std::int64_t end_ns = bounds.back();
+    if (!periods_.are_alike_at_end(bounds)) bounds.pop_back();
+    if (is_long_at_end(bounds)) bounds.pop_back();
+    // What comes after them on the CPU, such as work on the result, may be more than they are.
+    if (wide(bounds.back() - bounds.front()) * 3 < wide(end_ns - bounds.front()) * 2)
+      return std::nullopt;
+    if (!periods_.repeat(bounds) || !hold_the_time(bounds) || !periods_.hold_the_work(bounds))
+      return std::nullopt;
+    if (!periods_.hold_nearly_all(bounds) && !exchange_in_each(bounds, exchanged))
+      return std::nullopt;
+    Iterations found;
+    found.kind = IterationMark::kRangeStart;
+    found.mark = trace_.name(operators[places.front()]);
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+      found.ranges.push_back({operators[places[i]], bounds[i], bounds[i + 1]});
+    return found;
+  }
+
+  static bool exchange_in_each(const std::vector<std::int64_t>& bounds,
+                               const std::vector<std::int64_t>& exchanged) {
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+      const auto next = std::lower_bound(exchanged.begin(), exchanged.end(), bounds[i]);
+      if (next == exchanged.end() || *next >= bounds[i + 1]) return false;
+    }
+    return true;
   }
 
   const Trace& trace_;

@@ -13,23 +13,23 @@ namespace lanescope::analysis {
 
 enum class IterationMark : std::uint8_t {
   kRangeEnd,    // from the end of one range to the end of the next: Optimizer.step#...
-  kRangeStart,  // from the start of one range to the start of the next
+  kRangeStart,  // from the start of one range or operator to the start of the next
   kWait,        // from the end of one wait of the CPU to the end of the next
 };
 
 // Nanoseconds since Trace::base_time_ns(). docs/definitions/steps.md#found-iterations.
 struct Iterations {
   struct Range {
-    SliceId mark = kNone<SliceId>;  // the range or wait that begins it (kRangeStart) or ends it
+    SliceId mark = kNone<SliceId>;  // what begins it (kRangeStart) or ends it
     std::int64_t start_ns = 0, end_ns = 0;
   };
   IterationMark kind = IterationMark::kRangeStart;
-  std::string mark;           // "Optimizer.step#SGD.step", "cudaStreamSynchronize"
-  std::string owner;          // of a wait: the outermost operator around it; may be empty
+  std::string mark;           // "Optimizer.step#SGD.step", "cudaStreamSynchronize", "aten::mm"
+  std::string owner;          // of a wait: its outermost operator; of optimizer steps: how many; may be empty
   std::vector<Range> ranges;  // three or more, in order, each begins where the one before ends
 };
 
-// Only ranges and waits of `process`, if given. Nothing: nothing repeats, or it is unknown which
+// Only marks of `process`, if given. Nothing: nothing repeats, or it is unknown which
 // work belongs to which time. O((slices + launches) log n) for each name that repeats. Any thread.
 std::optional<Iterations> find_iterations(const Trace& trace, const LaunchLinks& links,
                                           ProcessId process = kNone<ProcessId>);

@@ -24,8 +24,14 @@ class Program {
     sketch_.annotation(name, at_ns, dur_ns);
     return *this;
   }
-  Program& op(std::int64_t at_ns) {
-    sketch_.op("aten::mm", at_ns, 2, {});
+  Program& op(std::int64_t at_ns, const std::string& name = "aten::mm") {
+    sketch_.op(name, at_ns, 2, {});
+    return *this;
+  }
+  // Eight operators within 80: `first`, then seven equal ones.
+  Program& operators(std::int64_t at_ns, const std::string& first) {
+    op(at_ns, first);
+    for (int i = 1; i < 8; ++i) op(at_ns + 10 * i);
     return *this;
   }
   Program& wait(std::int64_t at_ns) {
@@ -143,6 +149,101 @@ TEST(IterationsTest, OneLongIterationLeavesTheOthersWhatTheyAre) {
     program.round(at).wait(at + 50);
   }
   EXPECT_TRUE(program.find());
+}
+
+// Each of three iterations reads one value at its end: the first one began with the recording.
+TEST(IterationsTest, ThreeWaitsEndThreeIterations) {
+  const auto draw = [](int before) {
+    Program program;
+    program.op(100 - before).launch("sum", 100 - before);
+    for (int i = 0; i < 3; ++i) program.round(110 + 100 * i).wait(160 + 100 * i);
+    return program.find();
+  };
+  const auto found = draw(0);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->ranges.size(), 3u);
+  EXPECT_EQ(found->ranges[0].start_ns, 100);
+  EXPECT_EQ(found->ranges[2].end_ns, 365);
+  EXPECT_FALSE(draw(500));
+}
+
+// One optimizer for each of two parameters: two steps close together end an iteration.
+TEST(IterationsTest, TwoOptimizerStepsInARowEndOneIteration) {
+  Program program;
+  for (int i = 0; i < 4; ++i)
+    program.round(1000 * i)
+        .range("Optimizer.step#Adam.step", 1000 * i + 100, 10)
+        .range("Optimizer.step#Adam.step", 1000 * i + 120, 10);
+  const auto found = program.find();
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->ranges.size(), 3u);
+  EXPECT_EQ(found->ranges[0].start_ns, 130);
+  EXPECT_EQ(found->ranges[2].end_ns, 3130);
+  EXPECT_EQ(found->owner, "2");
+}
+
+// Each step calls its closure as often as it needs to; a step with other work is no such iteration.
+TEST(IterationsTest, OptimizerStepsOfAnyLengthAreIterationsWhereTheirWorkIsOfOneKind) {
+  const auto draw = [](const char* of_last) {
+    Program program;
+    for (int i = 0; i < 5; ++i) {
+      for (int round = 0; round <= i % 3; ++round) program.round(1000 * i + 50 * round);
+      if (i % 2 == 1) program.launch(of_last, 1000 * i + 200);
+      program.range("Optimizer.step#LBFGS.step", 1000 * i + 350, 10);
+    }
+    return program.find();
+  };
+  const auto found = draw("gemm");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->ranges.size(), 4u);
+  EXPECT_FALSE(draw("other"));
+}
+
+// Batches that nothing marks: each begins with its own operator, and next to nothing lies outside of them.
+TEST(IterationsTest, AnOperatorThatBeginsEachBatchCutsWhatRepeats) {
+  Program program;
+  for (int i = 0; i < 4; ++i) program.operators(100 * i, "aten::randn");
+  const auto found = program.find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeStart);
+  EXPECT_EQ(found->mark, "aten::randn");
+  ASSERT_EQ(found->ranges.size(), 4u);
+  EXPECT_EQ(found->ranges[3].start_ns, 300);
+  EXPECT_EQ(found->ranges[3].end_ns, 372);
+}
+
+// Tiles one by one, and then the CPU works on the whole result for longer than on all of them.
+TEST(IterationsTest, OperatorsBeforeLongerWorkOnTheResultAreNoIterations) {
+  const auto is_found = [](std::int64_t dur_ns) {
+    Sketch sketch;
+    for (int i = 0; i < 4; ++i)
+      for (int k = 0; k < 8; ++k)
+        sketch.op(k == 0 ? "aten::randn" : "aten::mm", 100 * i + 10 * k, 2, {});
+    sketch.op("aten::argmax", 400, dur_ns, {});
+    const Trace trace = sketch.trace();
+    return find_iterations(trace, compute_launch_links(trace)).has_value();
+  };
+  EXPECT_TRUE(is_found(20));
+  EXPECT_FALSE(is_found(1000));
+}
+
+// The layers of one forward pass, between an embedding and a head.
+TEST(IterationsTest, LayersBetweenOtherOperatorsAreNoIterations) {
+  Program program;
+  program.op(0, "aten::embedding");
+  for (int i = 0; i < 12; ++i) program.operators(100 + 100 * i, "aten::layer_norm");
+  program.op(1400, "aten::linear");
+  EXPECT_FALSE(program.find());
+}
+
+// Rounds of a solver between the steps of an optimizer.
+TEST(IterationsTest, OperatorsOfASolverInATrainingStepAreNoIterations) {
+  Program program;
+  for (int step = 0; step < 2; ++step) {
+    for (int i = 0; i < 6; ++i) program.operators(1000 * step + 100 * i, "aten::randn");
+    program.range("Optimizer.step#Adam.step", 1000 * step + 700, 20);
+  }
+  EXPECT_FALSE(program.find());
 }
 
 // Two calls of a generator: seven waits close together while each begins, then its work without such a wait.

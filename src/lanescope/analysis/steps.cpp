@@ -9,12 +9,37 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 namespace lanescope::analysis {
 namespace {
 
+// The end of the operators that begin after the last device work, if they take a tenth of the recording or more: results may be
+// worked on there. `last_work_ns` if they take less, or if launches follow whose work was not recorded.
+std::int64_t end_of_later_operators(const Trace& trace, std::int64_t start_ns,
+                                    std::int64_t last_work_ns) {
+  constexpr std::int64_t kLeastPart = 10;
+  std::int64_t end_ns = last_work_ns, sum_ns = 0;
+  std::unordered_map<std::uint32_t, std::int64_t> end_of_track;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.start_ns(id) < last_work_ns) continue;
+    if (is_api_call(trace.kind(id)) &&
+        trace.api_call(id).does(api_effect::kLaunchesKernel | api_effect::kLaunchesGraph))
+      return last_work_ns;
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
+    std::int64_t& end_of_last =
+        end_of_track.try_emplace(raw(trace.slices().track[i]), last_work_ns).first->second;
+    if (trace.start_ns(id) < end_of_last) continue;
+    end_of_last = trace.end_ns(id);
+    sum_ns += trace.dur_ns(id);
+    end_ns = std::max(end_ns, end_of_last);
+  }
+  return wide(sum_ns) * kLeastPart >= end_ns - start_ns ? end_ns : last_work_ns;
+}
+
 // With device work: from the first launch call (or, without calls, the first work) to the end of
-// the last work; CPU work before and after says nothing about a step. Else from the first operator,
+// the last work or of much work of the CPU after it; CPU work before says nothing about a step. Else from the first operator,
 // annotation or API call to the last end of these.
 StepRange whole_range(const Trace& trace, const LaunchLinks& links) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -38,6 +63,8 @@ StepRange whole_range(const Trace& trace, const LaunchLinks& links) {
                        : first_work != kNever ? first_work
                                               : first_call;
   range.cpu_end_ns = first_work != kNever ? last_work : last_call;
+  if (first_work != kNever)
+    range.cpu_end_ns = end_of_later_operators(trace, range.cpu_start_ns, last_work);
   return range;
 }
 

@@ -95,6 +95,23 @@ TEST(StepsTest, WithoutMarksTheRecordingGoesFromTheFirstLaunchToTheLastWork) {
   EXPECT_EQ(steps.steps[0].cpu_end_ns, 140);
 }
 
+// The GPU works until 100, then the CPU for `us`: its operators belong to the recording if they take a tenth of it, but not where
+// the GPU's recording stopped early.
+TEST(StepsTest, MuchWorkOfTheCpuAfterTheLastDeviceWorkIsPartOfTheRecording) {
+  const auto end_with = [](std::int64_t us, bool launches_more) {
+    Sketch sketch;
+    sketch.runtime("cudaLaunchKernel", 0, 1, {.correlation = 1});
+    sketch.kernel("gemm", 2, 98, {.correlation = 1});
+    sketch.op("aten::argmax", 100, us, {});
+    if (launches_more) sketch.runtime("cudaLaunchKernel", 100 + us, 1, {.correlation = 2});
+    const Trace trace = sketch.trace();
+    return find_steps(trace, compute_launch_links(trace)).steps.at(0).cpu_end_ns;
+  };
+  EXPECT_EQ(end_with(100, false), 200);
+  EXPECT_EQ(end_with(5, false), 100);
+  EXPECT_EQ(end_with(100, true), 100);
+}
+
 TEST(StepsTest, AnEmptyTraceHasNoSteps) {
   const Trace trace = Sketch().trace();
   EXPECT_TRUE(find_steps(trace, compute_launch_links(trace)).steps.empty());

@@ -56,11 +56,19 @@ bool is_vague(const Finding& finding) {
 
 // A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting
 // for the CPU, the cause removes its part. Where nothing predicts what the vague one gains, a third of its bound is enough.
+// Where neither is predicted, two thirds of what is lost between many small kernels; and a wait needs two thirds, too, because
+// what the GPU is idle after it may be the launches that follow.
 bool comes_before_vague(const Explanation& explanation, const Finding& cause,
                         const Finding& vague) {
   if (cause.kind != FindingKind::kCost || is_general(cause) || is_vague(cause)) return false;
   const std::int64_t gain = gain_ns(explanation, cause), vague_ns = gain_ns(explanation, vague);
-  if (!is_predicted(vague)) return gain * 3 >= vague_ns;
+  if (!is_predicted(vague)) {
+    const Rule* rule = find_rule(cause.rule);
+    const bool is_wait = rule && rule->fix == Fix::kRemoveSync;
+    const bool needs_more =
+        !is_predicted(cause) && !is_general(vague) && (is_of_all_launches(vague) || is_wait);
+    return gain * 3 >= vague_ns * (needs_more ? 2 : 1);
+  }
   const std::int64_t shared_ns = is_of_cpu(cause) ? gain : std::min(gain, cause.waiting_ns);
   return gain >= vague_ns - shared_ns;
 }
@@ -406,6 +414,53 @@ std::vector<TimeTaker> largest_kernels(const Facts& facts) {
     append(taker.what, place);
   }
   return takers;
+}
+
+namespace {
+
+// Empty: the name does not say.
+std::string words_of_kind(const Trace& trace, SliceId work) {
+  if (trace.kind(work) != CategoryKind::kKernel) return "copies and fills";
+  const names::KernelName kernel_name = names::parse_kernel_name(trace.name(work));
+  static const std::map<std::string, std::string> kWords = {
+      {"gemm", "matrix products"},     {"convolution", "convolutions"},
+      {"attention", "attention"},      {"normalization", "normalization"},
+      {"fused", "fused kernels"},      {"reduction", "reductions"},
+      {"indexing", "indexing"},        {"optimizer", "optimizer"},
+      {"collective", "communication"}, {"fft", "FFT"},
+      {"copy", "casts and copies"},    {"memset", "copies and fills"}};
+  if (kernel_name.kind == "elementwise")
+    return kernel_name.operation == "copy" ? "casts and copies" : "elementwise";
+  const auto words = kWords.find(kernel_name.kind);
+  return words == kWords.end() ? "" : words->second;
+}
+
+}  // namespace
+
+std::vector<KindOfWork> kinds_of_gpu_work(const Facts& facts) {
+  constexpr std::size_t kMostKinds = 4;
+  std::vector<KindOfWork> kinds;
+  if (!facts.main_device) return kinds;
+  std::map<std::uint32_t, std::int64_t> by_name;
+  std::map<std::uint32_t, SliceId> example;
+  std::int64_t all_ns = 0;
+  for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
+    const std::uint32_t named = raw(facts.trace->slices().name[raw(work->slice)]);
+    by_name[named] += work->end_ns - work->start_ns;
+    example.try_emplace(named, work->slice);
+    all_ns += work->end_ns - work->start_ns;
+  }
+  std::map<std::string, std::int64_t> by_kind;
+  for (const auto& [named, time_ns] : by_name)
+    by_kind[words_of_kind(*facts.trace, example.at(named))] += time_ns;
+  for (const auto& [words, time_ns] : by_kind)
+    if (!words.empty() && all_ns > 0)
+      kinds.push_back({words, static_cast<double>(time_ns) / static_cast<double>(all_ns)});
+  std::erase_if(kinds, [](const KindOfWork& each) { return each.ratio < kLeastDoFirstShare; });
+  sort_rows(kinds.begin(), kinds.end(),
+            [](const KindOfWork& a, const KindOfWork& b) { return a.ratio > b.ratio; });
+  if (kinds.size() > kMostKinds) kinds.resize(kMostKinds);
+  return kinds;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -66,5 +67,13 @@ struct TimeTaker {
 std::vector<TimeTaker> largest_time_takers(const Facts& facts);
 // Kernels by readable name with where they come from, as above. Empty: no GPU.
 std::vector<TimeTaker> largest_kernels(const Facts& facts);
+
+// GPU work of steady steps by what its names say that it does, most time first, and its share of all GPU work, summed: those
+// with a twentieth or more, at most four. docs/definitions/explain.md#kinds-of-gpu-work
+struct KindOfWork {
+  std::string words;  // "matrix products"
+  double ratio = 0;
+};
+std::vector<KindOfWork> kinds_of_gpu_work(const Facts& facts);
 
 }  // namespace lanescope::explain

@@ -193,6 +193,24 @@ TEST_F(DoFirstTest, AGraphIsLeftOutWhereACauseRemovesItsTime) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator"}));
 }
 
+// Between small kernels the GPU may lose more than any one cause: one that is not predicted either comes first only with most of it.
+TEST_F(DoFirstTest, ACauseWithABoundOnlyComesAfterLaunchesThatLoseMuchMore) {
+  all_.findings = {cost("tiny-kernels", 30'000, 0.3, "one graph"),
+                   cost("broadcast-buffers", 15'000, 0.15, "do not send them")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"tiny-kernels", "broadcast-buffers"}));
+  all_.findings[1].at_stake_ns = 20'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"broadcast-buffers", "tiny-kernels"}));
+}
+
+// After a wait the GPU is idle for the launches that follow, and for code without events.
+TEST_F(DoFirstTest, AWaitComesAfterCodeThatTakesTwiceAsLong) {
+  all_.findings = {cost("python-hole", 9'000, 0.09, "look at it"),
+                   cost("host-sync", 4'500, 0.045, "read it later")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"python-hole", "host-sync"}));
+  all_.findings[1].at_stake_ns = 6'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"host-sync", "python-hole"}));
+}
+
 // What code without events does is not known; what sends buffers is.
 TEST_F(DoFirstTest, ANamedCauseComesBeforeCodeWithoutEvents) {
   all_.findings = {cost("python-hole", 9'000, 0.09, "look at it"),

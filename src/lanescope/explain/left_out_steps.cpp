@@ -51,6 +51,9 @@ Sentence found_iterations_note(const Facts& facts) {
   if (!found) return {};
   const std::string begin = "The trace marks no steps: a step here is an iteration, from ";
   const Value how_many = linked(count(found->ranges.size()), shows::kStep);
+  if (found->kind == analysis::IterationMark::kRangeEnd && !found->owner.empty())
+    return say("The trace marks no steps: a step here is an iteration of {} {}, {} found.",
+               {text(found->owner), name(found->mark), how_many});
   if (found->kind == analysis::IterationMark::kRangeEnd)
     return say(begin + "the end of one {} to the end of the next, {} found.",
                {name(found->mark), how_many});

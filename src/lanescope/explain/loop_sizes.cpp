@@ -95,6 +95,10 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
   }
   const std::vector<std::int64_t> sizes = changing_sizes(shapes);
   if (sizes.empty()) return {};
+  // Equal chunks, and what is left in the last one.
+  if (std::all_of(sizes.begin(), sizes.end() - 1,
+                  [&](std::int64_t size) { return size == sizes.front(); }))
+    return {};
   const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
   const bool grows = is_even_growth(sizes);
   if (!grows && *most * 5 < *least * 6) return {};  // parts of one tensor

@@ -32,10 +32,19 @@ bool has_forward_product(const Owner& owner) {
                      [&](const OwnerPart& each) { return holds(each.name); });
 }
 
+// Otherwise the rounds are parts of one backward pass, such as those of a model that is compiled in pieces.
+bool has_forward_call(const Owner& owner) {
+  return std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& each) {
+    return each.find("Backward") == std::string::npos &&
+           each.find("AccumulateGrad") == std::string::npos;
+  });
+}
+
 // Rounds with a forward and a backward pass each.
 bool is_micro_batches(const Owner& owner) {
   return owner.kind == OwnerKind::kLoop &&
-         (owner.has_backward || has_in_round(owner, "AccumulateGrad")) &&
+         (owner.has_backward ||
+          (has_in_round(owner, "AccumulateGrad") && has_forward_call(owner))) &&
          has_forward_product(owner);
 }
 

@@ -75,6 +75,34 @@ TEST(OwnerRoundsTest, ASizeFallsRoundByRound) {
             std::string::npos);
 }
 
+// One backward pass through pieces that were compiled one by one.
+TEST(OwnerRoundsTest, PartsOfOneBackwardPassAreNoMicroBatches) {
+  const ExplainedRounds explained(draw_rounds(32, 0));
+  Owner owner = explained.first();
+  owner.cell = {"CompiledFunctionBackward", "torch::autograd::AccumulateGrad"};
+  EXPECT_EQ(remedy_of_rounds(explained.facts, owner).pattern.find("micro batches"),
+            std::string::npos);
+  owner.cell = {"aten::linear", "AddmmBackward0", "torch::autograd::AccumulateGrad"};
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("micro batches"),
+            std::string::npos);
+}
+
+// Nine chunks of 64 rows, and what is left in the last one.
+TEST(OwnerRoundsTest, AShorterLastChunkIsNoChangeOfSize) {
+  const auto sizes_of = [](int last_rounds) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int round = 0; round < 10; ++round) {
+        p.begin_op("aten::linear", rows(round >= 10 - last_rounds ? 16 : 64)).pass(98).end();
+        p.begin_op("aten::cat", rows(64)).pass(8).end();
+      }
+    });
+    return ExplainedRounds(program.trace()).first().sizes;
+  };
+  EXPECT_TRUE(sizes_of(1).op.empty());
+  EXPECT_EQ(sizes_of(4).op, "aten::linear");
+}
+
 // LBFGS calls its closure, with a forward and a backward pass, several times in a step.
 TEST(OwnerRoundsTest, RoundsInsideOfAnOptimizersStepAreCallsOfItsClosure) {
   const ExplainedRounds explained(draw_rounds(32, 0));

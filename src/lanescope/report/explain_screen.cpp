@@ -48,6 +48,8 @@ class Screen {
       return std::move(out_);
     }
     const std::size_t after_wall = out_.size();
+    const std::string kernels = largest_kernels_text(facts_);
+    if (!kernels.empty()) kernels_ = wrapped("", kernels, width_);
     write_rest(write_causes(first));
     insert_largest_kernels(after_wall);
     return std::move(out_);
@@ -109,6 +111,7 @@ class Screen {
   std::vector<Suggestion> write_causes(const std::vector<Suggestion>& first) {
     // The rest on up to two lines after a blank one; a blank line and a title above each list.
     constexpr std::size_t kRest = 3, kTitle = 2;
+    constexpr double kSmallGain = 0.02;
     std::vector<std::string> suggestions, owners;
     for (const Suggestion& each : first)
       suggestions.push_back(suggestion_lines(each, suggestions.size() + 1));
@@ -137,8 +140,21 @@ class Screen {
         first.size() > 1 && fits(line_count(suggestions[1])))
       ++shown;
     if (is_named) add_suggestions(takers.front().ratio);
+    // Where there is no room for all that is known of the largest owner, its name and share come before findings with less than
+    // half of its time.
+    if (is_named && kTitle + line_count(owners.front()) > room) {
+      add_suggestions(takers.front().ratio / 2);
+      explain::TimeTaker brief = takers.front();
+      brief.what = brief.name;
+      owners.front() = taker_line(brief);
+    }
     if (is_named && fits(kTitle + line_count(owners.front()))) ++shown_owners;
+    // What kind of work the GPU does comes before a gain of next to nothing.
+    add_suggestions(kSmallGain);
+    const std::size_t reserved = kernels_.starts_with(kKindsOfWork) ? line_count(kernels_) : 0;
+    const bool has_room = fits(reserved);
     add_suggestions(0);
+    if (has_room) room += reserved;
     const std::vector<Suggestion> chosen(first.begin(),
                                          first.begin() + static_cast<std::ptrdiff_t>(shown));
     std::string together = together_text(explanation_, chosen);
@@ -179,10 +195,7 @@ class Screen {
 
   // Where the screen has room for it.
   void insert_largest_kernels(std::size_t place) {
-    const std::string text = largest_kernels_text(facts_);
-    if (text.empty()) return;
-    const std::string lines = wrapped("", text, width_);
-    if (line_count(out_) + line_count(lines) <= kScreenLines) out_.insert(place, lines);
+    if (line_count(out_) + line_count(kernels_) <= kScreenLines) out_.insert(place, kernels_);
   }
 
   void write_owner_advice(std::size_t shown_owners, std::size_t room) {
@@ -239,6 +252,7 @@ class Screen {
   const Explanation& explanation_;
   const ScreenOptions& options_;
   std::size_t width_ = kNarrow;
+  std::string kernels_;  // a line or two on what the GPU does; empty: it is not the limit
   std::string out_;
 };
 

@@ -192,6 +192,28 @@ TEST(ExplainScreenTest, WhenTheGpuIsTheLimitItsLargestKernelsAreNamed) {
               StartsWith("Most of the GPU's time: my_kernel 75 %; other_kernel 25 %"));
 }
 
+// Eight kernels, none of which is much: what they do says more than the names of three.
+TEST(ExplainScreenTest, WhereNoKernelIsMuchOfTheWorkItsKindsAreNamed) {
+  const std::string add =
+      "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+      "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)";
+  ProgramSketch program;
+  for (int i = 0; i < 6; ++i) {
+    program.step();
+    for (const char* tile : {"128x128", "128x64", "64x64", "256x64"})
+      program.launch({.name = std::string("ampere_sgemm_") + tile + "_nn", .us = 600});
+    program.launch({.name = add, .us = 500});
+    for (int k = 0; k < 8; ++k)
+      program.launch({.name = "my_kernel_" + std::to_string(k), .us = 100});
+    program.end();
+  }
+  const Trace trace = program.trace();
+  const auto facts = explain::gather_facts(trace);
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(largest_kernels_text(*facts),
+            "The GPU's time: matrix products 65 %, elementwise 14 %.");
+}
+
 // Half of the wall, all of the GPU's time.
 TEST(ExplainScreenTest, SharesOfTheGpusTimeAreOfTheGpusTime) {
   ProgramSketch program;

@@ -166,11 +166,27 @@ std::string largest_kernels_text(const Facts& facts) {
   if (!facts.main_device || facts.wall.partition.compute_ns * 2 < facts.wall.partition.wall_ns)
     return {};
   std::string text;
-  for (const explain::TimeTaker& taker : explain::largest_kernels(facts))
+  double named = 0;
+  for (const explain::TimeTaker& taker : explain::largest_kernels(facts)) {
+    named += taker.ratio_of_gpu_time;
     text += fmt::format("{}{} {}", text.empty() ? "Most of the GPU's time: " : "; ",
                         rounded_sentence(explain::say("{}", {taker.what.values.front()})),
                         rounded_percent(taker.ratio_of_gpu_time));
+  }
+  constexpr double kMostNamed = 0.5;  // where no few names say more, kinds do
+  if (named < kMostNamed)
+    if (std::string kinds = kinds_of_work_text(facts); !kinds.empty()) return kinds;
   return text.empty() ? text : text + ".";
+}
+
+std::string kinds_of_work_text(const Facts& facts) {
+  const std::vector<explain::KindOfWork> kinds = explain::kinds_of_gpu_work(facts);
+  if (kinds.size() < 2) return {};
+  std::string text;
+  for (const explain::KindOfWork& kind : kinds)
+    text += fmt::format("{}{} {}", text.empty() ? kKindsOfWork : ", ", kind.words,
+                        rounded_percent(kind.ratio));
+  return text + ".";
 }
 
 }  // namespace lanescope::report

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -28,8 +29,12 @@ std::string wall_subject(const explain::Facts& facts);
 // The step of which gains are a part: the one without the profiler. Empty: no gain is predicted.
 std::string base_text(const explain::Facts& facts, const explain::Explanation& explanation);
 
-// "Most of the GPU's time: GEMM bf16 25 %; mul, bf16 11 %.": if the GPU computes for half of a step
-// or more; else empty.
+// "Most of the GPU's time: GEMM bf16 45 %; mul, bf16 11 %.": if the GPU computes for half of a step
+// or more; else empty. Where the kernels named are less than half of its work, kinds_of_work_text().
 std::string largest_kernels_text(const explain::Facts& facts);
+
+// "The GPU's time: matrix products 48 %, elementwise 25 %."; empty: fewer than two kinds.
+inline constexpr std::string_view kKindsOfWork = "The GPU's time: ";
+std::string kinds_of_work_text(const explain::Facts& facts);
 
 }  // namespace lanescope::report

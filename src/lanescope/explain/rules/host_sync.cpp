@@ -211,6 +211,14 @@ void tell_savings(const Facts& facts, const HostSyncs& found, Finding& finding) 
           {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
            ns(facts.per_step(found.waiting_ops_ns)), ns(facts.per_step(found.copies_ns)),
            ns(facts.per_step(found.waited_ns))}));
+  std::int64_t short_ns = 0;
+  for (const auto& [asker, group] : found.groups)
+    short_ns += group.idle_ns + group.lead_ns - group.cost_ns();
+  if (facts.per_step(short_ns) > 0)
+    finding.arithmetic.push_back(say(facts,
+                                     "operators that wait less than 20 us on average count with no "
+                                     "more than their own duration: {} [per step] less",
+                                     {ns(facts.per_step(short_ns))}));
   if (found.sizing_ns > 0)
     finding.arithmetic.push_back(say(facts,
                                      "operators whose output size is known also save the GPU's "
@@ -298,9 +306,28 @@ bool waits_for_all_streams(std::string_view call) {
   return call.find("DeviceSynchronize") != call.npos || call.find("CtxSynchronize") != call.npos;
 }
 
+// The outermost operator of the thread before this wait's.
+std::string_view operator_before(const Facts& facts, SliceId wait) {
+  const SliceId op = outermost_operator(facts, wait);
+  const Track& track = facts.trace->track(op);
+  if (raw(op) == track.first_slice) return {};
+  return facts.trace->name(outermost_operator(facts, SliceId{raw(op) - 1}));
+}
+
+// torch.distributions checks its arguments: all(...) of a comparison, and then Python asks whether it is true.
+bool is_check_of_arguments(const Facts& facts,
+                           const std::pair<std::string_view, SyncGroup>& ranked) {
+  return ranked.first == "aten::is_nonzero" &&
+         operator_before(facts, ranked.second.longest) == "aten::_is_all_true";
+}
+
 // What to do about the waits of one operator.
 Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGroup>& ranked) {
   const auto& [op, waits] = ranked;
+  if (is_check_of_arguments(facts, ranked))
+    return say(
+        "If torch.distributions checks its arguments: "
+        "Distribution.set_default_validate_args(False)");
   if (op == "aten::coalesce")
     return say("If the matrix stays the same: coalesce it once; for a small table: sparse=False");
   if (converts_layout(op))

@@ -41,6 +41,37 @@ TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
 // One sample a microsecond. A launch takes the CPU 10 us, a kernel 50. When a step begins, 170 us of the
 // step before are left on the GPU; 40 us later the CPU waits for 130 us of them and four kernels: 330
 // us, in three steady steps.
+// The GPU has nothing left to do when the CPU asks: the wait is short, and the 60 us of Python after it are not its cost.
+TEST(HostSyncTest, AShortWaitCostsNoMoreThanItsOperator) {
+  const auto stake_ns = [](std::int64_t kernel_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 4; ++k) program.launch({.us = kernel_us}).pass(20).wait().pass(60);
+      program.launch({.us = kernel_us}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    return finding ? finding->at_stake_ns : 0;
+  };
+  EXPECT_LE(stake_ns(5), us(40));
+  EXPECT_GE(stake_ns(200), us(200));
+}
+
+// torch.distributions: all values of a comparison, then Python asks.
+TEST(HostSyncTest, ChecksOfArgumentsCanBeSwitchedOff) {
+  const auto action = [](std::string_view before) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 100}).cpu_op(before, 2).wait("aten::is_nonzero").pass(50);
+      program.launch({.us = 100}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("aten::_is_all_true"), HasSubstr("set_default_validate_args(False)"));
+  EXPECT_THAT(action("aten::gt"), HasSubstr("Keep the value on the GPU"));
+}
+
 // What is read last cannot be read any later in its step.
 TEST(HostSyncTest, AdvisesToReadAStepLaterWhatIsReadLast) {
   const auto action = [](int launches_after) {

@@ -174,6 +174,14 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
     if (trace.slices().track[raw(call)] == launching)
       found.launching_waits.push_back({{trace.start_ns(call), trace.end_ns(call)}, asker});
     SyncGroup& group = found.groups[asker];
+    if (trace.kind(found.waiting_ops.back()) == CategoryKind::kCpuOp) {
+      // An operator may wait several times.
+      if (found.waiting_ops.size() < 2 ||
+          found.waiting_ops.back() != found.waiting_ops[found.waiting_ops.size() - 2])
+        group.ops_ns += outside_long_step(facts, trace.start_ns(found.waiting_ops.back()),
+                                          trace.end_ns(found.waiting_ops.back()));
+      group.is_of_operator = true;
+    }
     // A copy and the synchronisation after it, in one operator, are one wait.
     const SliceId op = facts.links.op_of[raw(call)];
     const bool copies = trace.api_call(call).does(api_effect::kCopies);
@@ -297,9 +305,10 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   found.copies_ns = found.idle_ns == 0 ? 0 : copies_launched_by(facts, found.waiting_ops);
   found.is_about_sizes = found.sizers.size() * 2 > found.waits;
   if (found.is_about_sizes) found.sizing_ns = waits_in_sizers(facts, found.sizers);
+  std::int64_t lost_ns = 0;
+  for (const auto& [asker, group] : found.groups) lost_ns += group.cost_ns();
   found.at_stake_ns =
-      std::min(found.idle_ns + found.lead_ns, found.busy_ns + found.waiting_ops_ns) +
-      found.copies_ns + found.sizing_ns;
+      std::min(lost_ns, found.busy_ns + found.waiting_ops_ns) + found.copies_ns + found.sizing_ns;
   if (found.waits == 0 || share_of(found.at_stake_ns, wall.wall_ns) < 0.01) return Quiet{};
   for (const auto& [asker, group] : found.groups) found.ranked.emplace_back(asker.name, group);
   sort_rows(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {

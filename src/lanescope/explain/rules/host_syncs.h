@@ -1,5 +1,6 @@
 // What host-sync measures: the calls in which the CPU waits for the GPU, by the operator that asked.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string_view>
@@ -24,8 +25,18 @@ struct SyncGroup {
   std::int64_t waited_ns = 0, idle_ns = 0, longest_ns = -1;
   std::int64_t after_uploads_ns = 0;  // of idle_ns: after copies to the GPU
   std::int64_t lead_ns = 0;           // as HostSyncs
+  std::int64_t ops_ns = 0;            // of the operators that wait
+  bool is_of_operator = false;        // an operator waits, not a call of the program's own
   SliceId longest = kNone<SliceId>;
-  std::int64_t cost_ns() const { return idle_ns + lead_ns; }
+  // After a short wait the GPU is idle for what the CPU does next: without it the CPU is earlier by no more than the operator.
+  bool is_short() const {
+    constexpr std::int64_t kShortWaitNs = 20'000;  // the GPU had next to nothing left
+    return is_of_operator && calls > 0 && asks_for_size == 0 &&
+           waited_ns < kShortWaitNs * static_cast<std::int64_t>(calls);
+  }
+  std::int64_t cost_ns() const {
+    return is_short() ? std::min(idle_ns + lead_ns, ops_ns) : idle_ns + lead_ns;
+  }
   bool is_of_uploads() const { return after_uploads_ns * 4 > idle_ns * 3; }
 };
 

@@ -193,7 +193,6 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   small.finish();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(waiting_ns, wall_ns) < 0.05) return std::nullopt;
-
   std::vector<std::pair<Key, Loops>> ranked(found.by_key.begin(), found.by_key.end());
   sort_rows(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.calls != b.second.calls ? a.second.calls > b.second.calls
@@ -201,6 +200,10 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   });
   std::uint64_t calls = 0;
   for (const auto& [key, loops] : ranked) calls += loops.calls;
+  // Long rounds without GPU work are a loop over tensors of the CPU: what it takes is the work on them.
+  constexpr std::int64_t kLongRoundNs = 200'000;
+  if (pieces == 0 && waiting_ns > kLongRoundNs * static_cast<std::int64_t>(calls))
+    return std::nullopt;
   if (share_of(long_ns, wall_ns) >= kLeastLongWork) found.later_calls.clear();
   sort_rows(found.later_calls.begin(), found.later_calls.end(),
             [](SliceId a, SliceId b) { return raw(a) < raw(b); });

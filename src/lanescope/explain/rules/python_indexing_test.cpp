@@ -96,6 +96,21 @@ TEST(PythonIndexingTest, ALoopEndsWithTheStep) {
   EXPECT_FALSE(find_by_rule(index_loop({.turns = 5}).trace(), "python-indexing"));
 }
 
+// Each of twenty images is cut out and worked on by the CPU for 400 us: to index less often would not help.
+TEST(PythonIndexingTest, LongRoundsOnTheCpuAreNotItsIndexing) {
+  const auto is_found = [](std::int64_t us) {
+    ProgramSketch drawn;
+    for (int step = 0; step < 4; ++step) {
+      drawn.step();
+      for (int i = 0; i < 20; ++i) drawn.cpu_op("aten::select", 4).cpu_op("aten::normal_", us);
+      drawn.launch({.us = 20, .op = "aten::mul"}).wait().end();
+    }
+    return find_by_rule(drawn.trace(), "python-indexing").has_value();
+  };
+  EXPECT_TRUE(is_found(10));
+  EXPECT_FALSE(is_found(400));
+}
+
 // Twenty slices of one tensor, and what joins them.
 TEST(PythonIndexingTest, AdvisesUnfoldForSlicesThatAreStacked) {
   const auto action = [](const char* op, const char* next) {

@@ -7,6 +7,9 @@
 // chain's first input and write its last output from memory, which takes bytes / bandwidth.
 // Example: 30, 30 and 20 us on tensors whose two outer ones take 16 us at full bandwidth: at most
 // 80 - max(20, 16) = 60 us.
+//
+// Without recorded shapes, kernels with equally many threads count as of one size, and only where the GPU computes most of the
+// time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -253,6 +256,7 @@ std::map<std::string, ChainGroup> groups_of_all(std::map<std::uint32_t, Chains>&
 }
 
 struct UnfusedChains {
+  bool by_threads = false;  // shapes were not recorded
   std::map<std::string, ChainGroup> groups;
   std::uint64_t chains = 0;
   std::int64_t gpu_ns = 0;
@@ -266,6 +270,24 @@ bool is_accumulating(const Facts& facts, SliceId op) {
   return ancestor_where(facts, op, [](std::string_view name) {
            return name.ends_with("torch::autograd::AccumulateGrad");
          }) != kNone<SliceId>;
+}
+
+// Of a kernel's grid; 0: not recorded.
+std::int64_t threads_of(const Trace& trace, SliceId kernel) {
+  std::int64_t threads = 1;
+  for (const ArgKey key : {ArgKey::kGrid, ArgKey::kBlock}) {
+    const auto text = trace.slice_args(kernel).text(key);
+    if (!text) return 0;
+    threads *= product(parse_json(trace.text(*text)).value_or(JsonValue{}));
+    if (threads <= 0 || threads > kLargest) return 0;
+  }
+  return threads;
+}
+
+// Without recorded types the kernel's name tells.
+bool is_complex_kernel(const names::KernelName& kernel) {
+  return kernel.input_type.starts_with('c') || kernel.output_type.starts_with('c') ||
+         kernel.text.find(", c") != std::string::npos;
 }
 
 // Inductor leaves operators on complex numbers to eager code.
@@ -289,34 +311,43 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
                          }) -
         steps.begin());
   };
-  std::map<std::uint32_t, Chains> streams;
-  std::uint64_t elementwise = 0, with_shapes = 0;
+  std::vector<Link> links;  // without an operator: what ends a chain
+  std::uint64_t elementwise = 0, with_shapes = 0, with_threads = 0;
   for (const DeviceWork* work : steady_work(facts)) {
-    const std::uint32_t track = raw(trace.slices().track[raw(work->slice)]);
-    auto stream = streams.try_emplace(track, facts, memory).first;
     const SliceId op = facts.links.op_of[raw(work->slice)];
-    const bool is_link =
-        trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
-        names.of(work->slice).library == "ATen" && names.of(work->slice).variant == "elementwise" &&
-        (phases[raw(work->slice)] == Phase::kOther ||
-         phases[raw(work->slice)] == Phase::kBackward) &&
-        !is_accumulating(facts, op) && !is_in_sparse(facts, op) && !takes_complex(trace, op);
+    const bool is_link = trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
+                         names.of(work->slice).library == "ATen" &&
+                         names.of(work->slice).variant == "elementwise" &&
+                         (phases[raw(work->slice)] == Phase::kOther ||
+                          phases[raw(work->slice)] == Phase::kBackward) &&
+                         !is_accumulating(facts, op) && !is_in_sparse(facts, op) &&
+                         !takes_complex(trace, op) && !is_complex_kernel(names.of(work->slice));
     if (!is_link) {
-      stream->second.close();
+      links.push_back({work, kNone<SliceId>, {}, 0});
       continue;
     }
     ++elementwise;
     // Operators on lists of tensors (cat, _foreach_*) have shapes, but no one size.
     if (trace.slice_args(op).has(ArgKey::kInputDims)) ++with_shapes;
-    const Size size = sizes.of(op);
-    if (size.elements == 0) {
-      stream->second.close();
-      continue;
-    }
-    stream->second.add({work, op, size, step_of(op)});
+    if (threads_of(trace, work->slice) > 0) ++with_threads;
+    links.push_back({work, op, sizes.of(op), step_of(op)});
   }
-  if (elementwise >= 3 && with_shapes * 2 < elementwise)
+  const bool by_threads = elementwise >= 3 && with_shapes * 2 < elementwise;
+  if (by_threads && with_threads * 2 < elementwise)
     return NotChecked{"the operators' shapes (record_shapes=True)"};
+  if (by_threads && facts.wall.partition.compute_ns * 2 < facts.wall.partition.wall_ns)
+    return Quiet{};
+  std::map<std::uint32_t, Chains> streams;
+  for (Link& link : links) {
+    if (by_threads) link.size = {threads_of(trace, link.work->slice), 0};
+    Chains& stream =
+        streams.try_emplace(raw(trace.slices().track[raw(link.work->slice)]), facts, memory)
+            .first->second;
+    if (link.op == kNone<SliceId> || link.size.elements == 0)
+      stream.close();
+    else
+      stream.add(link);
+  }
   std::map<std::string, ChainGroup> groups = groups_of_all(streams);
   std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
   std::uint64_t chains = 0;
@@ -327,20 +358,23 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
     chains += group.chains;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.03) return Quiet{};
-  return UnfusedChains{std::move(groups), chains, gpu_ns, saved_ns, waits_ns, memory.bandwidth > 0};
+  if (is_thin(facts) || share_of(saved_ns, wall_ns) < (by_threads ? 0.05 : 0.03)) return Quiet{};
+  return UnfusedChains{by_threads, std::move(groups),   chains, gpu_ns, saved_ns,
+                       waits_ns,   memory.bandwidth > 0};
 }
 
 // The three with most to save, as evidence.
 void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& groups,
-                Finding& finding) {
+                bool by_threads, Finding& finding) {
   std::vector<std::pair<std::string, ChainGroup>> ranked(groups.begin(), groups.end());
   sort_rows(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.second.saved_ns > b.second.saved_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const ChainGroup& group = ranked[i].second;
     Sentence line =
-        say(facts, "{} x{}, {} [element|elements]: {} [per step]",
+        say(facts,
+            by_threads ? "{} x{}, {} [thread|threads]: {} [per step]"
+                       : "{} x{}, {} [element|elements]: {} [per step]",
             {name(ranked[i].first), count(group.chains),
              count(static_cast<std::uint64_t>(group.elements)), ns(facts.per_step(group.gpu_ns))});
     if (facts.per_step(group.waits_ns) > 0) {
@@ -392,7 +426,8 @@ bool is_compiled_to_operators(const Facts& facts, SliceId op) {
 }
 
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
-  const auto& [groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] = measured;
+  const auto& [by_threads, groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] =
+      measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   // Chains per step, rounded; if there is less than one per step, those of all steps.
   const std::uint64_t steps = step_count(facts);
@@ -404,7 +439,10 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const std::int64_t at_most_ns = facts.per_step(saved_ns);
   finding.verdict =
       say(facts,
-          std::string("Elementwise kernels run one after the other on tensors of the same size: ") +
+          std::string(
+              by_threads
+                  ? "Elementwise kernels with equally many threads run one after the other: "
+                  : "Elementwise kernels run one after the other on tensors of the same size: ") +
               (is_rounded ? "about " : "") +
               "{} [chain|chains] of two or more{} [takes|take] {} [per step]",
           {count(shown),
@@ -433,13 +471,17 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   sum.values.push_back(ns(at_most_ns));
   finding.arithmetic.push_back(std::move(sum));
   finding.arithmetic.push_back(
-      bandwidth_is_known
+      by_threads ? say("one kernel takes at least as long as the shortest of its chain; shapes "
+                       "were not recorded, so kernels with "
+                       "equally many threads count as of one size, and the bound is loose")
+      : bandwidth_is_known
           ? say("one kernel takes at least as long as the shortest of its chain, and where the "
                 "tensors exceed the cache, as long as reading the first input and writing the last "
                 "output at the data sheet's bandwidth")
           : say("one kernel takes at least as long as the shortest of its chain; this GPU's "
                 "bandwidth is not known, so the bound is loose"));
-  add_chains(facts, groups, finding);
+  add_chains(facts, groups, by_threads, finding);
+  finding.gain_is_bound = by_threads;
   finding.try_next = {
       "torch.compile the function that holds the chain: Inductor writes one kernel for it",
       "or use a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};

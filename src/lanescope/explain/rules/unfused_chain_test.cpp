@@ -209,6 +209,27 @@ TEST(UnfusedChainTest, NeedsShapes) {
             RuleRun::State::kNotChecked);
 }
 
+// Without shapes, kernels with equally many threads are of one size; others are not, and a step in which the GPU mostly waits is
+// left alone.
+TEST(UnfusedChainTest, WithoutShapesTheThreadsOfKernelsAreCompared) {
+  const auto chain_of = [](std::int64_t second_grid, std::int64_t pause_us) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.kernel("gemm", 100).pass(pause_us);
+      p.op("aten::mul", {}, kElementwise, 30, testing::grid(1024, 128));
+      for (const char* op : {"aten::add", "aten::relu"})
+        p.op(op, {}, kElementwise, 30, testing::grid(second_grid, 128));
+    });
+    return find_by_rule(program.trace(), "unfused-chain");
+  };
+  const auto finding = chain_of(1024, 0);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 60'000);
+  EXPECT_TRUE(finding->gain_is_bound);
+  EXPECT_EQ(chain_of(512, 0)->at_stake_ns, 30'000);
+  EXPECT_FALSE(chain_of(1024, 900));
+}
+
 TEST(UnfusedChainTest, HostileShapesAreNoShapes) {
   for (const char* dims : {"[[9223372036854775807, 9223372036854775807]]", "[[-1]]", "nonsense",
                            "[[[]]]", "{\"a\": 1}"})
