@@ -24,8 +24,8 @@ struct Iterations {
     std::int64_t start_ns = 0, end_ns = 0;
   };
   IterationMark kind = IterationMark::kRangeStart;
-  std::string mark;           // "Optimizer.step#SGD.step", "cudaStreamSynchronize", "aten::mm"
-  std::string owner;          // of a wait: its outermost operator; of optimizer steps: how many; may be empty
+  std::string mark;   // "Optimizer.step#SGD.step", "cudaStreamSynchronize", "aten::mm"
+  std::string owner;  // of a wait: its outermost operator; of optimizer steps: how many, or empty
   std::vector<Range> ranges;  // three or more, in order, each begins where the one before ends
 };
 
