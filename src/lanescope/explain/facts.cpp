@@ -78,6 +78,17 @@ void mark_after_last_work_unknown(Gaps& gaps) {
     if (part.cause == IdleCause::kAfterLastWork) part.cause = IdleCause::kUnknown;
 }
 
+// Without marked steps, the recording ends with the last work of a device, or with operators that run
+// long after it (analysis/steps.cpp). These had launched nothing yet.
+void count_later_operators(const Facts& facts, Gaps& gaps) {
+  if (facts.steps.marked || facts.steps.steps.empty()) return;
+  const std::int64_t end_ns = facts.steps.steps.back().cpu_end_ns;
+  for (const DeviceFacts& device : facts.devices)
+    if (!device.timeline.busy.empty() && device.timeline.busy.back().end_ns >= end_ns) return;
+  for (IdlePart& part : gaps.parts)
+    if (part.cause == IdleCause::kAfterLastWork) part.cause = IdleCause::kHostLate;
+}
+
 // In a file that was cut, a gap may be work whose events were in the missing part.
 void mark_all_unknown(Gaps& gaps) {
   for (IdlePart& part : gaps.parts) part.cause = IdleCause::kUnknown;
@@ -116,6 +127,8 @@ void add_gaps(Facts& facts, std::size_t index) {
       mark_all_unknown(device.gaps);
     else if (facts.kernel_launches.gpu_stops_early())
       mark_after_last_work_unknown(device.gaps);
+    else
+      count_later_operators(facts, device.gaps);
   }
   for (const Window& window : device.windows)
     device.walls.push_back({analysis::compute_wall_partition(device.timeline, window),

@@ -36,6 +36,26 @@ TEST(FactsTest, TimesFurtherApartAreAnErrorThatNamesTheEvents) {
                   "expected times within 104 days, found 2.0 years from event 1 to event 2"));
 }
 
+// Nothing marks steps, and after the last copy (ends at 300) an operator of the CPU runs from 320 to 1,000. The GPU is idle for 40 ns
+// before the kernel [140, 200), for 50 between it and the copy [250, 300), and for 700 after it.
+TEST(FactsTest, OperatorsAfterTheLastGpuWorkLetTheGpuWaitForTheCpu) {
+  Sketch sketch;
+  sketch.op("aten::mm", 100, 30);
+  sketch.runtime("cudaLaunchKernel", 110, 10, {.correlation = 1});
+  sketch.kernel("gemm", 140, 60, {.correlation = 1});
+  sketch.op("aten::copy_", 210, 30);
+  sketch.runtime("cudaMemcpyAsync", 215, 10, {.correlation = 2});
+  sketch.slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", 250, 50,
+               {.stream = 7, .correlation = 2});
+  sketch.op("aten::argmax", 320, 680);
+  const Trace trace = sketch.trace();
+  const auto facts = gather_facts(trace, {});
+  ASSERT_TRUE(facts.has_value());
+  EXPECT_EQ(facts->wall.partition.wall_ns, 1'000 - 110);
+  EXPECT_GE(facts->waiting_for_cpu_ns(), 700);
+  EXPECT_EQ(facts->wall.idle_by(analysis::IdleCause::kAfterLastWork), 0);
+}
+
 // The steps are those of the rank whose device 0 is. Device 1, of another rank, works before and after
 // them: [0, 10) and [400, 410). Its gap of 390 ns is in no step of the first rank.
 TEST(FactsTest, InATraceOfRanksEachDeviceHasTheGapsOfItsOwnWork) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -46,13 +47,19 @@ void connect_boundaries(GraphDraft& draft) {
   std::vector<bool> is_steady(draft.in.steps.steps.size());
   for (const std::size_t step : draft.in.steady) is_steady[step] = true;
   draft.graph.steps.reserve(is_steady.size());
+  std::int64_t last_work_ns = std::numeric_limits<std::int64_t>::min();
+  for (const GpuWork& work : draft.graph.works)
+    last_work_ns = std::max(last_work_ns, draft.trace.end_ns(work.slice));
   for (std::size_t i = 0; i < draft.in.steps.steps.size(); ++i) {
     const analysis::StepRange& step = draft.in.steps.steps[i];
     StepBoundaries each{boundary_at(draft, step.cpu_start_ns), boundary_at(draft, step.cpu_end_ns),
                         is_steady[i]};
-    if (!draft.in.steps.marked) {  // the whole recording ends with its last work
+    // The whole recording ends with its last work, or with operators after it.
+    if (!draft.in.steps.marked) {
       each.end.launched_count = static_cast<std::uint32_t>(draft.graph.by_launch.size());
-      each.end.cpu_point = kNoIndex;
+      if (step.cpu_end_ns <= last_work_ns ||
+          draft.graph.time_ns[each.end.cpu_point] <= last_work_ns)
+        each.end.cpu_point = kNoIndex;
     }
     draft.graph.steps.push_back(each);
   }

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -12,12 +13,13 @@ struct LayoutKernels {
   Savings conversions;
   std::uint64_t to_last_count = 0;  // conversions to channels-last
   std::uint64_t convolutions = 0;
+  bool are_of_volumes = false;  // of conv3d, and none of conv2d: another name of the layout
 };
 
 std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings conversions;
-  std::uint64_t to_last_count = 0, convolutions = 0;
+  std::uint64_t to_last_count = 0, convolutions = 0, of_volumes = 0, of_pictures = 0;
   for (const KernelCall& kernel : kernels.kernels) {
     const std::string_view label = facts.trace->name(kernel.slice);
     const auto has = [&](std::string_view word) {
@@ -32,13 +34,18 @@ std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {
     }
     conversions.add(kernel, kernel.dur_ns());
     to_last_count += to_last ? 1 : 0;
+    const SliceId launch = facts.links.launch_of[raw(kernel.slice)];
+    if (launch == kNone<SliceId>) continue;
+    if (ancestor_named(facts, launch, "aten::conv3d") != kNone<SliceId>) ++of_volumes;
+    if (ancestor_named(facts, launch, "aten::conv2d") != kNone<SliceId>) ++of_pictures;
   }
   conversions.finish();
   if (conversions.calls() == 0 || wall_share(facts, conversions.saved_ns()) < 0.02)
     return std::nullopt;
   return LayoutKernels{.conversions = std::move(conversions),
                        .to_last_count = to_last_count,
-                       .convolutions = convolutions};
+                       .convolutions = convolutions,
+                       .are_of_volumes = of_volumes > 0 && of_pictures == 0};
 }
 
 Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
@@ -56,8 +63,10 @@ Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
        count(found.convolutions)}));
   rate_finding(facts, found.conversions, finding);
   finding.evidence.push_back(longest_of(facts, found.conversions.longest()));
-  finding.try_next = {
-      "use channels_last for the model and its input: .to(memory_format=torch.channels_last)"};
+  finding.try_next = {found.are_of_volumes ? "use channels_last_3d for the model and its input: "
+                                             ".to(memory_format=torch.channels_last_3d)"
+                                           : "use channels_last for the model and its input: "
+                                             ".to(memory_format=torch.channels_last)"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief =
       say(facts,

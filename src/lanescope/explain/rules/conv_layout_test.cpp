@@ -1,4 +1,8 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_kernels_test.h"
@@ -21,6 +25,20 @@ TEST(ConvLayoutTest, CountsTheShuffles) {
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 3);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(1).integer, 3);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, 3);
+}
+
+// channels_last is for four dimensions: torch refuses it for tensors of a conv3d.
+TEST(ConvLayoutTest, NamesTheLayoutOfVolumes) {
+  const auto advice = [](std::string_view op) {
+    const auto finding = find_in_steps("conv-layout", [&](ProgramSketch& p) {
+      p.begin_op(std::string(op));
+      p.kernel("void cudnn::engines_precompiled::nchwToNhwcKernel<float, float>(int)", 10);
+      p.kernel(kFprop, 100).end();
+    });
+    return finding ? finding->try_next.at(0) : "";
+  };
+  EXPECT_THAT(advice("aten::conv3d"), ::testing::HasSubstr("torch.channels_last_3d)"));
+  EXPECT_THAT(advice("aten::conv2d"), ::testing::HasSubstr("torch.channels_last)"));
 }
 
 TEST(ConvLayoutTest, IsQuietAboutPaddingOfChannels) {

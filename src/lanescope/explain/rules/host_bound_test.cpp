@@ -291,6 +291,24 @@ TEST(HostBoundTest, AdvisesNoGraphForAnOperatorThatWaits) {
   EXPECT_THAT(action(4, 12), ::testing::HasSubstr("No CUDA graph holds the waits in {}"));
 }
 
+// Dynamo leaves scripted modules as they are.
+TEST(HostBoundTest, AdvisesNoCompilingOfTorchScript) {
+  const auto action = [](std::string_view node) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin_op(std::string(node));
+      for (int k = 0; k < 12; ++k) program.launch({.us = 1});
+      program.end().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("torch::jit::(anonymous namespace)::DifferentiableGraphBackward"),
+              ::testing::StartsWith("torch.compile does not compile torch.jit.script modules"));
+  EXPECT_THAT(action("AddmmBackward0"), ::testing::StartsWith("Use torch.compile(model"));
+}
+
 // A sparse optimizer waits for the size of each table's gradient: compiling the model would not change it.
 TEST(HostBoundTest, AdvisesFewerParametersForAnOptimizerThatWaits) {
   const auto action = [](int launches_inside, int launches_outside) {

@@ -12,6 +12,7 @@
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/model/names_where.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -117,6 +118,17 @@ bool runs_sharding_hooks(const Facts& facts) {
   return hooks > facts.selection.steady.size();
 }
 
+bool runs_torch_script(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  NamesWhere is_of_script(trace, [](std::string_view label) {
+    return label.find("torch::jit::") != std::string_view::npos;
+  });
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (is_of_script(SliceId{i}) && inside(windows, trace.start_ns(SliceId{i}))) return true;
+  return false;
+}
+
 // An optimizer is no part of the model that torch.compile would get.
 bool are_mostly_the_optimizers(const Facts& facts) {
   std::uint64_t own = 0;
@@ -157,6 +169,10 @@ void fit_launch_advice(const Facts& facts, Finding& finding) {
     finding.action = say(
         "FSDP runs Python around each layer: shard fewer, larger parts, compile each of them, or a "
         "larger batch");
+  else if (is_of_graphs && waiting.op.empty() && runs_torch_script(facts))
+    finding.action =
+        say("torch.compile does not compile torch.jit.script modules: replay a CUDA graph "
+            "(make_graphed_callables), or leave TorchScript");
   if (const std::size_t at = finding.action.pattern.find(kOrBatch);
       at != std::string::npos && are_for_parameters(facts))
     finding.action.pattern.erase(at, kOrBatch.size());

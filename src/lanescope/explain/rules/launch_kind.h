@@ -25,7 +25,10 @@ const OperatorThatWaits& operator_that_waits(const Facts& facts);
 // nor one compiled function can hold that.
 bool runs_sharding_hooks(const Facts& facts);
 
-// Changes the advice of a finding on launches in general where an operator waits in each step, FSDP runs its hooks, or the
+// TorchScript runs in steady steps, as far as its backward pass shows: torch.compile leaves its modules as they are.
+bool runs_torch_script(const Facts& facts);
+
+// Changes the advice of a finding on launches in general where an operator waits in each step, FSDP runs its hooks, TorchScript runs, or the
 // launches are for parameters.
 void fit_launch_advice(const Facts& facts, Finding& finding);
 
