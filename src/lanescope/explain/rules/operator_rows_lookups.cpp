@@ -40,7 +40,8 @@ constexpr char kConvertOnceMore[] =
 
 constexpr char kFillsTableEachTime[] =
     "fills a gradient as large as the whole table in each of its calls";
-constexpr char kOneLookup[] = "Look up all rows in one call: one gradient; or sparse=True, SparseAdam";
+constexpr char kOneLookup[] =
+    "Look up all rows in one call: one gradient; or sparse=True, SparseAdam";
 constexpr char kOneLookupMore[] =
     "collect the rows of all inputs, look them up in one call, and split the result; bags of "
     "several inputs are one call with offsets. With sparse=True only the rows that were looked up "
