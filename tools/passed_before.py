@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Runs a stage of ./check, unless it passed here before with the same files: then its results of that time count again.
+"""Lets ./check leave out a stage that passed here before with the same files.
 
-usage: passed_before.py --results FOLDER --stage NAME --junit NAME... [--program FILE...] -- COMMAND...
+usage: passed_before.py known --results FOLDER --stage NAME --junit NAME... [--program FILE...]   before the stage
+       passed_before.py keep ...(the same)                                                      after it has passed
+
+known: exit code 0 if it passed before; then its results of that time, FOLDER/NAME.xml for each NAME of --junit, are put back.
+Else 1. keep: remembers these results in the user's cache folder, unless FOLDER/STAGE.log names a test that was run twice, or
+a file has changed since `known`.
 
 The same files: every file of the repository that git does not ignore, each --program, the Python environment with all that is
-installed in it, the Debian packages, the traces outside of the repository (by size and time), and COMMAND. COMMAND writes
-FOLDER/NAME.xml for each --junit, and its output goes to FOLDER/STAGE.log. The results are kept in the user's cache folder when it
-ends with 0 and the log names no test that was run twice. CI runs everything (check). Deleting ~/.cache/lanescope-check forgets it.
+installed in it, the Debian packages, and the traces outside of the repository (by size and time). Deleting
+~/.cache/lanescope-check forgets it.
 """
 import argparse
 import glob
@@ -27,8 +31,8 @@ def add_file(digest, path):
     digest.update(os.fsencode(path) + b"\0" + (hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b"none"))
 
 
-def key_of(command, programs):
-    digest = hashlib.sha256(repr((command, sys.version, os.uname().release, sorted(glob.glob("/dev/nvidia*")))).encode())
+def key_of(stage, programs):
+    digest = hashlib.sha256(repr((stage, sys.version, os.uname().release, sorted(glob.glob("/dev/nvidia*")))).encode())
     digest.update(repr(sorted(item for item in os.environ.items() if item[0].startswith("LANESCOPE_"))).encode())
     listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
     for name in sorted(listed.stdout.split(b"\0")):
@@ -52,34 +56,34 @@ def forget_old(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["known", "keep"])
     parser.add_argument("--results", type=pathlib.Path, required=True)
     parser.add_argument("--stage", required=True)
     parser.add_argument("--junit", nargs="+", required=True)
     parser.add_argument("--program", type=pathlib.Path, nargs="+", default=[])
-    parser.add_argument("command", nargs="+")
     options = parser.parse_args()
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lanescope-check" / "stages"
     cache.mkdir(parents=True, exist_ok=True)
     forget_old(cache)
-    key = key_of(options.command, options.program)
-    kept = cache / key
+    key = key_of(options.stage, options.program)
+    kept, key_file = cache / key, options.results / f"{options.stage}.key"
     names = [f"{name}.xml" for name in options.junit]
-    if all((kept / name).is_file() for name in names):
+    if options.what == "known":
+        key_file.write_text(key)
+        if not all((kept / name).is_file() for name in names):
+            return 1
         for name in names:
             shutil.copy(kept / name, options.results / name)
         print(f"known: it passed here at {time.strftime('%Y-%m-%d %H:%M', time.localtime(kept.stat().st_mtime))} with the same files")
         return 0
-    code = subprocess.run(options.command, check=False).returncode
-    log = options.results / f"{options.stage}.log"
-    was_unsteady = any(line.startswith("RERUN ") for line in log.read_text(errors="replace").splitlines())
-    if code != 0 or was_unsteady or key_of(options.command, options.program) != key:
-        return code if code >= 0 else 128 - code
+    log = (options.results / f"{options.stage}.log").read_text(errors="replace")
+    if kept.exists() or key_file.read_text() != key or any(line.startswith("RERUN ") for line in log.splitlines()):
+        return 0
     unfinished = cache / f"{key}.{os.getpid()}"
     unfinished.mkdir()
     for name in names:
         shutil.copy(options.results / name, unfinished / name)
-    if not kept.exists():
-        unfinished.rename(kept)
+    unfinished.rename(kept)
     return 0
 
 

@@ -27,14 +27,14 @@ def clone(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def run(clone: pathlib.Path, command: str = "echo ran; echo '<testsuite/>' > results/a.xml") -> Tuple[int, str]:
-    """Exit code and log of the stage, as ./check keeps it."""
+    """Exit code and log of the stage, as ./check runs it."""
     (clone / "results/a.xml").unlink(missing_ok=True)
+    tool = f"{sys.executable} tools/passed_before.py"
+    about = "--results results --stage stage --junit a --program program"
     with open(clone / "results/stage.log", "w", encoding="utf-8") as log:
         done = subprocess.run(
-            [sys.executable, "tools/passed_before.py", "--results", "results", "--stage", "stage", "--junit", "a",
-             "--program", "program", "--", "bash", "-c", command],
-            cwd=clone, stdout=log, stderr=subprocess.STDOUT, check=False,
-            env={**os.environ, "XDG_CACHE_HOME": str(clone.parent / "cache"), "LANESCOPE_SHARED_TRACES": str(clone.parent / "traces")})
+            ["bash", "-c", f"{tool} known {about} || {{ ({command}) && {tool} keep {about}; }}"], cwd=clone, stdout=log, stderr=subprocess.STDOUT,
+            check=False, env={**os.environ, "XDG_CACHE_HOME": str(clone.parent / "cache"), "LANESCOPE_SHARED_TRACES": str(clone.parent / "traces")})
     return done.returncode, (clone / "results/stage.log").read_text()
 
 

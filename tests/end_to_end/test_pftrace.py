@@ -16,6 +16,8 @@ protos = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2"
 
 unknown_fields = pytest.importorskip("google.protobuf.unknown_fields", reason="needs the package protobuf (pip install protobuf)")
 
+empty_pb2 = pytest.importorskip("google.protobuf.empty_pb2")
+
 OWN_FIELD = 200001  # docs/formats/pftrace.md
 TRACES = [DATA / "h200_stacks" / "train_everything.json.gz", DATA / "h200_mlp_train" / "trace.json.gz"]
 
@@ -55,7 +57,10 @@ class Decoded:
                 continue
             event = packet.track_event
             if event.type == protos.TrackEvent.TYPE_SLICE_BEGIN:
-                args = {keys[each.name_iid]: self.value(each, texts) for each in event.debug_annotations}
+                annotations = list(event.debug_annotations)
+                for place, annotation in self.own_arguments(packet):
+                    annotations.insert(place, annotation)
+                args = {keys[each.name_iid]: self.value(each, texts) for each in annotations}
                 category = categories[event.category_iids[0]] if event.category_iids else ""
                 one = {"name": names[event.name_iid], "cat": category, "ts": packet.timestamp, "args": args,
                        "track": event.track_uuid}
@@ -71,6 +76,18 @@ class Decoded:
         assert starts.keys() == ends.keys()
         self.flows = [(starts[flow], ends[flow]) for flow in starts]
         assert {one["track"] for one in self.slices} <= self.tracks.keys()
+
+    @staticmethod
+    def own_arguments(packet):
+        """Those that Perfetto does not show: their places, and what an annotation has."""
+        def fields(message):
+            return [(field.field_number, field.data) for field in unknown_fields.UnknownFieldSet(message)]
+
+        for number, own in fields(packet):
+            for part, content in fields(empty_pb2.Empty.FromString(own)) if number == OWN_FIELD else ():
+                if part == 8:
+                    argument = dict(fields(empty_pb2.Empty.FromString(content)))
+                    yield argument[1], protos.DebugAnnotation.FromString(argument[2])
 
     @staticmethod
     def text(entry):

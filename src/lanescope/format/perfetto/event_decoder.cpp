@@ -7,6 +7,8 @@
 #include "lanescope/codec/protobuf_wire.h"
 #include "lanescope/format/perfetto/annotations.h"
 #include "lanescope/format/perfetto/fields.h"
+#include "lanescope/format/perfetto/own_arguments.h"
+#include "lanescope/format/perfetto/own_trace.h"
 
 namespace lanescope::format {
 namespace {
@@ -117,9 +119,10 @@ std::optional<std::int64_t> EventDecoder::own_time_ns(std::string_view message,
   return std::nullopt;
 }
 
-EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const SequenceState& state,
-                                               LoggedEvent& event) {
+EventDecoder::Fields EventDecoder::read_fields(std::string_view message, std::string_view own,
+                                               const SequenceState& state, LoggedEvent& event) {
   Fields fields;
+  OwnArguments own_arguments(own);
   std::string categories;
   const auto add_category = [&](std::string_view text) {
     categories.append(categories.empty() ? "" : ",").append(text);
@@ -158,6 +161,7 @@ EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const S
         add_category(field.bytes());
         break;
       case pftrace::kAnnotations:
+        own_arguments.add_those_before_the_next(state, builder_);
         add_annotation(field.bytes(), state, builder_);
         break;
       case pftrace::kCounterValue:
@@ -170,14 +174,15 @@ EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const S
         fields.legacy = legacy_of(field.bytes());
         break;
       case pftrace::kOwnField:
-        for (WireReader own(field.bytes()); own.next();)
-          if (own.number() == pftrace::kOwnScope && (own.integer() == 'p' || own.integer() == 'g'))
-            event.scope = static_cast<char>(own.integer());
+        for (WireReader old(field.bytes()); old.next();)
+          if (old.number() == pftrace::kOwnScope && (old.integer() == 'p' || old.integer() == 'g'))
+            event.scope = static_cast<char>(old.integer());
         break;
       default:
         fields.take_list(field);
     }
   }
+  own_arguments.add_all_left(state, builder_);
   bool overflowed = false;
   event.args = builder_.args().end(&overflowed);
   if (overflowed || field.is_damaged()) builder_.stats().count(ImportIssue::kFieldLost);
@@ -186,12 +191,12 @@ EventDecoder::Fields EventDecoder::read_fields(std::string_view message, const S
   return fields;
 }
 
-void EventDecoder::decode(std::string_view message, std::int64_t ns, SequenceState& state,
-                          std::optional<char> scope) {
+void EventDecoder::decode(std::string_view message, std::string_view own, std::int64_t ns,
+                          SequenceState& state) {
   LoggedEvent event;
   event.ns = ns;
-  const Fields fields = read_fields(message, state, event);
-  if (scope) event.scope = *scope;
+  const Fields fields = read_fields(message, own, state, event);
+  if (const auto scope = OwnTrace::event_scope(own)) event.scope = *scope;
   add_counters(fields, ns, state);
   const std::uint32_t slot = slot_of(fields, state);
   if (fields.type == pftrace::kCounter) {

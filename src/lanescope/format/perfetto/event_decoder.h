@@ -19,14 +19,15 @@ class EventDecoder {
 
   // The time of older events is in the event itself: in nanoseconds, where it has one.
   static std::optional<std::int64_t> own_time_ns(std::string_view message, SequenceState& state);
-  // `scope`: of an instant, if its packet has one.
-  void decode(std::string_view message, std::int64_t ns, SequenceState& state,
-              std::optional<char> scope);
+  // `own`: the own field of its packet, which may have the scope of an instant, and arguments.
+  void decode(std::string_view message, std::string_view own, std::int64_t ns,
+              SequenceState& state);
 
  private:
   struct Fields;
   // Fills in the event's name, category, scope and arguments; the rest is returned.
-  Fields read_fields(std::string_view message, const SequenceState& state, LoggedEvent& event);
+  Fields read_fields(std::string_view message, std::string_view own, const SequenceState& state,
+                     LoggedEvent& event);
   void add_counters(const Fields& fields, std::int64_t ns, SequenceState& state);
   void add_flows(const Fields& fields, std::uint32_t slot, std::int64_t ns);
   void add_legacy(const Fields& fields, std::uint32_t slot, LoggedEvent& event);

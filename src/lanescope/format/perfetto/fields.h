@@ -155,7 +155,10 @@ enum OwnTrace : std::uint32_t {
   kOwnFlowKind = 5,
   kOwnFlow = 6,
   kOwnEventScope = 7,  // of the instant in the same packet
+  kOwnArgument = 8,    // of the event in the same packet, that Perfetto does not show
 };
+// How many arguments of the event come before it, and its DebugAnnotation.
+enum OwnArgumentFields : std::uint32_t { kOwnPlace = 1, kOwnAnnotation = 2 };
 enum OwnPair : std::uint32_t { kOwnKey = 1, kOwnValue = 2 };
 enum OwnFlowKindFields : std::uint32_t {
   kOwnFlowName = 1,

@@ -164,8 +164,7 @@ class PftraceReader {
       builder_.skip_event();
       return;
     }
-    if (!packet.event.empty())
-      decoder_.decode(packet.event, *ns, state, OwnTrace::event_scope(packet.own));
+    if (!packet.event.empty()) decoder_.decode(packet.event, packet.own, *ns, state);
     if (!packet.stage.empty()) add_render_stage(packet.stage, *ns, state, builder_, slots_, log_);
   }
   void lose() { builder_.stats().count(ImportIssue::kEventLost, offset_); }

@@ -42,7 +42,12 @@ class PftraceWriter {
         tracks_(trace, out_),
         flows_(trace),
         shift_(first_ns(trace)),
-        tensors_(trace.strings().find(kTensorIdentities)) {}
+        tensors_(trace.strings().find(kTensorIdentities)) {
+    // Numbers by which Kineto joins its own records. Perfetto would store each one.
+    for (const char* const key : {"Ev Idx", "Record function id", "Python id", "Python parent id"})
+      if (const StringId known = trace.strings().find(key); known != kNone<StringId>)
+        for_programs_.push_back(known);
+  }
 
   Result<WriteStats> write() {
     write_clock();
@@ -217,7 +222,7 @@ class PftraceWriter {
     add_args(slices.args[i]);
     for (const FlowEnd& end : flows_.ends_of(i))
       WireWriter(event_).fixed64(end.is_end ? pftrace::kEndingFlows : pftrace::kFlows, end.wire_id);
-    end_event(slices.start_ns[i]);
+    end_event(slices.start_ns[i], own_);
     if (options_.progress && events_ % 65536 == 0) options_.progress(events_, slices.size());
     ++events_;
   }
@@ -230,11 +235,10 @@ class PftraceWriter {
     begin_event(pftrace::kInstant, tracks_.uuid(instants.track[i]));
     add_labels(instants.name[i], instants.category[i]);
     add_args(instants.args[i]);
-    std::string scope;
     if (instants.scope[i] != 't')
-      WireWriter(scope).integer(pftrace::kOwnEventScope,
-                                static_cast<unsigned char>(instants.scope[i]));
-    end_event(instants.time_ns[i], scope);
+      WireWriter(own_).integer(pftrace::kOwnEventScope,
+                               static_cast<unsigned char>(instants.scope[i]));
+    end_event(instants.time_ns[i], own_);
     ++events_;
   }
   void write_value(std::uint32_t i) {
@@ -265,16 +269,27 @@ class PftraceWriter {
       WireWriter(event_).integer(pftrace::kNameIid, out_.iid(pftrace::kEventNames, name));
   }
 
+  // Into event_, and into own_ what only programs read.
   void add_args(ArgsId id) {
+    own_.clear();
     const ArgsView args = trace_.args(id);
+    std::uint64_t place = 0;
     for (std::size_t i = 0; i < args.size(); ++i) {
-      if (args.field(i).key == tensors_) continue;  // as in JSON: they mean nothing in a file
+      const StringId key = args.field(i).key;
+      if (key == tensors_) continue;  // as in JSON: they mean nothing in a file
       annotation_.clear();
       WireWriter(annotation_)
-          .integer(pftrace::kAnnotationNameIid,
-                   out_.iid(pftrace::kAnnotationNames, args.field(i).key));
+          .integer(pftrace::kAnnotationNameIid, out_.iid(pftrace::kAnnotationNames, key));
       add_value(args, args.field(i));
-      WireWriter(event_).bytes(pftrace::kAnnotations, annotation_);
+      if (std::find(for_programs_.begin(), for_programs_.end(), key) == for_programs_.end()) {
+        WireWriter(event_).bytes(pftrace::kAnnotations, annotation_);
+      } else {
+        argument_.clear();
+        WireWriter(argument_).integer(pftrace::kOwnPlace, place);
+        WireWriter(argument_).bytes(pftrace::kOwnAnnotation, annotation_);
+        WireWriter(own_).bytes(pftrace::kOwnArgument, argument_);
+      }
+      ++place;
     }
   }
   void add_value(const ArgsView& args, const ArgField& field) {
@@ -326,13 +341,15 @@ class PftraceWriter {
   TrackWriter tracks_;
   FlowPlaces flows_;
   std::int64_t shift_;
-  StringId tensors_;  // kNone: no event has them
+  StringId tensors_;                    // kNone: no event has them
+  std::vector<StringId> for_programs_;  // keys of arguments that Perfetto does not get
   std::uint64_t events_ = 0;
   std::vector<std::size_t> marks_;  // in order of time: mark_ns
   std::size_t next_mark_ = 0;
   enum class JsonKind : std::uint8_t { kUnknown, kNotJson, kList, kOther };
   std::vector<JsonKind> json_;  // by text
-  std::string packet_, event_, annotation_;
+  std::string packet_, event_, annotation_, argument_;
+  std::string own_;  // of the packet of an event
 };
 
 }  // namespace

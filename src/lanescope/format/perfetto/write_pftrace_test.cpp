@@ -55,6 +55,26 @@ TEST(WritePftraceTest, OverlapsZeroDurationsAndDevicesComeBack) {
           .trace());
 }
 
+// Kineto's own numbers, at the first, a middle and the last place. Perfetto would store an argument for each.
+TEST(WritePftraceTest, ArgumentsForProgramsComeBackAtTheirPlacesAndPerfettoDoesNotGetThem) {
+  const Trace trace = json(
+      R"([{"ph":"X","cat":"cpu_op","name":"n","pid":1,"tid":2,"ts":1,"dur":2,"args":{
+        "Ev Idx":7,"External id":3,"Python id":5,"Record function id":0,"Input Dims":[[4]],"Python parent id":4}},
+        {"ph":"X","cat":"python_function","name":"p","pid":1,"tid":2,"ts":1.5,"dur":1,"args":{"Python id":6}}])");
+  expect_round_trip(trace);
+  std::size_t shown = 0, own = 0;
+  const std::string bytes = pftrace_bytes(trace);
+  for (codec::WireReader packet(bytes); packet.next();)
+    for (codec::WireReader field(packet.bytes()); field.next();)
+      if (field.number() == pftrace::kTrackEvent || field.number() == pftrace::kOwnField)
+        for (codec::WireReader part(field.bytes()); part.next();) {
+          shown += field.number() == pftrace::kTrackEvent && part.number() == pftrace::kAnnotations;
+          own += field.number() == pftrace::kOwnField && part.number() == pftrace::kOwnArgument;
+        }
+  EXPECT_EQ(shown, 2u);  // External id, Input Dims
+  EXPECT_EQ(own, 5u);
+}
+
 // Of every type, with numbers at the edges of it.
 TEST(WritePftraceTest, ArgumentsKeepTheirTypes) {
   expect_round_trip(json(R"([{"ph":"X","cat":"c","name":"n","pid":1,"tid":2,"ts":1,"dur":2,"args":{
