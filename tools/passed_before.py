@@ -18,12 +18,12 @@ import hashlib
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import sysconfig
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from check_cache import add_repository_files, add_shared_traces, cache_folder
+
 KEPT_DAYS = 30
 
 
@@ -34,17 +34,13 @@ def add_file(digest, path):
 def key_of(stage, programs):
     digest = hashlib.sha256(repr((stage, sys.version, os.uname().release, sorted(glob.glob("/dev/nvidia*")))).encode())
     digest.update(repr(sorted(item for item in os.environ.items() if item[0].startswith("LANESCOPE_"))).encode())
-    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True)
-    for name in sorted(listed.stdout.split(b"\0")):
-        add_file(digest, ROOT / os.fsdecode(name))
+    add_repository_files(digest)
     installed = pathlib.Path(sysconfig.get_path("purelib"))
     digest.update(repr(sorted(path.name for path in installed.glob("*-info"))).encode())
     ours = [path for path in sorted(installed.glob("lanescope/**/*")) if path.is_file() and path.suffix != ".pyc"]
     for path in [*ours, pathlib.Path("/var/lib/dpkg/status"), *programs]:
         add_file(digest, path)
-    shared = pathlib.Path(os.environ.get("LANESCOPE_SHARED_TRACES") or ROOT.parent / "shared" / "traces")
-    for path in sorted(shared.rglob("*")):
-        digest.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
+    add_shared_traces(digest)
     return digest.hexdigest()
 
 
@@ -62,8 +58,8 @@ def main():
     parser.add_argument("--junit", nargs="+", required=True)
     parser.add_argument("--program", type=pathlib.Path, nargs="+", default=[])
     options = parser.parse_args()
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lanescope-check" / "stages"
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = cache_folder() / "stages"
+    cache.mkdir(exist_ok=True)
     forget_old(cache)
     key = key_of(options.stage, options.program)
     kept, key_file = cache / key, options.results / f"{options.stage}.key"

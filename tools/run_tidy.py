@@ -24,6 +24,8 @@ import shlex
 import subprocess
 import sys
 
+from check_cache import cache_folder
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOL = "clang-tidy-16"
 HEADER_SETS = "_verify_interface_header_sets/"  # CMake's sources of one #include each
@@ -162,9 +164,7 @@ def hash_of(*parts):
 
 
 def passed_file():
-    folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lanescope-check"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "tidy_passed"
+    file = cache_folder() / "tidy_passed"
     if file.exists() and file.stat().st_size > 4 << 20:  # some 60 states of all sources
         file.unlink()
     return file

@@ -26,7 +26,8 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+from check_cache import add_repository_files, add_shared_traces, cache_folder
+
 PER_PROCESS = 40
 ENDED = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?:, where .*)? \((\d+) ms\)$", re.MULTILINE)
 
@@ -160,9 +161,7 @@ class Passed:
     """Processes whose tests all passed: a line each in the user's cache folder."""
 
     def __init__(self):
-        folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lanescope-check"
-        folder.mkdir(parents=True, exist_ok=True)
-        self.file = folder / "tests_passed"
+        self.file = cache_folder() / "tests_passed"
         self.known = set(self.file.read_text().split()) if self.file.exists() else set()
         self.read = self.digest_of_read_files()
         self.programs = {}
@@ -170,15 +169,9 @@ class Passed:
     @staticmethod
     def digest_of_read_files():
         """What library tests read: tests/, docs/, and the traces outside of the repository by size and time."""
-        names = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard", "tests", "docs"], cwd=ROOT, capture_output=True, check=True)
         digest = hashlib.sha256(repr(sorted(os.environ.get(name, "") for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"))).encode())
-        for name in sorted(names.stdout.split(b"\0")):
-            path = ROOT / os.fsdecode(name)
-            if path.is_file():
-                digest.update(name + hashlib.sha256(path.read_bytes()).digest())
-        shared = pathlib.Path(os.environ.get("LANESCOPE_SHARED_TRACES") or ROOT.parent / "shared" / "traces")
-        for path in sorted(shared.rglob("*")):
-            digest.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
+        add_repository_files(digest, "tests", "docs")
+        add_shared_traces(digest)
         return digest.digest()
 
     def program(self, path):

@@ -17,7 +17,8 @@ def clone(tmp_path: pathlib.Path) -> pathlib.Path:
     """A repository with the tool, a file and an ignored program."""
     folder = tmp_path / "clone"
     (folder / "tools").mkdir(parents=True)
-    shutil.copy(ROOT / "tools/passed_before.py", folder / "tools")
+    for tool in ("passed_before.py", "check_cache.py"):
+        shutil.copy(ROOT / "tools" / tool, folder / "tools")
     (folder / "results").mkdir()
     (folder / "source.txt").write_text("1")
     (folder / "program").write_text("1")
