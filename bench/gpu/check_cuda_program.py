@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records examples/02_cuda_program with `lanescope record` and counts what is in the trace.
 
-    python3 bench/gpu/check_cuda_program.py build/release/examples/cuda_program --iterations 20 --out results/cuda_program
+    python3 bench/gpu/check_cuda_program.py build/release/examples/02_cuda_program/cuda_program --iterations 20 --out results/cuda_program
 
 N iterations are 5 N kernels (3 N by a graph), N + 1 copies and N memsets; each has the call that launched it. Exit code 1
 when a count differs or the program or the recording fails.
