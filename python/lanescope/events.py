@@ -28,10 +28,10 @@ STACK_METRICS = (
 _NOT_IN_STACKS = str.maketrans(" ;\t\n", "____")
 
 
-def say_python_functions_are_no_rows() -> None:
+def _say_no_python_functions() -> None:
     warn(
-        "lanescope: include_python_functions changes nothing: calls of Python functions are no rows of this table; "
-        "export_stacks() and export_chrome_trace() have them",
+        "lanescope: include_python_functions changes nothing: this list holds no calls of Python functions; "
+        "key_averages() of the profile has them",
         once=True,
     )
 
@@ -150,15 +150,24 @@ class EventList(LazyList[Any]):
         include_python_functions: bool = False,
     ) -> "KeyAverages":
         """Sums per operator name. ``include_python_functions``: as :meth:`lanescope.profile.key_averages` says."""
-        if include_python_functions:
-            say_python_functions_are_no_rows()
         from .averages import KeyAverages
 
-        if self._source is None or self._is_own:
-            rows = group_rows(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+        events: Optional[Iterable[Any]] = self if self._source is None or self._is_own else None
+        if include_python_functions:
+            if self._source is None or self._is_own or self._style != "torch":
+                _say_no_python_functions()
+            else:
+                events = self._source.with_frames()
+        if events is not None:
+            rows = group_rows(events, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
             return KeyAverages(
-                rows, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
+                rows,
+                use_device=self._use_device,
+                profile_memory=self._profile_memory,
+                with_flops=self._with_flops,
+                warning=self._warning,
             )
+        assert self._source is not None
         return KeyAverages(
             self._source.trace,
             group_by_input_shape=group_by_input_shapes,
@@ -206,8 +215,7 @@ class EventList(LazyList[Any]):
         events: Iterable[Any] = self
         if self._source is not None and not self._is_own and self._source.style == "torch":
             # torch.profiler's lists hold the Python frames, so that their own time is in the file as well.
-            whole = Source(self._source.trace, own_frames=True)
-            events = (whole.event(at) for at in whole.core.kept)
+            events = self._source.with_frames()
         with open(path, "w", encoding="utf-8") as file:
             for event in events:
                 value = int(getattr(event, name)) if event.stack else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _core
 from ._device import DeviceType, device_type, format_time
@@ -58,6 +58,11 @@ class Source:
         if made is None:
             made = self._made[at] = FunctionEvent._in(self, at)
         return made
+
+    def with_frames(self) -> Iterator[FunctionEvent]:
+        """All events in order, and the calls of Python functions that lanescope recorded."""
+        whole = Source(self.trace, with_flops=self.with_flops, own_frames=True)
+        return (whole.event(at) for at in whole.core.kept)
 
     def stack_of(self, at: int) -> List[str]:
         if self._stacks is None:

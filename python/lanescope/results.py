@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 from ._core import InvalidArgumentError, Profiler, Trace, UnavailableError, UnsupportedError
 from ._warnings import warn
 from .averages import FunctionEventAvg, KeyAverages
-from .events import STACK_METRICS, EventList, say_python_functions_are_no_rows
+from .events import STACK_METRICS, EventList
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -74,10 +74,15 @@ class Results:
     ) -> KeyAverages:
         """Sums per operator name, for ``.table()`` and as a list of rows; ``.cycles`` says of which recorded cycles.
 
-        ``include_python_functions`` gives a warning: calls of Python functions are no rows here.
+        ``include_python_functions``: calls of Python and C functions are rows, too (needs ``with_stack``). torch has them only on
+        request since 2.14. Makes an object for each event.
         """
         if include_python_functions:
-            say_python_functions_are_no_rows()
+            rows = self.events().key_averages(
+                group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
+            )
+            rows.cycles = self.cycles
+            return rows
         averages = KeyAverages(
             self._trace_or_empty(),
             group_by_input_shape=group_by_input_shape,

@@ -188,6 +188,44 @@ def test_tables_group_by_the_stacks_of_torch_profiler(torch):
     assert "nn.Module: Linear_" in mine.key_averages(group_by_stack_n=4).table()
 
 
+@with_frames
+def test_python_functions_are_rows_on_request(torch):
+    worker = Worker()
+    try:
+        mine, theirs = record_both(torch, make_program(torch, worker))
+    finally:
+        worker.end()
+    asked = {"include_python_functions": True}
+    since_2_14 = asked if "include_python_functions" in inspect.signature(theirs.key_averages).parameters else {}
+
+    def rows(prof, **options):
+        found = {}
+        for row in prof.key_averages(group_by_stack_n=100, **options):
+            chain = below_program(row.stack)
+            if chain is not None:
+                found[plain(row.key), chain] = found.get((plain(row.key), chain), 0) + row.count
+        return found
+
+    ours = rows(mine, **asked)
+    assert ours == rows(theirs, **since_2_14)
+    without = rows(mine)
+    assert without.items() < ours.items()
+    assert {key for key, _ in ours.keys() - without.keys()} >= {"<built-in function linear>", "nn.Module: Linear_3"}
+
+
+def test_a_python_functions_own_time_is_without_what_it_calls(torch):
+    with profile(activities=CPU, with_stack=True) as prof:
+        slow()
+    averages = prof.key_averages(include_python_functions=True)
+    by_name = {plain(row.key).rpartition(": ")[2]: row for row in averages}
+    caller, called = by_name["slow"], by_name["<built-in function sleep>"]
+    assert caller.count == called.count == 1
+    assert caller.cpu_time_total == pytest.approx(caller.self_cpu_time_total + called.cpu_time_total)
+    assert called.self_cpu_time_total >= 100_000
+    assert averages.self_cpu_time_total == pytest.approx(sum(row.self_cpu_time_total for row in averages))
+    assert f"{FILE}(" in averages.table(row_limit=100) and averages.cycles == range(1, 2)
+
+
 def slow():
     time.sleep(0.1)
 
