@@ -440,10 +440,16 @@ inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
 }
 }  // namespace detail
 
+// A text that is kept as long as the process: null when there was no room to keep it.
+struct InternedText {
+  std::uint32_t id = 0;
+  const char* text = nullptr;
+};
+
 // The id of any text, looked up by its bytes. One hash over them and one comparison.
-inline std::uint32_t intern_text(const char* text, std::size_t size) noexcept {
+inline InternedText intern_kept_text(const char* text, std::size_t size) noexcept {
   LanescopeWriter* writer = lanescope_thread_writer;
-  if (!writer || size > spool::kMaxTextBytes) return lanescope_intern(text, size, nullptr);
+  if (!writer || size > spool::kMaxTextBytes) return {lanescope_intern(text, size, nullptr)};
   const std::uint64_t hash = detail::hash_text(text, size);
   const std::size_t place = hash & (kLanescopeTextCache - 1);
   // Two places: of two names that were in one, each would be looked up under the lock again and again.
@@ -453,12 +459,15 @@ inline std::uint32_t intern_text(const char* text, std::size_t size) noexcept {
            std::memcmp(known.text, text, size) == 0;
   };
   if (is_it(entry)) [[likely]]
-    return entry.id;
-  if (is_it(other)) return other.id;
+    return {entry.id, entry.text};
+  if (is_it(other)) return {other.id, other.text};
   const char* stored = nullptr;
   const std::uint32_t id = lanescope_intern(text, size, &stored);
   if (stored) other = std::exchange(entry, {hash, stored, static_cast<std::uint32_t>(size), id});
-  return id;
+  return {id, stored};
+}
+inline std::uint32_t intern_text(const char* text, std::size_t size) noexcept {
+  return intern_kept_text(text, size).id;
 }
 
 }  // namespace lanescope::record

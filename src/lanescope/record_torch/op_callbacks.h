@@ -122,10 +122,12 @@ inline bool can_push(const LanescopeWriter* writer, const record::RecordingScope
 }
 
 // begin_usual() where functions have to be called: the thread's frames are walked, the name is not
-// near, or the chunk is full. False: the window has changed, or the stack is full, and nothing else.
+// near (`known` is null), or the chunk is full. False: the window has changed, or the stack is full, and nothing else.
 template <bool kWithStack>
 [[gnu::noinline]] inline bool begin_with_calls(const at::RecordFunction& fn,
-                                               LanescopeWriter* writer, const char* name) {
+                                               LanescopeWriter* writer, const char* name,
+                                               const SchemaName* known) {
+  const std::uint32_t id = known ? known->id : intern_other_name(fn, name);
   std::uint32_t stack = 0;
   StackOfRange found;
   if constexpr (kWithStack) {
@@ -135,7 +137,7 @@ template <bool kWithStack>
       stack = found.stack;
     }
   }
-  const record::RangeInfo info = usual_info(fn, intern_name(fn, name), stack, fn.isAsync());
+  const record::RangeInfo info = usual_info(fn, id, stack, fn.isAsync());
   {
     const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
     if (!can_push(writer, inside)) [[unlikely]]
@@ -157,8 +159,8 @@ template <bool kWithStack>
     return false;
   // A stack of an earlier window is not written.
   const std::uint32_t stack = kWithStack ? inherited_stack(writer) : 0;
-  const SchemaName* const known = stack == kUnknownStack ? nullptr : find_schema_name(name);
-  if (known && !record::RecordingScope::is_full(writer)) [[likely]] {
+  const SchemaName* const known = find_schema_name(name);
+  if (known && stack != kUnknownStack && !record::RecordingScope::is_full(writer)) [[likely]] {
     // torch's dispatcher calls none of its operators asynchronously.
     const record::RangeInfo info = usual_info(fn, known->id, stack, false);
     const record::RecordingScope inside(writer, record::RecordingScope::FromOutside{});
@@ -167,7 +169,7 @@ template <bool kWithStack>
     record::begin_pushed_in_chunk(writer, info);
     return true;
   }
-  return begin_with_calls<kWithStack>(fn, writer, name);
+  return begin_with_calls<kWithStack>(fn, writer, name, known);
 }
 
 template <bool kDetailed, bool kMeasured>

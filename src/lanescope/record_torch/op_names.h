@@ -41,8 +41,8 @@ inline void watch_schemas() {
 }
 
 // Names come as pointers: into the schemas of registered operators, or into strings that live for one
-// call, so one address can have many names. Only the former are kept: their address is enough until an
-// operator is taken away.
+// call, so one address can have many names. Of the former the address is enough until an operator is
+// taken away. Of the others the characters are compared, too.
 struct SchemaName {
   const char* pointer;
   std::uint32_t id;
@@ -51,27 +51,36 @@ struct SchemaName {
 struct alignas(64) SchemaNames {  // those with the same place, the newest first
   std::array<SchemaName, 4> names;
 };
-inline constexpr std::size_t kSchemaPlaces = 128;  // a power of two
+struct OtherName {
+  const char* pointer;
+  const char* text;  // kept; null: empty
+  std::uint32_t id;
+};
+inline constexpr std::size_t kSchemaPlaces = 128, kOtherPlaces = 16;  // powers of two
+struct NamesOfThread {
+  std::array<SchemaNames, kSchemaPlaces> schemas;
+  std::array<OtherName, kOtherPlaces> others;
+};
 // Initial-exec: one load instead of a call. The static TLS block has room for a pointer even in a
 // library that is loaded late.
-inline __thread SchemaNames* schema_names __attribute__((tls_model("initial-exec"))) = nullptr;
+inline __thread NamesOfThread* thread_names __attribute__((tls_model("initial-exec"))) = nullptr;
 inline __thread bool thread_ends __attribute__((tls_model("initial-exec"))) = false;
 
-struct FreeSchemaNames {
-  ~FreeSchemaNames() {
+struct FreeThreadNames {
+  ~FreeThreadNames() {
     thread_ends = true;
-    std::free(std::exchange(schema_names, nullptr));
+    std::free(std::exchange(thread_names, nullptr));
   }
 };
 
-[[gnu::noinline]] inline SchemaNames* make_schema_names() {
+[[gnu::noinline]] inline NamesOfThread* make_thread_names() {
   if (thread_ends) return nullptr;
-  static thread_local FreeSchemaNames at_thread_end;
+  static thread_local FreeThreadNames at_thread_end;
   static_cast<void>(&at_thread_end);
-  constexpr std::size_t kBytes = kSchemaPlaces * sizeof(SchemaNames);
-  schema_names = static_cast<SchemaNames*>(std::aligned_alloc(alignof(SchemaNames), kBytes));
-  if (schema_names) std::memset(static_cast<void*>(schema_names), 0, kBytes);
-  return schema_names;
+  constexpr std::size_t kBytes = sizeof(NamesOfThread);
+  thread_names = static_cast<NamesOfThread*>(std::aligned_alloc(alignof(NamesOfThread), kBytes));
+  if (thread_names) std::memset(static_cast<void*>(thread_names), 0, kBytes);
+  return thread_names;
 }
 
 inline std::size_t place_of_name(const char* name) {
@@ -90,24 +99,32 @@ inline bool is_in_schema(const at::RecordFunction& fn, const char* name) noexcep
   }
 }
 
+// A name that find_schema_name() did not find.
 [[gnu::noinline]] inline std::uint32_t intern_other_name(const at::RecordFunction& fn,
                                                          const char* name) noexcept {
+  NamesOfThread* const all = thread_names ? thread_names : make_thread_names();
+  if (!all) return record::intern_text(name, std::strlen(name));
+  const std::size_t place = place_of_name(name);
+  OtherName& other = all->others[place % kOtherPlaces];
+  if (other.pointer == name && other.text && std::strcmp(other.text, name) == 0) return other.id;
   const std::uint32_t generation = schema_generation.load(std::memory_order_relaxed);
-  const std::uint32_t id = record::intern_text(name, std::strlen(name));
-  if (!is_in_schema(fn, name)) return id;
-  SchemaNames* const all = schema_names ? schema_names : make_schema_names();
-  if (!all) return id;
-  auto& names = all[place_of_name(name)].names;
-  std::shift_right(names.begin(), names.end(), 1);
-  names.front() = {name, id, generation};
-  return id;
+  const record::InternedText kept = record::intern_kept_text(name, std::strlen(name));
+  // Nodes of a backward pass and ranges of the program have no schema.
+  if (fn.scope() == at::RecordScope::FUNCTION && is_in_schema(fn, name)) {
+    auto& names = all->schemas[place].names;
+    std::shift_right(names.begin(), names.end(), 1);
+    names.front() = {name, kept.id, generation};
+  } else if (kept.text) {
+    other = {name, kept.text, kept.id};
+  }
+  return kept.id;
 }
 
 // Null: it is not that of a registered operator, or not near.
 [[gnu::always_inline]] inline const SchemaName* find_schema_name(const char* name) {
-  if (const SchemaNames* const all = schema_names) [[likely]] {
+  if (const NamesOfThread* const all = thread_names) [[likely]] {
     const std::uint32_t generation = schema_generation.load(std::memory_order_relaxed);
-    for (const SchemaName& known : all[place_of_name(name)].names)
+    for (const SchemaName& known : all->schemas[place_of_name(name)].names)
       if (known.pointer == name && known.generation == generation) return &known;
   }
   return nullptr;
