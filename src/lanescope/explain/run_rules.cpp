@@ -12,6 +12,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/declared_rules.h"
 #include "lanescope/explain/left_out_steps.h"
+#include "lanescope/explain/missing_operators.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 #include "lanescope/explain/rules/uncompiled_code.h"
@@ -373,6 +374,10 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     append(result.headline, note);
   }
   if (const Sentence note = long_step_note(facts); !note.pattern.empty()) {
+    result.headline.pattern += " ";
+    append(result.headline, note);
+  }
+  if (const Sentence note = missing_operators_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }

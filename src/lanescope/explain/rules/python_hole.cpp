@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/missing_operators.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
@@ -319,6 +320,24 @@ void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owne
   append(finding.brief, words_of(facts, hole.place));
 }
 
+// The function that fills the hole waits for another thread: a queue, a lock, an event.
+bool waits_for_a_thread(const Facts& facts, const EventHole& hole) {
+  const SliceId function = function_in_hole(facts, hole);
+  if (function == kNone<SliceId>) return false;
+  const std::string_view label = facts.trace->name(function);
+  return label.starts_with("queue.py(") || label.starts_with("threading.py(") ||
+         label.find("/queue.py(") != label.npos || label.find("/threading.py(") != label.npos ||
+         label.find("acquire' of '_thread.lock'") != label.npos ||
+         label.find("method acquire of _thread.lock") != label.npos;
+}
+
+// A thread of a server, for example: the code in the hole may be no code, but the wait for a request.
+bool may_wait_for_work(const Facts& facts, const EventHole& hole) {
+  const TrackId thread = facts.trace->slices().track[raw(hole.place.after)];
+  return waits_for_a_thread(facts, hole) ||
+         (is_worker_thread(facts, thread) && !has_python_frames(*facts.trace));
+}
+
 Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOwner& owner) {
   if (is_read_from_list(*facts.trace, hole.place))
     return say("If it is torch.tensor(a list): torch.from_numpy(np.stack(list)) copies at once");
@@ -327,6 +346,11 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
     return say(
         "Look for other work on these cores, other threads of the program too: "
         "this takes less than 0.1 ms on a quiet machine");
+  if (may_wait_for_work(facts, hole))
+    return say(
+        waits_for_a_thread(facts, hole)
+            ? "It waits for another thread: if that is for requests, there is nothing to gain here"
+            : "If this thread waits there for requests: nothing to gain; else record with stacks");
   if (follows_a_read(facts, hole.place))
     return say(
         "If it works on what was just read from the GPU: work there, or on all values at "

@@ -312,5 +312,28 @@ TEST(PythonHoleTest, NamesAFunctionThatBeganWhileTheGpuWorked) {
   EXPECT_NE(brief(900), "The GPU waits for Python code, mostly in {}");
 }
 
+// Thread 101 of process 100 launches, waits for the result, and then for 600 us without an event: for a request, perhaps.
+TEST(PythonHoleTest, AWorkerThreadMayWaitForRequests) {
+  const auto action = [](std::int64_t tid) {
+    testing::Sketch sketch;
+    for (std::int64_t i = 0; i < 6; ++i) {
+      const std::int64_t at = i * us(1000);
+      sketch.op("aten::gelu", at, us(20), {.tid = tid});
+      sketch.runtime("cudaLaunchKernel", at + us(5), us(5), {.tid = tid, .correlation = 2 * i + 1});
+      sketch.kernel("gelu", at + us(12), us(100), {.correlation = 2 * i + 1});
+      sketch.op("aten::to", at + us(30), us(120), {.tid = tid});
+      sketch.runtime("cudaMemcpyAsync", at + us(40), us(100),
+                     {.tid = tid, .correlation = 2 * i + 2});
+      sketch.slice("gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", at + us(113), us(20),
+                   {.correlation = 2 * i + 2, .bytes = 4096});
+    }
+    const auto finding = find_by_rule(sketch.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action(101).starts_with("If this thread waits there for requests"));
+  EXPECT_TRUE(action(100).starts_with("If it works on what was just read"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
