@@ -6,6 +6,7 @@
 #include "lanescope/analysis/step_selection.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,108 @@ void leave_out_long_step(const StepEvidence& evidence, StepSelection& selection)
   steady.erase(longest);
 }
 
+// Calls and ranges of the step's thread by name: how often, and for how long together.
+struct NamedCalls {
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0;
+};
+using CallsByName = std::map<std::uint32_t, NamedCalls>;
+
+CallsByName calls_of(const StepEvidence& evidence, const StepRange& step) {
+  CallsByName calls;
+  if (step.slice == kNone<SliceId>) return calls;
+  const Trace& trace = evidence.trace;
+  const Track& track = trace.track(step.slice);
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.start_ns(id) < step.cpu_start_ns || id == step.slice) continue;
+    if (trace.start_ns(id) >= step.cpu_end_ns) break;
+    NamedCalls& named = calls[raw(trace.slices().name[i])];
+    ++named.count;
+    named.time_ns += trace.dur_ns(id);
+  }
+  return calls;
+}
+
+// Is half of the additional time, or more, in calls that the step has more often than each of the others, or in its wait for
+// a batch? Then it is a part of what the program does.
+bool has_work_of_its_own(const StepEvidence& evidence, std::size_t step,
+                         const std::vector<std::size_t>& others, std::int64_t excess_ns) {
+  const auto& steps = evidence.steps.steps;
+  const CallsByName own = calls_of(evidence, steps[step]);
+  std::vector<CallsByName> usual;
+  for (const std::size_t other : others) usual.push_back(calls_of(evidence, steps[other]));
+  const std::vector<std::int64_t> waited = loader_ns_of(evidence);
+  for (const auto& [name, named] : own) {
+    std::int64_t most_ns = 0;
+    std::uint64_t most = 0;
+    for (const CallsByName& each : usual)
+      if (const auto found = each.find(name); found != each.end()) {
+        most = std::max(most, found->second.count);
+        most_ns = std::max(most_ns, found->second.time_ns);
+      }
+    if (named.count > most && (named.time_ns - most_ns) * 2 >= excess_ns) return true;
+  }
+  std::int64_t most_waited_ns = 0;
+  for (const std::size_t other : others) most_waited_ns = std::max(most_waited_ns, waited[other]);
+  return (waited[step] - most_waited_ns) * 2 >= excess_ns;
+}
+
+// Two other steps or more are alike, and one with the same launches and as much work of the device takes a quarter longer than
+// each of them, so much that their mean would be a tenth too high. Something held it up that the program does not do in a
+// step.
+void leave_out_held_up_step(const StepEvidence& evidence, StepSelection& selection) {
+  constexpr std::size_t kFewestOthers = 2;
+  auto& steady = selection.steady;
+  if (selection.one_chosen || selection.long_step || !evidence.device ||
+      steady.size() < kFewestOthers)
+    return;
+  const auto length = [&](std::size_t step) { return evidence.windows[step].length_ns(); };
+  const auto busy = [&](std::size_t step) {
+    return compute_wall_partition(*evidence.device, evidence.windows[step]).busy_ns();
+  };
+  const std::size_t longest =
+      *std::max_element(steady.begin(), steady.end(),
+                        [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+  std::vector<std::size_t> others;
+  std::vector<std::int64_t> lengths;
+  for (const std::size_t step : steady)
+    if (step != longest) {
+      others.push_back(step);
+      lengths.push_back(length(step));
+    }
+  // Of two steady steps nobody knows which is usual. The first step, where it is like one of them, shows it. On the device it may
+  // begin with a wait for work from before the recording, so its time on the CPU counts where that is shorter.
+  if (others.size() == 1 && steady.front() > 0) {
+    const std::size_t first = steady.front() - 1;
+    const StepRange& range = evidence.steps.steps[first];
+    others.push_back(first);
+    lengths.push_back(std::min(length(first), range.cpu_end_ns - range.cpu_start_ns));
+  }
+  if (others.size() < kFewestOthers) return;
+  const auto [shortest_ns, most_ns] = std::minmax_element(lengths.begin(), lengths.end());
+  const std::int64_t usual_ns = median_of_steps(lengths);
+  const std::int64_t excess_ns = length(longest) - usual_ns;
+  const bool are_alike = wide(*most_ns) * 10 <= wide(*shortest_ns) * 11;
+  const bool is_longer = wide(length(longest)) * 4 >= wide(*most_ns) * 5;
+  const bool decides_mean =
+      wide(excess_ns) * 10 >= wide(usual_ns) * static_cast<std::int64_t>(steady.size());
+  if (!are_alike || !is_longer || !decides_mean) return;
+  const std::vector<Counts> counts = counts_of(evidence);
+  const std::int64_t own_busy_ns = busy(longest);
+  for (const std::size_t other : others)
+    if (const std::int64_t busy_ns = busy(other);
+        busy_ns == 0 || counts[other].units != counts[longest].units ||
+        (own_busy_ns - busy_ns) * 10 > std::min(excess_ns, busy_ns) ||
+        (busy_ns - own_busy_ns) * 10 > busy_ns)
+      return;
+  if (has_work_of_its_own(evidence, longest, others, excess_ns)) return;
+  selection.long_step = longest;
+  selection.is_held_up = true;
+  selection.left_out.push_back({longest, LeftOutReason::kHeldUp});
+  steady.erase(std::find(steady.begin(), steady.end(), longest));
+}
+
 Error no_such_step(const Steps& steps, std::int64_t number) {
   return Error{Errc::kInvalidArgument,
                steps.device_behind
@@ -196,7 +299,10 @@ Result<StepSelection> select_steps(const StepEvidence& evidence, const StepOptio
   }
   if (evidence.steps.marked) {
     leave_out_cut_steps(evidence, selection);
-    if (!options.count_long_step) leave_out_long_step(evidence, selection);
+    if (!options.count_long_step) {
+      leave_out_long_step(evidence, selection);
+      leave_out_held_up_step(evidence, selection);
+    }
   }
   sort_rows(selection.left_out.begin(), selection.left_out.end(),
             [](const LeftOutStep& a, const LeftOutStep& b) { return a.step < b.step; });

@@ -17,7 +17,7 @@ namespace lanescope::analysis {
 struct StepOptions {
   // The number of the only step to measure; none: the steady ones.
   std::optional<std::int64_t> step = std::nullopt;
-  // A step longer than all others together counts like any other. For limits, which hold for every
+  // A step longer than all others together, or held up, counts like any other. For limits, which hold for every
   // step after the first, and for differences of means, which such a step may cause.
   bool count_long_step = false;
 };
@@ -26,6 +26,7 @@ enum class LeftOutReason : std::uint8_t {
   kStartUp,    // the first of several: it also pays for start-up
   kCut,        // at the end, and the recording does not hold it as a whole
   kLong,       // took longer than all steady steps together
+  kHeldUp,     // the calls and the GPU work of the others, which are alike, in much longer time
   kNotChosen,  // StepOptions::step names another one
 };
 
@@ -38,7 +39,8 @@ struct LeftOutStep {
 struct StepSelection {
   std::vector<std::size_t> steady;       // in order of time; of an unmarked trace the recording
   std::vector<LeftOutStep> left_out;     // all others, in order of time
-  std::optional<std::size_t> long_step;  // the one of them with kLong
+  std::optional<std::size_t> long_step;  // the one of them with kLong or kHeldUp
+  bool is_held_up = false;               // it is kHeldUp
   bool one_chosen = false;               // StepOptions::step
   // GPU work of the steady steps themselves is missing: what bounds a step is unknown.
   bool lacks_gpu_work = false;
@@ -57,7 +59,7 @@ struct StepEvidence {
   std::span<const Window> windows;         // of each step: on that device, without one on the CPU
 };
 
-// Leaves out cut steps at the end, as long as others remain, and then a long one. kInvalidArgument:
+// Leaves out cut steps at the end, as long as others remain, and then a long one or one that was held up. kInvalidArgument:
 // no step has the number of `options`. O(n). Any thread.
 Result<StepSelection> select_steps(const StepEvidence& evidence, const StepOptions& options = {});
 

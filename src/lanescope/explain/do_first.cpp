@@ -50,8 +50,8 @@ bool is_of_all_launches(const Finding& finding) {
 // fixes whose gain is only a bound.
 bool is_vague(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);
-  return is_general(finding) || is_of_all_launches(finding) || (rule && rule->names_no_cause) ||
-         finding.gain_is_bound;
+  return is_general(finding) || is_of_all_launches(finding) ||
+         (rule && rule->names_no_cause && !finding.names_cause) || finding.gain_is_bound;
 }
 
 // A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting

@@ -141,6 +141,7 @@ struct Finding {
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
   std::vector<std::string> try_next;
+  bool names_cause = false;  // although its rule says that it names none (Rule::names_no_cause)
   // One line each for the first screen: what is wrong (empty: `verdict`) and what to change (empty:
   // the first of `try_next`).
   Sentence brief, action;

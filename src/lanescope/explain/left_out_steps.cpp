@@ -40,6 +40,19 @@ Sentence cut_steps_note(const Facts& facts) {
 Sentence long_step_note(const Facts& facts) {
   const auto step = facts.selection.long_step;
   if (!step) return {};
+  if (facts.selection.is_held_up) {
+    const Value length =
+        linked(ns(facts.step_window(*step).length_ns()), facts.steps.steps[*step].slice);
+    const Value usual = ns(analysis::median_of_steps(facts.steady_lengths_ns()));
+    const std::size_t others = facts.selection.steady.size();
+    return others == 1
+               ? say("Step {} took {}, another {} with the same calls, and is left out.",
+                     {step_number(facts, *step), length, usual})
+               : say("Step {} took {}, the other {} {} (median) with the same calls, and is left "
+                     "out.",
+                     {step_number(facts, *step), length, linked(count(others), shows::kStep),
+                      usual});
+  }
   return say("Step {} took {}, longer than the other {} together, and is left out.",
              {step_number(facts, *step),
               linked(ns(facts.step_window(*step).length_ns()), facts.steps.steps[*step].slice),

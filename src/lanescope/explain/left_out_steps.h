@@ -10,7 +10,7 @@ namespace lanescope::explain {
 // Empty pattern: no step was cut, nothing is missing.
 Sentence cut_steps_note(const Facts& facts);
 
-// "Step 5 took 12 ms, longer than the other 8 together, and is left out." Empty pattern: no step
+// "Step 5 took 12 ms, longer than the other 8 together, and is left out.", or that it was held up. Empty pattern: no step
 // is so long.
 Sentence long_step_note(const Facts& facts);
 

@@ -284,7 +284,7 @@ TEST(OwnersTest, WhatHappensInOneStepSaysSo) {
   int step = 0;
   program.steps(6, [&](ProgramSketch& p) {
     p.launch({.us = 100}).wait();
-    if (++step == 4) p.pass(400);
+    if (++step == 4) p.launch({.us = 1, .op = "aten::sub"}).wait().pass(400);  // its own work
     p.launch({.us = 100, .op = "aten::add"});
   });
   const ExplainedOwners explained(program);

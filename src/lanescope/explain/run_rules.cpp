@@ -219,9 +219,12 @@ bool leads(const Facts& facts, const Finding& finding) {
     const std::int64_t time_ns = facts.trace->start_ns(slice);
     if (time_ns >= steps[i].cpu_start_ns && time_ns < steps[i].cpu_end_ns) own = i;
   }
+  // The long step is compared with the steady ones: a first step that starts the program up, or does the same, is none.
+  const bool is_long = is_about_long_step(finding.rule);
   std::int64_t others_ns = 0;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (i != own) others_ns += facts.device().windows[i].length_ns();
+    if (i != own && !(is_long && facts.selection.reason(i) == analysis::LeftOutReason::kStartUp))
+      others_ns += facts.device().windows[i].length_ns();
   return finding.at_stake_ns > others_ns;
 }
 

@@ -26,7 +26,8 @@ std::string step_name(const Facts& facts, std::size_t index) {
 
 bool is_left_out(const Facts& facts, std::size_t index) {
   const auto reason = facts.selection.reason(index);
-  return reason == analysis::LeftOutReason::kLong || reason == analysis::LeftOutReason::kCut;
+  return reason == analysis::LeftOutReason::kLong || reason == analysis::LeftOutReason::kHeldUp ||
+         reason == analysis::LeftOutReason::kCut;
 }
 
 WallTimes mean_of(const Facts& facts) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/extra_work.h"
 #include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -82,7 +83,9 @@ std::optional<LoneGap> measure_lone_gap(const Facts& facts) {
     usual_ns = median;
     samples = seen.size();
   }
-  if (!lone) return std::nullopt;
+  // Where it is known what the long step does more than the others, that says more than its gap.
+  if (!lone || (lone->step == facts.selection.long_step && extra_work_of_long_step(facts)))
+    return std::nullopt;
   IdleTimes times = idle_within(facts.device().gaps, {lone->gap->start_ns, lone->gap->end_ns});
   const std::int64_t profiler = times[static_cast<std::size_t>(IdleCause::kProfiler)];
   const bool is_profiler = profiler * 2 > lone->gap_ns;

@@ -6,6 +6,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/extra_work.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -40,7 +41,7 @@ void add_device_work(const Facts& facts, std::size_t step, std::int64_t excess_n
                                         count(ranked[i].second.count)})});
 }
 
-constexpr Need kFiveSteps = {has_marked_steps<5>, "five steps or more (prof.step())"};
+constexpr Need kFourMarkedSteps = {has_marked_steps<4>, "four steps or more (prof.step())"};
 constexpr Need kAllSteps = {[](const Facts& facts) { return !facts.selection.one_chosen; },
                             "all steps (no --step)"};
 
@@ -48,18 +49,73 @@ struct LongStep {
   std::size_t step = 0;
   std::int64_t median = 0;
   std::int64_t length = 0;
+  // The first step, which is left out as start-up, holds the same work: one step in so many does. 0: it does not.
+  std::size_t every = 0;
 };
+
+// What the long step costs a step on average: of the steps until it comes again, else of those that were recorded.
+std::int64_t mean_cost_ns(const Facts& facts, const LongStep& measured) {
+  const std::size_t steps = measured.every > 0 ? measured.every : facts.selection.steady.size() + 1;
+  return (measured.length - measured.median) / static_cast<std::int64_t>(steps);
+}
 
 std::optional<LongStep> measure_long_step(const Facts& facts) {
   if (!facts.selection.long_step) return std::nullopt;
   const std::size_t step = *facts.selection.long_step;
   const std::int64_t median = analysis::median_of_steps(facts.steady_lengths_ns());
   const std::int64_t length = facts.step_window(step).length_ns();
-  return LongStep{step, median, length};
+  const ExtraWork& work = extra_work_of_long_step(facts);
+  return LongStep{step, median, length,
+                  work && step > 0 && holds_extra_work(facts, work, 0) ? step : 0};
+}
+
+// A step that holds the calls of the others, in longer time.
+void tell_held_up(const Facts& facts, const LongStep& measured, Finding& finding) {
+  finding.verdict = say(
+      facts,
+      "Step {} took {}, the other {} {} (median) with the same calls: something held it up, and "
+      "numbers [per step] do not include it.",
+      {step_number(facts, measured.step), ns(measured.length), count(facts.selection.steady.size()),
+       ns(measured.median)});
+  finding.try_next = {
+      "record more steps, to see whether it comes back: garbage collection, a log, another program "
+      "on this machine; `lanescope record --sample-python` shows Python's part"};
+}
+
+// A step that does more than the others: what, how often, and what that costs.
+void tell_extra_work(const Facts& facts, const LongStep& measured, const ExtraWork& work,
+                     Finding& finding) {
+  const Value others = count(facts.selection.steady.size());
+  Sentence what = measured.every > 0
+                      ? say("Steps {} and {} take much longer ({}) than the other {} ({}): ",
+                            {step_number(facts, 0), step_number(facts, measured.step),
+                             ns(measured.length), others, ns(measured.median)})
+                      : say("Step {} took {}, the other {} {} (median): ",
+                            {step_number(facts, measured.step), ns(measured.length), others,
+                             ns(measured.median)});
+  append(what, words_of(facts, work));
+  finding.verdict = what;
+  append(finding.verdict, say(facts, ". Numbers [per step] do not include it."));
+  finding.brief = std::move(what);
+  const std::int64_t mean_ns = mean_cost_ns(facts, measured);
+  append(finding.brief, measured.every > 0
+                            ? say("; one in {}: {} per step", {count(measured.every), ns(mean_ns)})
+                            : say("; {} per step, averaged", {ns(mean_ns)}));
+  finding.arithmetic.push_back(
+      measured.every > 0
+          ? say("the first step holds the same work, so one step in {} does: {} more for it is {} "
+                "per step on average",
+                {count(measured.every), ns(finding.at_stake_ns), ns(mean_ns)})
+          : say("over the {} steps after the first, {} more for it is {} per step on average",
+                {count(facts.selection.steady.size() + 1), ns(finding.at_stake_ns), ns(mean_ns)}));
+  finding.evidence.insert(finding.evidence.begin(),
+                          called_at(facts, work.example, say("the first of this work")));
+  finding.action = remedy_of(work);
+  finding.try_next = ways_out_of(work);
 }
 
 Finding tell_long_step(const Facts& facts, const LongStep& measured) {
-  const auto& [step, median, length] = measured;
+  const auto& [step, median, length, every] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
@@ -82,6 +138,14 @@ Finding tell_long_step(const Facts& facts, const LongStep& measured) {
       "it may repeat (a checkpoint, an evaluation): then it is a part of the usual cost"};
   finding.sample_count = facts.selection.steady.size() + 1;
   finding.confidence = facts.selection.steady.size() >= 5 ? Confidence::kHigh : Confidence::kMedium;
+  if (facts.selection.is_held_up) {
+    tell_held_up(facts, measured, finding);
+    return finding;
+  }
+  if (const ExtraWork& work = extra_work_of_long_step(facts)) {
+    tell_extra_work(facts, measured, work, finding);
+    return finding;
+  }
   finding.brief = say("Step {} took {}, longer than the other {} together",
                       {step_number(facts, step), ns(length), count(facts.selection.steady.size())});
   finding.action =
@@ -96,7 +160,7 @@ extern constinit const Rule long_step_rule = {
     .id = "long-step",
     .question = "did one step take longer than all others?",
     .order = 180,
-    .needs = {need::kAnyWork, kFiveSteps, kAllSteps},
+    .needs = {need::kAnyWork, kFourMarkedSteps, kAllSteps},
     .run = measure_and_tell<measure_long_step, tell_long_step>,
     .is_about_long_step = true,
     .is_about_single_steps = true,

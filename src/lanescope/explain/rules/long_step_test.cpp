@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -175,6 +177,116 @@ TEST(LongStepTest, OnTheCpuALongStepIsSeenToo) {
       draw_cpu_loop({.steps_us = {1'000, 1'000, 1'000, 9'000, 1'000, 1'000}}), "long-step");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 8'000 * kUs);
+}
+
+// A training step: a forward and a backward kernel. In the step `at` sixteen tensors of a megabyte go to the CPU, 1 ms each, and
+// then code without events runs for 20 ms; with `in_first`, in the first step, too.
+Trace with_checkpoint(int at, bool in_first) {
+  ProgramSketch program;
+  for (int i = 0; i < 8; ++i) {
+    program.step().launch({.us = 300});
+    if (i == at || (in_first && i == 0)) {
+      for (int k = 0; k < 16; ++k) {
+        program.begin_op("aten::copy_").copy(1000, 1'000'000, "Memcpy DtoH (Device -> Pageable)");
+        program.wait("aten::copy_").end();
+      }
+      program.pass(20'000);
+    }
+    program.wait().end();
+  }
+  return program.trace();
+}
+
+TEST(LongStepTest, SaysThatACheckpointIsInItAndWhatThatCostsOnAverage) {
+  const Trace trace = with_checkpoint(5, false);
+  const auto facts = gather_facts(trace);
+  const auto explanation = run_rules(*facts);
+  const auto finding = std::find_if(explanation->findings.begin(), explanation->findings.end(),
+                                    [](const Finding& each) { return each.rule == "long-step"; });
+  ASSERT_NE(finding, explanation->findings.end());
+  EXPECT_TRUE(finding->leads);
+  EXPECT_THAT(finding->brief.pattern, ::testing::HasSubstr("go to the CPU"));
+  EXPECT_EQ(finding->brief.values.at(4).integer, 16);
+  EXPECT_EQ(finding->brief.values.at(5).integer, 16'000'000);
+  EXPECT_EQ(finding->brief.values.at(7).integer, finding->at_stake_ns / 7);  // seven later steps
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("Save less often"));
+}
+
+// The first step saves, too: one step in five does.
+TEST(LongStepTest, CountsTheFirstStepThatHoldsTheSameWork) {
+  const Trace trace = with_checkpoint(5, true);
+  const auto facts = gather_facts(trace);
+  const auto explanation = run_rules(*facts);
+  const auto finding = std::find_if(explanation->findings.begin(), explanation->findings.end(),
+                                    [](const Finding& each) { return each.rule == "long-step"; });
+  ASSERT_NE(finding, explanation->findings.end());
+  EXPECT_TRUE(finding->leads);
+  EXPECT_TRUE(finding->brief.pattern.starts_with("Steps {} and {}"));
+  EXPECT_EQ(finding->brief.values.back().integer, finding->at_stake_ns / 5);
+}
+
+// Near miss: eight small values are read, and then code without events runs: no checkpoint.
+TEST(LongStepTest, DoesNotTakeReadsOfValuesForACheckpoint) {
+  ProgramSketch program;
+  for (int i = 0; i < 8; ++i) {
+    program.step().launch({.us = 300});
+    if (i == 5) {
+      for (int k = 0; k < 8; ++k) program.wait("aten::item");
+      program.pass(20'000);
+    }
+    program.wait().end();
+  }
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  const auto explanation = run_rules(*facts);
+  for (const Finding& finding : explanation->findings) {
+    EXPECT_EQ(finding.action.pattern.find("Save less often"), std::string::npos);
+  }
+}
+
+// Steps of 1 ms on the GPU; the second one begins `held_us` later, in code without events, or with an operator of its own.
+Trace with_held_up_step(int steps, std::int64_t held_us, std::string_view own_op = {}) {
+  ProgramSketch program;
+  for (int i = 0; i < steps; ++i) {
+    program.step();
+    if (i == 2) own_op.empty() ? program.pass(held_us) : program.cpu_op(own_op, held_us);
+    program.launch({.us = 1000}).wait().end();
+  }
+  return program.trace();
+}
+
+TEST(LongStepTest, AStepThatWasHeldUpDoesNotDecideTheMeanOfAFew) {
+  const Trace trace = with_held_up_step(4, 900);
+  const auto facts = gather_facts(trace);
+  EXPECT_EQ(facts->selection.steady, (std::vector<std::size_t>{1, 3}));
+  EXPECT_EQ(facts->selection.long_step, 2u);
+  EXPECT_TRUE(facts->selection.is_held_up);
+  const auto explanation = run_rules(*facts);
+  EXPECT_THAT(explanation->headline.pattern, ::testing::HasSubstr("with the same calls"));
+  EXPECT_THAT(explanation->headline.pattern, ::testing::HasSubstr("GPU-bound"));
+  // A limit holds for each step, and a difference of means may come from it.
+  const auto counted = gather_facts(trace, {.step = {}, .count_long_step = true});
+  EXPECT_EQ(counted->selection.steady.size(), 3u);
+}
+
+// Near misses: a little longer; an operator that only this step has; other steps that are not alike.
+TEST(LongStepTest, AStepWithWorkOfItsOwnWasNotHeldUp) {
+  const auto is_left_out = [](const Trace& trace) {
+    return gather_facts(trace)->selection.long_step.has_value();
+  };
+  EXPECT_TRUE(is_left_out(with_held_up_step(4, 900)));
+  EXPECT_FALSE(is_left_out(with_held_up_step(4, 100)));
+  EXPECT_FALSE(is_left_out(with_held_up_step(4, 900, "read_file")));
+  // Of two later steps the first one, which is like the other, shows which is usual.
+  EXPECT_TRUE(is_left_out(with_held_up_step(3, 900)));
+  EXPECT_FALSE(is_left_out(with_held_up_step(3, 900, "read_file")));
+  ProgramSketch slow_first;
+  for (const int held_us : {400, 0, 900})
+    slow_first.step().pass(held_us).launch({.us = 1000}).wait().end();
+  EXPECT_FALSE(is_left_out(slow_first.trace()));
+  ProgramSketch unlike;
+  for (int i = 0; i < 4; ++i) unlike.step().pass(i * 400).launch({.us = 1000}).wait().end();
+  EXPECT_FALSE(is_left_out(unlike.trace()));
 }
 
 }  // namespace

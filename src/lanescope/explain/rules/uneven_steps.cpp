@@ -6,6 +6,8 @@
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/extra_work.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -179,6 +181,7 @@ struct UnevenSteps {
   std::vector<Extra> extras;
   bool is_machine = false;    // StepContents::is_machine
   bool is_same_work = false;  // StepContents::is_same_work
+  ExtraWork work;             // what they hold more than the others
 };
 
 // Slow steps at equal distances, three or more, with others between them; none: they are not.
@@ -233,6 +236,10 @@ std::optional<UnevenSteps> measure_uneven_steps(const Facts& facts) {
   found.extras = contents.extras(found.medians.high_ns - found.medians.low_ns);
   found.is_machine = contents.is_machine(found.medians.high_ns - found.medians.low_ns);
   found.is_same_work = contents.is_same_work(found.medians.high_ns - found.medians.low_ns);
+  std::vector<std::size_t> slow, usual;
+  for (std::size_t i = 0; i < steps; ++i)
+    (is_slow[i] != 0 ? slow : usual).push_back(facts.selection.steady[i]);
+  found.work = find_extra_work(facts, slow, usual, found.medians.high_ns - found.medians.low_ns);
   return found;
 }
 
@@ -255,6 +262,19 @@ void add_extras(const Facts& facts, const UnevenSteps& found, Finding& finding) 
 // What a slow step has more of is waiting for its batch.
 bool waits_for_batch(const Facts& facts, const Extra& extra) {
   return facts.trace->name(extra.slice).starts_with("enumerate(DataLoader)#");
+}
+
+void tell_extra_work(const Facts& facts, const ExtraWork& work, Finding& finding) {
+  append(finding.brief, say(": "));
+  append(finding.brief, words_of(facts, work));
+  append(finding.verdict, say(" In a slow one, "));
+  append(finding.verdict, words_of(facts, work));
+  finding.verdict.pattern += ".";
+  finding.evidence.insert(finding.evidence.begin(),
+                          called_at(facts, work.example, say("the first of this work")));
+  finding.try_next = ways_out_of(work);
+  finding.action = remedy_of(work);
+  finding.names_cause = true;
 }
 
 Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
@@ -286,8 +306,9 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
         "larger prefetch_factor bridge a batch that takes longer"};
     finding.action = say("The slow ones wait for a batch: more workers, persistent_workers=True");
   }
+  if (found.work) tell_extra_work(facts, found.work, finding);
   // Logging, evaluation or larger inputs would be other calls or other GPU work.
-  if ((found.extras.empty() || found.is_same_work) && !found.is_machine) {
+  if ((found.extras.empty() || found.is_same_work) && !found.is_machine && !found.work) {
     finding.try_next = {
         "find out what runs in the slow ones: garbage collection, logging, another program on this "
         "machine; `lanescope record --sample-python` shows Python's part"};

@@ -107,5 +107,57 @@ TEST(UnevenStepsTest, OnTheCpuUnevenStepsAreSeenToo) {
   EXPECT_EQ(finding->at_stake_ns, 500 * kUs);  // 3 of 6 take 1 ms more
 }
 
+// Two of nine steady steps run a function of the program that the others do not call.
+TEST(UnevenStepsTest, NamesTheFunctionThatOnlySlowStepsCall) {
+  const auto found = [](bool in_all) {
+    ProgramSketch program;
+    for (int i = 0; i < 10; ++i) {
+      program.step();
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.wait();
+      const bool is_slow = i == 4 || i == 9;
+      if (is_slow || in_all) {
+        const std::int64_t start_us = program.cpu_us();
+        program.pass(is_slow ? 2'000 : 10);
+        program.sketch().slice("python_function", "train.py(12): export",
+                               ProgramSketch::at(start_us), us(is_slow ? 1'990 : 8));
+      }
+      program.end();
+    }
+    return find_by_rule(program.trace(), "uneven-steps");
+  };
+  const auto finding = found(false);
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->names_cause);
+  EXPECT_EQ(finding->action.pattern, "Run {} less often, or outside of the steps");
+  EXPECT_EQ(finding->action.values.at(0).text, "train.py(12): export");
+  // Near miss: each step calls it.
+  const auto in_all = found(true);
+  ASSERT_TRUE(in_all);
+  EXPECT_FALSE(in_all->names_cause);
+}
+
+// Two steps evaluate: the forward kernels run ten times more, the backward pass once.
+TEST(UnevenStepsTest, KnowsAnEvaluationByItsMissingBackwardPass) {
+  const auto action = [](bool with_backward) {
+    ProgramSketch program;
+    constexpr char kNode[] = "autograd::engine::evaluate_function: MmBackward0";
+    for (int i = 0; i < 10; ++i) {
+      program.step();
+      const int rounds = i == 4 || i == 9 ? 10 : 0;
+      for (int k = 0; k <= rounds; ++k) {
+        program.launch({.us = 50});
+        if (k == 0 || with_backward) program.begin_op(kNode).kernel("gemm", 50).end();
+      }
+      program.wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "uneven-steps");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action(false).starts_with("An evaluation?"));
+  EXPECT_FALSE(action(true).starts_with("An evaluation?"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
