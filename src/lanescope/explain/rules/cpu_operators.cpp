@@ -1,13 +1,12 @@
 // Operators that compute on the CPU while the GPU waits for them.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lanescope/explain/rules/cpu_computing.h"
 #include "lanescope/explain/rules/cpu_waits.h"
-#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -15,96 +14,17 @@
 namespace lanescope::explain::rules {
 
 using analysis::Window;
-using analysis::WorkClass;
 
 namespace {
 
-// An operator that only launches or makes a view takes less, even with a profiler.
-constexpr std::int64_t kLeastCallNs = 100'000;
-constexpr std::int64_t kLargestScalarBytes = 4096;
-
-// False: the operator moves, makes, divides or views memory, which is no computation. A view of a
-// GPU tensor launches nothing either; it takes long if something else delays the CPU in it (anomaly
-// detection records the stack of each operator). Operators that only make tensors have their own
-// rule (cpu-built-tensor).
-bool computes_on_cpu(std::string_view op) {
-  static constexpr std::array kOthers = {
-      "aten::to",         "aten::_to_copy",
-      "aten::copy_",      "aten::item",
-      "aten::cpu",        "aten::cuda",
-      "aten::pin_memory", "aten::_pin_memory",
-      "aten::is_pinned",  "aten::_local_scalar_dense",
-      "aten::empty",      "aten::empty_strided",
-      "aten::empty_like", "aten::resize_",
-      "aten::set_",       "aten::detach",
-      "aten::detach_",    "aten::record_stream",
-      "aten::is_nonzero", "aten::unflatten_dense_tensors",
-      "aten::split",      "aten::split_with_sizes",
-      "aten::chunk",      "aten::unbind",
-      "aten::narrow",
-  };
-  return op.starts_with("aten::") && !is_factory(op) && !is_view(op) &&
-         std::find(kOthers.begin(), kOthers.end(), op) == kOthers.end();
-}
-
-// Operators with a call of the GPU's runtime in them, at any depth.
-std::vector<bool> operators_with_calls(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  std::vector<bool> has(trace.slices().size(), false);
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    if (!is_api_call(trace.kind(SliceId{i}))) continue;
-    for (SliceId up = facts.links.op_of[i]; up != kNone<SliceId> && !has[raw(up)];
-         up = facts.nesting.parent[raw(up)])
-      has[raw(up)] = true;
-  }
-  return has;
-}
-
-bool loads_a_batch(const Facts& facts, SliceId op) {
-  return ancestor_named(facts, op, "enumerate(DataLoader)") != kNone<SliceId>;
-}
-
-// Outermost operators that computed on the CPU in steady steps, in order of the trace.
-std::vector<SliceId> long_cpu_operators(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  const std::vector<bool> has_calls = operators_with_calls(facts);
-  std::vector<SliceId> found;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId op{i};
-    if (trace.kind(op) != CategoryKind::kCpuOp || has_calls[i] || trace.dur_ns(op) < kLeastCallNs ||
-        !computes_on_cpu(trace.name(op)) ||
-        steady_step_at(facts, trace.start_ns(op)) == ~std::size_t{0} || loads_a_batch(facts, op))
-      continue;
-    const SliceId around = facts.nesting.parent[i];
-    if (around != kNone<SliceId> && !has_calls[raw(around)] &&
-        trace.kind(around) == CategoryKind::kCpuOp &&
-        !trace.name(around).starts_with("ProfilerStep"))
-      continue;
-    found.push_back(op);
-  }
-  return found;
-}
-
-// The copy that brings an operator's result to the GPU: what its thread launches next.
-const LaunchedWork* upload_after(const Facts& facts, const std::vector<LaunchSequence>& sequences,
-                                 SliceId op) {
-  const Trace& trace = *facts.trace;
-  for (const LaunchSequence& sequence : sequences) {
-    if (trace.slices().track[raw(sequence.front().call)] != trace.slices().track[raw(op)]) continue;
-    const auto next = std::upper_bound(sequence.begin(), sequence.end(), trace.end_ns(op),
-                                       [&](std::int64_t time, const LaunchedWork& each) {
-                                         return time <= trace.start_ns(each.call);
-                                       });
-    if (next == sequence.end() || steady_step_at(facts, trace.start_ns(next->call)) !=
-                                      steady_step_at(facts, trace.start_ns(op)))
-      continue;
-    return next->work->work == WorkClass::kCopy &&
-                   trace.name(next->work->slice).starts_with("Memcpy HtoD") &&
-                   bytes_of(facts, next->work->slice) > kLargestScalarBytes
-               ? &*next
-               : nullptr;
-  }
-  return nullptr;
+// The copy that brings an operator's result to the GPU. One that works on what was just read makes a result of the program;
+// the copy after it is another tensor's, such as the next input, unless it has the size of what was read.
+const LaunchedWork* upload_of(const Facts& facts, const Neighbours& around) {
+  return around.read && around.upload &&
+                 bytes_of(facts, around.read->work->slice) !=
+                     bytes_of(facts, around.upload->work->slice)
+             ? nullptr
+             : around.upload;
 }
 
 struct CpuOperators {
@@ -114,13 +34,13 @@ struct CpuOperators {
   LostTime uploading;             // while their results were copied
   std::uint64_t uploads = 0;
   std::int64_t upload_bytes = 0;
-  std::string main_name;  // with most time
+  std::int64_t after_reads_ns = 0;  // of the operators that work on what was just read from the GPU
+  std::string main_name;            // with most time
 };
 
 std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
   const Trace& trace = *facts.trace;
   CpuOperators found;
-  const auto& sequences = launch_sequences(facts);
   std::map<std::uint32_t, std::vector<Window>> computing;  // by thread
   std::vector<Window> uploading;
   const LaunchedWork* last_upload = nullptr;
@@ -128,7 +48,9 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
     ++found.calls;
     found.by_name[std::string(trace.name(op))].add(op, trace.dur_ns(op));
     computing[raw(trace.slices().track[raw(op)])].push_back({trace.start_ns(op), trace.end_ns(op)});
-    const LaunchedWork* upload = upload_after(facts, sequences, op);
+    const Neighbours around = copies_around(facts, op);
+    if (around.read) found.after_reads_ns += trace.dur_ns(op);
+    const LaunchedWork* upload = upload_of(facts, around);
     if (!upload) continue;
     if (upload ==
         last_upload) {  // this operator is nearer to the copy; its own time is counted above
@@ -215,12 +137,23 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
   // Where the longest is less than two thirds of them, the time is not its own.
   std::int64_t all_ns = 0;
   for (const auto& [label, calls] : found.by_name) all_ns += calls.time_ns;
+  const bool is_after_reads = found.after_reads_ns * 3 >= all_ns * 2;
+  if (is_after_reads)
+    finding.try_next.insert(
+        finding.try_next.begin(),
+        "they work on what was just copied from the GPU: compute there, and copy the end result "
+        "only (for windows or tiles: add them up in a tensor on the GPU)");
   if (found.by_name.at(found.main_name).time_ns * 3 < all_ns * 2)
     finding.brief = say(
         facts,
         "{} and {} other [operator runs|operators run] on the CPU while the GPU "
         "waits, in {} [call|calls] [in {} steps]",
         {name(found.main_name), count(found.by_name.size() - 1), count(found.calls), count(steps)});
+  if (is_after_reads && !is_table) {
+    finding.action =
+        say("They work on what was just copied from the GPU: compute there, copy only the result");
+    return finding;
+  }
   finding.action = is_table
                        ? say("Move the table to the GPU if it fits, and copy only the indices")
                        : say("Move its inputs to the GPU and compute there, or prepare them in "

@@ -115,5 +115,31 @@ TEST(CpuOperatorsTest, IsQuietInsideTheDataLoader) {
   EXPECT_FALSE(find_by_rule(program.trace(), "cpu-operators"));
 }
 
+// Windows: a copy to the GPU, a kernel, the result to the CPU, and an addition there. The next copy to the GPU is the next window,
+// not the sum; it counts where it has the size of what was read.
+TEST(CpuOperatorsTest, WhatWorksOnAReadDoesNotGoBack) {
+  const auto found = [](std::int64_t window_bytes) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step();
+      for (int i = 0; i < 3; ++i) {
+        program.begin_op("aten::to").copy(20, window_bytes, "Memcpy HtoD (Pageable -> Device)");
+        program.end().kernel("conv", 50);
+        program.begin_op("aten::to").copy(100, 8'000'000, "Memcpy DtoH (Device -> Pageable)");
+        program.end().wait().cpu_op("aten::add_", 500);
+      }
+      program.end();
+    }
+    return find_by_rule(program.trace(), "cpu-operators");
+  };
+  const auto other = found(1'000'000);
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->at_stake_ns, other->verdict.values.at(2).integer);
+  EXPECT_TRUE(other->action.pattern.starts_with("They work on what was just copied"));
+  const auto same = found(8'000'000);
+  ASSERT_TRUE(same);
+  EXPECT_GT(same->at_stake_ns, same->verdict.values.at(2).integer);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

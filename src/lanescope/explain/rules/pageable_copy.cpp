@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/cpu_computing.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -82,8 +84,23 @@ struct PageableCopy {
   CopyDirection from_device;
   std::int64_t exposed = 0;
   std::int64_t held_up = 0;
-  bool comes_back = false;  // nearly all of the data
+  std::int64_t after_waits_ns = 0;  // the GPU was idle after waits in the operators of such copies
+  bool comes_back = false;          // nearly all of the data
+  bool is_input_of_cpu =
+      false;  // operators on the CPU work on most of the bytes right after they were read
 };
+
+// Bytes of pageable copies to the CPU whose next operator of the thread computes on the CPU.
+std::int64_t bytes_for_cpu_operators(const Facts& facts) {
+  std::set<SliceId> reads;
+  for (const SliceId op : long_cpu_operators(facts))
+    if (const LaunchedWork* read = copies_around(facts, op).read;
+        read && is_pageable_copy(*facts.trace, read->work->slice))
+      reads.insert(read->work->slice);
+  std::int64_t total_bytes = 0;
+  for (const SliceId read : reads) total_bytes += bytes_of(facts, read);
+  return total_bytes;
+}
 
 std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -91,6 +108,7 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   bool any_data = false;
   ReturnedData returned;
   std::vector<Window> intervals;  // disjoint
+  std::set<SliceId> operators;    // that make such copies
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
     if (!is_pageable_copy(trace, work.slice)) continue;
@@ -101,8 +119,11 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
     way.bytes += size;
     returned.add(device_step_at(facts, work.start_ns), &way == &to_device, size);
     way.gpu_ns += work.end_ns - work.start_ns;
-    if (const SliceId launch = facts.links.launch_of[raw(work.slice)]; launch != kNone<SliceId>)
+    if (const SliceId launch = facts.links.launch_of[raw(work.slice)]; launch != kNone<SliceId>) {
       way.cpu_ns += trace.dur_ns(launch);
+      if (const SliceId op = outermost_operator_of(facts, launch); op != kNone<SliceId>)
+        operators.insert(op);
+    }
     if (way.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(way.longest))
       way.longest = work.slice;
     if (!intervals.empty() && work.start_ns < intervals.back().end_ns)
@@ -120,8 +141,12 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
       if (is_pageable_copy(trace, work)) return true;
     return false;
   };
-  std::int64_t held_up = 0;
+  std::int64_t held_up = 0, after_waits_ns = 0;
   for (const HostStretch& stretch : host_late_stretches(facts)) {
+    if (stretch.blame != kNone<SliceId> &&
+        (is_pageable_call(stretch.blame) ||
+         operators.contains(outermost_operator_of(facts, stretch.blame))))
+      after_waits_ns += stretch.end_ns - stretch.start_ns;
     // If the copy did not wait, the CPU could go on earlier, by the time of the call.
     if (stretch.blame != kNone<SliceId> && is_pageable_call(stretch.blame)) {
       held_up += std::min(stretch.end_ns - stretch.start_ns, trace.dur_ns(stretch.blame));
@@ -137,11 +162,16 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
   if (!any_data || share_of(lost, wall_ns) < 0.01) return std::nullopt;
-  return PageableCopy{to_device, from_device, exposed, held_up, returned.is_nearly_all()};
+  const bool is_input_of_cpu = has_launches(facts) && bytes_for_cpu_operators(facts) * 2 >
+                                                          to_device.bytes + from_device.bytes;
+  return PageableCopy{to_device,      from_device,    exposed,
+                      held_up,        after_waits_ns, returned.is_nearly_all(),
+                      is_input_of_cpu};
 }
 
 Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
-  const auto& [to_device, from_device, exposed, held_up, comes_back] = measured;
+  const auto& [to_device, from_device, exposed, held_up, after_waits_ns, comes_back,
+               is_input_of_cpu] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
   Finding finding;
@@ -177,6 +207,8 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   finding.sample_count = to_device.copies + from_device.copies;
   finding.sample_noun = "copy";
   finding.explains.push_back({"exposed-copy", facts.per_step(exposed)});
+  // The same copies: their waits are no second finding.
+  finding.explains.push_back({"host-sync", facts.per_step(std::min(after_waits_ns, lost))});
   finding.brief =
       say(facts, "{} [copy|copies] [per step] [goes|go] through memory that is not pinned ({})",
           {count(a_step(facts, to_device.copies + from_device.copies)),
@@ -192,6 +224,17 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
                          count(a_step(facts, to_device.copies + from_device.copies))});
     finding.action =
         say("Keep them on the GPU (save_on_cpu?); if memory is short, checkpoint activations");
+    return finding;
+  }
+  if (is_input_of_cpu) {
+    finding.try_next.insert(
+        finding.try_next.begin(),
+        "operators on the CPU work on what was just read: compute on the GPU, and copy the end "
+        "result only (for windows or tiles: add them up in a tensor on the GPU)");
+    finding.brief =
+        say(facts, "{} go to the CPU [per step], which computes with them, {} [copy|copies]",
+            {bytes(facts.per_step(from_device.bytes)), count(a_step(facts, from_device.copies))});
+    finding.action = say("Compute on the GPU, and copy the end result only");
     return finding;
   }
   finding.action =

@@ -77,5 +77,29 @@ TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
                             "pageable-copy"));
 }
 
+// The results of three windows: operators on the CPU work on them right after each copy. Pinned memory would not spare them.
+TEST(PageableCopyTest, SaysToComputeOnTheGpuWhatTheCpuComputesWithResults) {
+  const auto action = [](std::string_view op, std::int64_t op_us) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step();
+      for (int i = 0; i < 3; ++i) {
+        program.begin_op("aten::to").copy(20, 1'000'000, "Memcpy HtoD (Pageable -> Device)");
+        program.end().kernel("conv", 50);
+        program.begin_op("aten::to").copy(100, 8'000'000, "Memcpy DtoH (Device -> Pageable)");
+        program.end().wait().cpu_op(op, op_us);
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "pageable-copy");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action("aten::add_", 500).starts_with("Compute on the GPU"));
+  // Near misses: a short operator, and one that only views.
+  EXPECT_FALSE(action("aten::add_", 20).starts_with("Compute on the GPU"));
+  EXPECT_FALSE(action("aten::view", 500).starts_with("Compute on the GPU"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -1,0 +1,112 @@
+#include "lanescope/explain/rules/cpu_computing.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::WorkClass;
+
+namespace {
+
+// An operator that only launches or makes a view takes less, even with a profiler.
+constexpr std::int64_t kLeastCallNs = 100'000;
+constexpr std::int64_t kLargestScalarBytes = 4096;
+
+// False: the operator moves, makes, divides or views memory, which is no computation. A view of a
+// GPU tensor launches nothing either; it takes long if something else delays the CPU in it (anomaly
+// detection records the stack of each operator). Operators that only make tensors have their own
+// rule (cpu-built-tensor).
+bool computes_on_cpu(std::string_view op) {
+  static constexpr std::array kOthers = {
+      "aten::to",         "aten::_to_copy",
+      "aten::copy_",      "aten::item",
+      "aten::cpu",        "aten::cuda",
+      "aten::pin_memory", "aten::_pin_memory",
+      "aten::is_pinned",  "aten::_local_scalar_dense",
+      "aten::empty",      "aten::empty_strided",
+      "aten::empty_like", "aten::resize_",
+      "aten::set_",       "aten::detach",
+      "aten::detach_",    "aten::record_stream",
+      "aten::is_nonzero", "aten::unflatten_dense_tensors",
+      "aten::split",      "aten::split_with_sizes",
+      "aten::chunk",      "aten::unbind",
+      "aten::narrow",
+  };
+  return op.starts_with("aten::") && !is_factory(op) && !is_view(op) &&
+         std::find(kOthers.begin(), kOthers.end(), op) == kOthers.end();
+}
+
+// Operators with a call of the GPU's runtime in them, at any depth.
+std::vector<bool> operators_with_calls(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<bool> has(trace.slices().size(), false);
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    if (!is_api_call(trace.kind(SliceId{i}))) continue;
+    for (SliceId up = facts.links.op_of[i]; up != kNone<SliceId> && !has[raw(up)];
+         up = facts.nesting.parent[raw(up)])
+      has[raw(up)] = true;
+  }
+  return has;
+}
+
+bool loads_a_batch(const Facts& facts, SliceId op) {
+  return ancestor_named(facts, op, "enumerate(DataLoader)") != kNone<SliceId>;
+}
+
+std::vector<SliceId> find_long_cpu_operators(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const std::vector<bool> has_calls = operators_with_calls(facts);
+  std::vector<SliceId> found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId op{i};
+    if (trace.kind(op) != CategoryKind::kCpuOp || has_calls[i] || trace.dur_ns(op) < kLeastCallNs ||
+        !computes_on_cpu(trace.name(op)) ||
+        steady_step_at(facts, trace.start_ns(op)) == ~std::size_t{0} || loads_a_batch(facts, op))
+      continue;
+    const SliceId around = facts.nesting.parent[i];
+    if (around != kNone<SliceId> && !has_calls[raw(around)] &&
+        trace.kind(around) == CategoryKind::kCpuOp &&
+        !trace.name(around).starts_with("ProfilerStep"))
+      continue;
+    found.push_back(op);
+  }
+  return found;
+}
+
+}  // namespace
+
+const std::vector<SliceId>& long_cpu_operators(const Facts& facts) {
+  return made_once<find_long_cpu_operators>(facts);
+}
+
+Neighbours copies_around(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  for (const LaunchSequence& sequence : launch_sequences(facts)) {
+    if (trace.slices().track[raw(sequence.front().call)] != trace.slices().track[raw(op)]) continue;
+    const auto next = std::upper_bound(sequence.begin(), sequence.end(), trace.end_ns(op),
+                                       [&](std::int64_t time, const LaunchedWork& each) {
+                                         return time <= trace.start_ns(each.call);
+                                       });
+    const std::size_t step = steady_step_at(facts, trace.start_ns(op));
+    const auto is_copy = [&](const LaunchedWork& each, std::string_view direction) {
+      return steady_step_at(facts, trace.start_ns(each.call)) == step &&
+             each.work->work == WorkClass::kCopy &&
+             trace.name(each.work->slice).starts_with(direction) &&
+             bytes_of(facts, each.work->slice) > kLargestScalarBytes;
+    };
+    Neighbours found;
+    if (next != sequence.begin() && is_copy(*(next - 1), "Memcpy DtoH")) found.read = &*(next - 1);
+    if (next != sequence.end() && is_copy(*next, "Memcpy HtoD")) found.upload = &*next;
+    if (found.read || found.upload ||
+        steady_step_at(facts, trace.start_ns(sequence.front().call)) == step)
+      return found;
+  }
+  return {};
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,21 @@
+// Operators that compute on the CPU in steady steps, and the copies around them.
+#pragma once
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/rules/program_calls.h"
+
+namespace lanescope::explain::rules {
+
+// Outermost operators of 100 us or more without a call of the GPU's runtime, in steady steps, in order of the trace. Not those
+// that only make, move or view memory, and not those of the DataLoader. Made once for these Facts.
+const std::vector<SliceId>& long_cpu_operators(const Facts& facts);
+
+// What an operator's thread launched last before it and next after it, in the same step. Borrows the Facts.
+struct Neighbours {
+  const LaunchedWork* read = nullptr;    // before: a copy of more than a value to the CPU
+  const LaunchedWork* upload = nullptr;  // after: a copy of more than a value to the GPU
+};
+Neighbours copies_around(const Facts& facts, SliceId op);
+
+}  // namespace lanescope::explain::rules
