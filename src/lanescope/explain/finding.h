@@ -136,6 +136,11 @@ struct Finding {
   // the GPU's waiting in it.
   TrackId spared_thread = kNone<TrackId>;
   std::vector<analysis::Window> spared_windows;
+  // Calls that wait for a copy to the GPU and no longer do after a fix that removes waits (Fix::kRemoveSync).
+  std::vector<SliceId> spared_waits;
+  // Of a fix that removes waits, per step: the GPU is idle or only copies while the operators run that wait. Where no replay
+  // predicts the gain, the limit that is shown is not less.
+  std::int64_t own_cost_ns = 0;
   // The fix gains an unknown part of what is at stake: shown as an upper limit, as with Rule::fix_is_bound.
   bool gain_is_bound = false;
   std::vector<Sentence> arithmetic;

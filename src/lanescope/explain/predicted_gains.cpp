@@ -255,6 +255,27 @@ std::int64_t GainModel::shown_ns(const Finding& finding) const {
   return finding.gain.state == Gain::State::kPredicted ? finding.gain.gain_ns : at_most_ns(finding);
 }
 
+simulate::Change GainModel::removal_of_waits(const Finding& finding) const {
+  simulate::Change removal;
+  removal.kind = simulate::ChangeKind::kRemoveSync;
+  removal.text = "remove-sync";
+  removal.slices = finding.spared_waits;
+  return removal;
+}
+
+// What a wait costs is not the idleness after it: in a step of many launches most of that stays, because the CPU is as late
+// without the wait. A replay shows what goes.
+std::int64_t GainModel::most_without_waits(const Finding& finding) const {
+  const simulate::Change removal = removal_of_waits(finding);
+  const auto prediction =
+      simulate::predict(simulation_, {&removal, 1}, simulate::Base::kUnprofiled);
+  if (!prediction) return -1;
+  // Where steps are uneven, the gain of the mean step counts, too.
+  const std::int64_t mean_gain_ns =
+      mean_of_path_ns(prediction->before.path) - mean_of_path_ns(prediction->after.path);
+  return std::max({prediction->high_gain_ns, mean_gain_ns, finding.own_cost_ns});
+}
+
 std::vector<simulate::Change> GainModel::changes_for(const Finding& finding) const {
   // If steps are uneven, a replay predicts the median step, but a gain is that of all steps.
   if (finding.kind != FindingKind::kCost || are_uneven(simulation_)) return {};
@@ -273,6 +294,7 @@ std::vector<simulate::Change> GainModel::changes_for(const Finding& finding) con
     removal.windows = finding.spared_windows;
     return {std::move(removal)};
   }
+  if (fix_of(finding) == Fix::kRemoveSync) return {removal_of_waits(finding)};
   std::vector<simulate::Change> changes;
   for (const std::string& text : change_texts(finding)) {
     auto change = simulate::parse_change(text);
@@ -381,6 +403,8 @@ void use_gains(const Facts& facts, std::shared_ptr<const GainModel> gains, unsig
   share_work(costs.size(), threads, [&](std::size_t i) {
     const Finding* const one[] = {costs[i]};
     costs[i]->gain = explanation.gains->gain_of(one);
+    if (fix_of(*costs[i]) == Fix::kRemoveSync && costs[i]->gain.state != Gain::State::kPredicted)
+      costs[i]->gain.most_ns = explanation.gains->most_without_waits(*costs[i]);
   });
   order_costs_by_gain(explanation);
 }

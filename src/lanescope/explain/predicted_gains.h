@@ -55,13 +55,17 @@ class GainModel {
   //   queued work stay, too, unless the fix replaces launches;
   // - calls that no longer run: at most their own GPU work and all of the GPU's waiting;
   // - steps that are longer than others: at most the time that they add to the mean;
-  // - a fix of the GPU's work whose gain is not predicted: at most what its replays gained.
+  // - a fix of the GPU's work whose gain is not predicted: at most what its replays gained;
+  // - waits whose gain is not predicted: the same, but not less than the time in which the GPU is idle or only copies while the
+  //   operators run that wait (Finding::own_cost_ns).
   std::int64_t at_most_ns(const Finding& finding) const;
   // The predicted gain, else at_most_ns().
   std::int64_t shown_ns(const Finding& finding) const;
   // The gain of all these fixes together, per step: at most what is at stake. kNone: no replay can
   // tell it.
   Gain gain_of(std::span<const Finding* const> findings) const;
+  // For a fix that removes waits and whose gain is not predicted: the limit of at_most_ns(). -1: no replay can tell it.
+  std::int64_t most_without_waits(const Finding& finding) const;
 
  private:
   StepBase base_;
@@ -74,6 +78,7 @@ class GainModel {
   std::int64_t rest_without(const Finding& finding) const;
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 
+  simulate::Change removal_of_waits(const Finding& finding) const;
   // Empty: no replay can follow its fix.
   std::vector<simulate::Change> changes_for(const Finding& finding) const;
   std::vector<std::string> change_texts(const Finding& finding) const;  // by Rule::fix

@@ -459,5 +459,33 @@ TEST(PredictedGains, AnyNumberOfThreadsFindsTheSameInATraceWithStacks) {
   EXPECT_GT(expect_the_same_for_any_number_of_threads(*trace), 0u);
 }
 
+// 60 launches per step, each of 20 us of the CPU for 2 us of the GPU: the GPU waits for the CPU, with or without the tiny
+// copies among them. What is shown of the copies is not the idleness that stays without them.
+TEST(PredictedGains, ATinyCopyDoesNotGainTheIdlenessAroundIt) {
+  const auto shown_ns = [](std::int64_t kernel_us) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 60; ++i) {
+        if (i % 15 == 0) {
+          p.begin_op("aten::to").copy(3, 2'048, "Memcpy HtoD (Pageable -> Device)");
+          p.wait("aten::copy_").end().pass(40);
+        }
+        p.launch({.us = kernel_us}).pass(10);
+      }
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    const auto explanation = run_rules_and_gains(*facts);
+    EXPECT_TRUE(explanation && explanation->gains);
+    for (const Finding& finding : explanation->findings)
+      if (finding.rule == "host-sync") return explanation->gains->shown_ns(finding);
+    return std::int64_t{0};
+  };
+  // Four operators of some 10 us each.
+  EXPECT_LE(shown_ns(2), 80'000);
+  // With 40 us of the GPU's work for each launch, the waits cost the CPU its lead: 40 us of code and more after each.
+  EXPECT_GE(shown_ns(40), 100'000);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -141,9 +141,11 @@ void remove_sync(ChangedGraph& changed) {
   std::vector<bool> fits(changed.trace.slices().size(), true);
   if (!changed.change.name.empty())
     fits = slices_inside(changed, NamePattern(changed.trace, changed.change.name));
-  std::unordered_set<std::uint32_t> gone;
+  std::unordered_set<std::uint32_t> gone, uploads;
+  for (const SliceId call : changed.change.slices) uploads.insert(raw(call));
   for (const HostWait& wait : changed.graph.waits) {
-    if (!fits[raw(wait.call)] || (changed.change.name.empty() && waits_for_input(changed, wait)))
+    if (!fits[raw(wait.call)] || (changed.change.name.empty() && waits_for_input(changed, wait) &&
+                                  !uploads.contains(raw(wait.call))))
       continue;
     changed.edges[wait.wait_edge].dropped = true;
     if (!changed.trace.api_call(wait.call).does(api_effect::kCopies)) gone.insert(raw(wait.call));

@@ -40,7 +40,8 @@ struct Change {
   ChangeKind kind{};
   std::string text;  // as given
   std::string name;  // NAME or PATTERN; empty: all
-  // kRemove: these events instead of those of a name.
+  // kRemove: these events instead of those of a name. kRemoveSync: also the waits of these calls, which wait for a copy to the
+  // GPU.
   std::vector<SliceId> slices = {};
   // kRemove: this time of a thread instead, disjoint and in order. GPU work that was launched in it stays.
   TrackId thread = kNone<TrackId>;

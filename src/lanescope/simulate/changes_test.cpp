@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "lanescope/simulate/drawn_steps_test.h"
 #include "lanescope/testing/program_sketch.h"
 #include "lanescope/testing/sketch.h"
@@ -65,6 +67,28 @@ TEST(Change, RemovingAWaitLetsTheCpuRunAhead) {
   EXPECT_GT(without, 400'000);
   EXPECT_EQ(drawn.step_ns({"remove-sync aten::item"}), without);
   EXPECT_EQ(drawn.step_ns({"remove-sync aten::nonzero"}), -1);
+}
+
+// cudaMemcpy waits for its copy to the GPU of 200 us. Nobody can leave that out, unless the change names the call: with pinned memory.
+TEST(Change, RemovingTheWaitOfACopyToTheGpuNeedsItsCall) {
+  ProgramSketch program;
+  std::vector<SliceId> calls;
+  program.steps(4, [](ProgramSketch& p) {
+    const std::int64_t start_us = p.cpu_us(), correlation = 1000 + start_us;
+    p.sketch().runtime("cudaMemcpy", p.at(start_us), p.at(205), {.correlation = correlation});
+    p.sketch().slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", p.at(start_us + 3),
+                     p.at(200), {.correlation = correlation, .bytes = 1'000'000});
+    p.pass(205 + 150);
+  });
+  const DrawnSteps drawn(program.trace());
+  for (std::uint32_t i = 0; i < drawn.trace.slices().size(); ++i)
+    if (drawn.trace.name(SliceId{i}) == "cudaMemcpy") calls.push_back(SliceId{i});
+  EXPECT_EQ(drawn.step_ns({"remove-sync"}), -1);
+  Change named = *parse_change("remove-sync");
+  named.slices = calls;
+  const auto prediction = predict(drawn.simulation, {&named, 1});
+  ASSERT_TRUE(prediction);
+  EXPECT_GT(prediction->gain_ns(), 100'000);
 }
 
 TEST(Change, RemovedKernelsTakeTheirLaunchWithThem) {

@@ -362,6 +362,35 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
                                 : say("Keep the value on the GPU; read it after the last launch");
 }
 
+// "aten::to and aten::item make the CPU wait for the GPU, 180 times in 60 steps": the operators whose waits cost a tenth of
+// all or more, three at most, the costliest first.
+Sentence brief_of_waits(const Facts& facts, const HostSyncs& found) {
+  constexpr std::size_t kMostNames = 3;
+  std::int64_t total_ns = 0;
+  for (const auto& [op, group] : found.ranked) total_ns += group.cost_ns();
+  std::vector<std::string_view> names;
+  std::uint64_t calls = 0;
+  for (const auto& [op, group] : found.ranked) {
+    if (!names.empty() && (group.cost_ns() * 10 < total_ns || group.cost_ns() == 0)) break;
+    if (names.size() == kMostNames) break;
+    // The uploads of an operator and its reads are two things.
+    if (std::find(names.begin(), names.end(), op) != names.end()) continue;
+    names.push_back(op);
+    calls += group.calls;
+  }
+  std::string pattern = "{}";
+  std::vector<Value> values{name(names.front())};
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    pattern += i + 1 == names.size() ? " and {}" : ", {}";
+    values.push_back(name(names[i]));
+  }
+  pattern += names.size() == 1 ? " makes" : " make";
+  values.push_back(count(calls));
+  values.push_back(count(facts.selection.steady.size()));
+  return say(facts, pattern + " the CPU wait for the GPU, {} [time|times] [in {} steps]",
+             std::move(values));
+}
+
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -372,6 +401,13 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
                          ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
+  finding.spared_waits = found.upload_calls;
+  // A call that only waits is there for the wait alone. While it is recorded, the CPU is so slow that such a wait is short, and a
+  // replay shows too little of it.
+  const ApiCall first_call = find_api_call(found.ranked.front().first);
+  const bool only_waits =
+      first_call.does(api_effect::kBlocks) && !first_call.does(api_effect::kCopies);
+  finding.own_cost_ns = only_waits ? finding.at_stake_ns : facts.per_step(found.own_cost_ns);
   tell_savings(facts, found, finding);
   tell_costliest_operators(facts, found, finding);
   if (converts_layout(found.ranked.front().first))
@@ -383,9 +419,7 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = found.waits;
   finding.sample_noun = "wait";
-  finding.brief = say(facts, "{} makes the CPU wait for the GPU, {} [time|times] [in {} steps]",
-                      {name(found.ranked.front().first), count(found.ranked.front().second.calls),
-                       count(facts.selection.steady.size())});
+  finding.brief = brief_of_waits(facts, found);
   if (found.is_about_sizes) tell_of_sizes(facts, found, finding);
   if (const SyncGroup& worst = found.ranked.front().second; worst.lead_ns > worst.idle_ns)
     append(finding.brief, say(", and later the GPU waits for what the CPU does next"));

@@ -447,7 +447,7 @@ TEST(HostSyncTest, TellsUploadsFromReadsOfTheSameOperator) {
     program.sketch().op("aten::to", us(start), us(program.cpu_us() - start));
     program.pass(20).launch({.us = 100});
     start = program.cpu_us();
-    program.call("cudaStreamSynchronize", 500);
+    program.pass(1).call("cudaStreamSynchronize", 500);
     program.sketch().op("aten::to", us(start), us(program.cpu_us() - start));
     program.pass(50).launch({.us = 100}).end();
   }
@@ -527,6 +527,25 @@ TEST(HostSyncTest, DoesNotAdviseToPinWhatAConversionCopies) {
   EXPECT_THAT(conversion->action.pattern, HasSubstr("convert it once"));
   EXPECT_THAT(conversion->try_next, Not(Contains(HasSubstr("pinned"))));
   EXPECT_THAT(copy->action.pattern, HasSubstr("pinned memory"));
+}
+
+// All operators whose waits cost a tenth or more are named, with all of their waits.
+TEST(HostSyncTest, NamesEachOperatorWhoseWaitsCost) {
+  const auto brief = [](std::int64_t second_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 4; ++k) program.launch({.us = 200});
+      program.wait("aten::to").pass(100).launch({.us = second_us}).wait("aten::item");
+      program.pass(second_us == 200 ? 80 : 1).launch({.us = 200}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->brief : Sentence{};
+  };
+  const Sentence both = brief(200);
+  EXPECT_THAT(both.pattern, HasSubstr("{} and {} make the CPU wait"));
+  EXPECT_EQ(both.values.at(2).integer, 2);  // per step
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
       continue;
     }
     found.waiting_ops.push_back(outermost_operator(facts, call));
+    if (asker.is_upload) found.upload_calls.push_back(call);
     if (trace.slices().track[raw(call)] == launching)
       found.launching_waits.push_back({{trace.start_ns(call), trace.end_ns(call)}, asker});
     SyncGroup& group = found.groups[asker];
@@ -288,6 +289,13 @@ bool waits_for_streams_in_turn(const Facts& facts, const HostSyncs& found) {
   return waits >= 2 && changes * 2 > waits;
 }
 
+std::int64_t lost_while_waiting(const Facts& facts, const std::vector<SliceId>& waiting_ops) {
+  std::vector<analysis::Window> windows;
+  for (const SliceId op : waiting_ops)
+    windows.push_back({facts.trace->start_ns(op), facts.trace->end_ns(op)});
+  return lost_in(facts, steady_parts(facts, joined(std::move(windows)))).total_ns();
+}
+
 }  // namespace
 
 Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
@@ -315,6 +323,7 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
     const std::int64_t of_a = a.second.cost_ns(), of_b = b.second.cost_ns();
     return of_a != of_b ? of_a > of_b : a.second.waited_ns > b.second.waited_ns;
   });
+  found.own_cost_ns = lost_while_waiting(facts, found.waiting_ops);
   found.is_for_streams_in_turn = waits_for_streams_in_turn(facts, found);
   return found;
 }

@@ -51,6 +51,8 @@ struct HostSyncs {
   std::map<Asker, SyncGroup> groups;                           // by what asked for the wait
   std::vector<std::pair<std::string_view, SyncGroup>> ranked;  // the same, the worst first
   std::vector<SliceId> waiting_ops;     // in which the CPU waits; sorted, each once
+  std::vector<SliceId> upload_calls;    // that wait in an operator that copies to the GPU
+  std::int64_t own_cost_ns = 0;         // the GPU is idle or only copies while those operators run
   bool is_for_streams_in_turn = false;  // the worst group: each wait is for another stream's work
   std::uint64_t waits = 0;
   std::int64_t waited_ns = 0, waiting_ops_ns = 0;  // of the CPU
