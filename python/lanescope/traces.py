@@ -29,6 +29,7 @@ def read_trace(
     *,
     window: str = "",
     step: Optional[int] = None,
+    category: str = "",
     progress: Optional[Callable[[int, int], Any]] = None,
 ) -> _core.Trace:
     """A trace file as columns: JSON of torch.profiler, Kineto or Chrome (plain, gzip, zstd), or a lanescope recording.
@@ -39,12 +40,13 @@ def read_trace(
 
     ``window="10ms..12.5ms"`` reads only that part, in times since the start of the trace, and ``step=7`` only the part of
     that ProfilerStep, as the commands do with ``--window`` and ``--step``: slices that reach beyond an end are cut there
-    (docs/definitions/reading.md). Raises InvalidArgumentError for a window that cannot be read, or a step that the trace lacks.
+    (docs/definitions/reading.md). ``category="kernel,gpu_memcpy"`` reads only slices and marks of these categories, as
+    ``--category`` does. Raises InvalidArgumentError for a window that cannot be read, or a step or a category that the trace lacks.
 
     An index of the trace is used where there is one, and one of a large trace is written into the user's cache folder;
     ``LANESCOPE_INDEX=off`` in the environment prevents both (docs/decisions/index_file.md).
     """
-    return _core.read_trace(file_of(path), progress, window=window, step=step)
+    return _core.read_trace(file_of(path), progress, window=window, step=step, category=category)
 
 
 read = read_trace  # short, for notebooks

@@ -11,7 +11,6 @@
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/profiler/newest_trace.h"
-#include "lanescope/view/crop_trace.h"
 #include "lanescope/view/trace_part.h"
 
 namespace lanescope::python {
@@ -20,14 +19,13 @@ namespace {
 // The part that was asked for; a part without events is a Trace without rows.
 Result<Trace> part_of(Trace whole, const view::PartAsked& asked, const view::StepNote& note) {
   if (!asked.is_given()) return whole;
-  LANESCOPE_TRY(const view::TraceWindow window, view::find_part(whole, asked, note));
-  LANESCOPE_TRY(view::CroppedTrace part,
-                view::crop_trace(whole, window.start_ns, window.end_ns, view::Edges::kCut));
+  LANESCOPE_TRY(view::CroppedTrace part, view::take_part(whole, asked, view::Edges::kCut, note));
   return std::move(part.trace);
 }
 
 std::shared_ptr<Trace> read(const std::string& path, const py::object& progress,
-                            const std::string& window, std::optional<std::int64_t> step) {
+                            const std::string& window, std::optional<std::int64_t> step,
+                            const std::string& categories) {
   format::ReadOptions options;
   if (!progress.is_none()) {
     options.progress = [&progress](std::uint64_t done, std::uint64_t total) {
@@ -39,7 +37,7 @@ std::shared_ptr<Trace> read(const std::string& path, const py::object& progress,
       }
     };
   }
-  const view::PartAsked asked{window, step};
+  const view::PartAsked asked{window, step, categories};
   if (!window.empty() && step)
     value_or_raise(
         Result<void>(Error{Errc::kInvalidArgument, "expected a window or a step, found both"}));
@@ -67,7 +65,7 @@ void write(const Trace& trace, const std::string& path) {
 
 void bind_format(py::module_& m) {
   m.def("read_trace", &read, py::arg("path"), py::arg("progress") = py::none(), py::kw_only(),
-        py::arg("window") = "", py::arg("step") = py::none());
+        py::arg("window") = "", py::arg("step") = py::none(), py::arg("category") = "");
   m.def("newest_trace_in", &newest_in, py::arg("folder"));
   m.def("write_kineto_json", &write, py::arg("trace"), py::arg("path"));
   m.def(

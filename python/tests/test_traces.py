@@ -88,6 +88,15 @@ def test_a_window_or_a_step_alone(path):
         lanescope.read(path, window="0ns..1ns", step=4)
 
 
+def test_a_category_alone(path):
+    whole = lanescope.read_trace(path)
+    part = lanescope.read(path, category="cpu_op")
+    assert sorted(part.name(i) for i in range(len(part))) == sorted(whole.sql("SELECT name FROM slice WHERE kind = 'cpu_op'")["name"])
+    assert 0 < len(part) < len(whole)
+    with pytest.raises(ValueError, match="category expects names with commas between them; the trace has .*cpu_op.*; found 'cpu_ops'"):
+        lanescope.read(path, category="cpu_ops")
+
+
 def test_arguments_are_python_values(path):
     trace = lanescope.read_trace(path)
     rows = [trace.args(i) for i in range(len(trace)) if trace.name(i) == "aten::mm"]

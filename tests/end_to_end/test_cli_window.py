@@ -169,3 +169,50 @@ def test_commands_with_steps_of_their_own_take_a_window(run, command):
     ran = run(command, TRACE, "--window", WINDOW)
     assert ran.code == 0, ran.err
     assert ran.out
+
+
+def of_category(*categories):
+    return [each for each in ALL if each[1] in categories]
+
+
+def test_a_category_is_read_alone(run):
+    ran = run("sql", TRACE, "SELECT name, category, dur FROM slice", "--category", "kernel,cuda_runtime", "--csv")
+    assert ran.code == 0, ran.err
+    found = sorted((row["name"], row["category"], int(row["dur"])) for row in rows_of(ran.out))
+    assert found == sorted((name, category, end - start) for name, category, start, end in of_category("kernel", "cuda_runtime"))
+    assert len({category for _, category, _ in found}) == 2
+    info = json.loads(run("info", TRACE, "--category", "kernel", "--json").out)
+    assert {each["category"]: each["slice_count"] for each in info["categories"] if each["slice_count"]} == {"kernel": len(of_category("kernel"))}
+
+
+def test_convert_writes_a_category_alone(run, tmp_path):
+    out = tmp_path / "gpu.json"
+    assert run("convert", TRACE, out, "--category", "kernel", "--window", WINDOW).code == 0
+    expected = sorted(each[0] for each in of_category("kernel") if each[2] < LAST and (each[2] >= FIRST or each[3] > FIRST))
+    assert sorted(each[0] for each in slices(out)) == expected and expected
+
+
+def test_self_time_counts_only_the_categories_that_are_read(run):
+    rows = json.loads(run("table", TRACE, "--category", "user_annotation", "--json").out)["rows"]
+    within = {row["name"]: row["self_cpu_time_total_ns"] for row in rows}
+    total = {row["name"]: row["cpu_time_total_ns"] for row in rows}
+    assert within["matmul_add"] == total["matmul_add"] > 0  # its operators are not read
+    assert 0 < within["ProfilerStep*"] == total["ProfilerStep*"] - total["matmul_add"]
+
+
+def test_an_unknown_category_is_one_line_with_those_of_the_trace(run):
+    ran = run("table", TRACE, "--category", "kernels")
+    assert ran.code == 2
+    assert "--category expects names with commas between them; the trace has " in ran.complaint()
+    assert "cpu_op, " in ran.complaint() and "found 'kernels'" in ran.complaint()
+
+
+def test_an_index_changes_nothing_for_a_category(run, tmp_path):
+    trace = tmp_path / "trace.json"
+    shutil.copy(TRACE, trace)
+    question = ["sql", str(trace), "SELECT * FROM slice", "--csv", "--category", "cpu_op"]
+    plain = run(*question)
+    assert run("index", trace).code == 0
+    indexed = run(*question)
+    assert plain.code == indexed.code == 0, plain.err
+    assert indexed.out == plain.out

@@ -104,6 +104,7 @@ void add_convert_command(CommandLine& line) {
                       "move slices that overlap others without nesting to tracks of their own; "
                       "Perfetto drops them from JSON");
   add_part_flags(command, &flags->part);
+  add_category_flag(command, &flags->part);
   command.switch_flag("--force", &flags->force, "overwrite OUT");
   command.epilogue(R"(Endings of OUT:
   .json .json.gz .json.zst   clean Kineto JSON: sorted, escaped, only whole arrows
@@ -118,6 +119,7 @@ Examples:
   lanescope convert trace.json.gz -o trace.pftrace       then open it at https://ui.perfetto.dev
   lanescope convert trace.json.gz clean.json.gz --for perfetto
   lanescope convert trace.json.gz part.json.gz --window 1.2s..1.5s
+  lanescope convert trace.json.gz gpu.json.gz --category kernel
   lanescope convert trace.json.gz -o trace.sqlite && sqlite3 trace.sqlite "SELECT count(*) FROM kernel"
 
 Standard error lists what the input had lost. OUT appears only when it is complete.

@@ -19,6 +19,7 @@ void add_info_command(CommandLine& line) {
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
   command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   add_part_flags(command, &flags->part);
+  add_category_flag(command, &flags->part);
   command.epilogue(R"(Examples:
   lanescope info trace.json.gz
   lanescope info trace.json.gz --json | python3 -m json.tool

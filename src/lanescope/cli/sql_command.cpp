@@ -257,6 +257,7 @@ void add_sql_command(CommandLine& line) {
                 "has it, and a terminal gets a prompt")
       .not_required();
   add_part_flags(command, &flags->part);
+  add_category_flag(command, &flags->part);
   command.text_flag("--file", &flags->file, "FILE", "read the SQL from this file",
                     {Completes::kFile});
   command.number_flag("--row-limit", &flags->row_limit, 0, std::numeric_limits<std::int64_t>::max(),

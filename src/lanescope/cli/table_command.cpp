@@ -139,6 +139,7 @@ void add_table_command(CommandLine& line) {
   const auto flags = std::make_shared<TableFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
   add_part_flags(command, &flags->part);
+  add_category_flag(command, &flags->part);
   command.choice_flag("--style", &flags->style, {"torch", "lanescope"},
                       "torch: the text of key_averages().table(), bugs included; lanescope: the "
                       "same columns with the bugs fixed and named under the table (default)");

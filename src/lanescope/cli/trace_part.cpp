@@ -30,6 +30,16 @@ bool has_anything(const Trace& trace) {
   return trace.slices().size() + trace.instants().size() + trace.counters().size() > 0;
 }
 
+std::string nothing_shown(const Trace& whole, const PartFlags& flags) {
+  if (flags.categories.empty())
+    return fmt::format(
+        "expected --window to show something; the trace is {} long, and nothing of it is in {}",
+        report::format_time_ns(view::trace_end_ns(whole) - view::trace_origin_ns(whole)),
+        flags.window);
+  return fmt::format("expected --category to show something; nothing{} has the category {}",
+                     flags.has_times() ? " of this part" : " in the trace", flags.categories);
+}
+
 }  // namespace
 
 void add_window_flag(Command& command, PartFlags* flags, Option step) {
@@ -41,6 +51,11 @@ void add_part_flags(Command& command, PartFlags* flags) {
       command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                           "only the part of the trace from the start to the end of this step");
   add_window_flag(command, flags, step);
+}
+
+void add_category_flag(Command& command, PartFlags* flags) {
+  command.text_flag("--category", &flags->categories, "NAME,...",
+                    "only slices and marks of these categories, such as kernel,gpu_memcpy");
 }
 
 Result<std::optional<view::TraceWindow>> parse_window(const std::string& text) {
@@ -67,16 +82,10 @@ std::optional<Trace> open_part(const std::string& path, const PartFlags& flags, 
                                           : open_trace(path, output, code, damage);
   if (!whole || !flags.is_given()) return whole;
   RecordFunction stage("choose part");
-  const Result<view::TraceWindow> window =
-      with_flag_name(view::find_part(*whole, flags, {kept.note, kept.remember_note}));
-  if (!window) return complain(message_of(window.error()));
-  auto part = view::crop_trace(*whole, window->start_ns, window->end_ns, edges);
+  auto part =
+      with_flag_name(view::take_part(*whole, flags, edges, {kept.note, kept.remember_note}));
   if (!part) return complain(message_of(part.error()));
-  if (!has_anything(part->trace))
-    return complain(fmt::format(
-        "expected --window to show something; the trace is {} long, and nothing of it is in {}",
-        report::format_time_ns(view::trace_end_ns(*whole) - view::trace_origin_ns(*whole)),
-        flags.window));
+  if (!has_anything(part->trace)) return complain(nothing_shown(*whole, flags));
   if (part->crossing > 0 && edges == view::Edges::kCut)
     output.note(
         fmt::format("({} of {} slices reach beyond the part; only what is within it counts.)",

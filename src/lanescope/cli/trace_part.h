@@ -1,4 +1,4 @@
-// --window and --step of the commands that read a trace: which part of it they read. Defined in
+// --window, --step and --category of the commands that read a trace: which part of it they read. Defined in
 // docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
@@ -23,6 +23,8 @@ using PartFlags = view::PartAsked;  // as typed; `step`: of commands without a -
 void add_window_flag(Command& command, PartFlags* flags, Option step);
 // Both; they exclude each other.
 void add_part_flags(Command& command, PartFlags* flags);
+// --category, for commands whose answer needs no other category.
+void add_category_flag(Command& command, PartFlags* flags);
 
 // As the functions of the same names in view/, but their messages name the flags.
 Result<std::optional<view::TraceWindow>> parse_window(const std::string& text);

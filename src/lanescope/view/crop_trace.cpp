@@ -13,6 +13,27 @@
 namespace lanescope::view {
 namespace {
 
+// Where the kept slices of one track are.
+class KeptMoments {
+ public:
+  // In order of starts.
+  void add(std::int64_t start_ns, std::int64_t end_ns) {
+    starts_ns_.push_back(start_ns);
+    last_ends_ns_.push_back(last_ends_ns_.empty() ? end_ns
+                                                  : std::max(last_ends_ns_.back(), end_ns));
+  }
+  // A slice holds this moment, or begins at it.
+  bool hold(std::int64_t time_ns) const {
+    const auto after = std::upper_bound(starts_ns_.begin(), starts_ns_.end(), time_ns);
+    if (after == starts_ns_.begin()) return false;
+    const auto i = static_cast<std::size_t>(after - starts_ns_.begin()) - 1;
+    return starts_ns_[i] == time_ns || last_ends_ns_[i] > time_ns;
+  }
+
+ private:
+  std::vector<std::int64_t> starts_ns_, last_ends_ns_;  // of this slice and those before it
+};
+
 class Cropper {
  public:
   // `streams`: of their slices; the others' window, and all else, is the first one.
@@ -22,6 +43,12 @@ class Cropper {
         end_ns_(window.end_ns),
         streams_(streams),
         edges_(edges) {}
+
+  // Before run(). By CategoryId.
+  void keep_only(const std::vector<bool>& kept) {
+    kept_ = &kept;
+    moments_.resize(trace_.tracks().size());
+  }
 
   Result<CroppedTrace> run() {
     builder_.set_base_time_ns(trace_.base_time_ns());
@@ -41,11 +68,7 @@ class Cropper {
     for (const Step& step : trace_.steps()) number_of_step_[raw(step.slice)] = step.number;
     for (const Track& track : trace_.tracks()) add_slices(track);
     add_instants();
-    const auto& counters = trace_.counters();
-    for (std::size_t i = 0; i < counters.size(); ++i)
-      if (is_inside(counters.time_ns[i]))
-        builder_.add_counter(copier_.track(counters.track[i]), counters.time_ns[i],
-                             counters.value[i]);
+    add_counters();
     add_flows();
     CroppedTrace cropped;
     cropped.crossing = crossing_;
@@ -61,6 +84,7 @@ class Cropper {
 
  private:
   bool is_inside(std::int64_t time_ns) const { return time_ns >= start_ns_ && time_ns < end_ns_; }
+  bool is_kept(CategoryId category) const { return !kept_ || (*kept_)[raw(category)]; }
 
   // The slices of a track are in order of their starts.
   void add_slices(const Track& track) {
@@ -72,6 +96,7 @@ class Cropper {
     const auto last = std::lower_bound(first_inside, end, window.end_ns);
     for (auto at = begin; at != last; ++at) {
       const SliceId slice{static_cast<std::uint32_t>(at - starts.begin())};
+      if (!is_kept(trace_.slices().category[raw(slice)])) continue;
       if (at >= first_inside || trace_.end_ns(slice) > window.start_ns) add_slice(slice);
     }
   }
@@ -94,7 +119,19 @@ class Cropper {
     if (step != number_of_step_.end() && (!crosses || edges_ == Edges::kWhole))
       builder_.add_step(step->second, row_);
     ++row_;
-    originals_.push_back(slice);
+    if (kept_)
+      moments_[raw(slices.track[i])].add(start, end);
+    else
+      originals_.push_back(slice);
+  }
+
+  void add_counters() {
+    if (kept_) return;  // a value has no category
+    const auto& counters = trace_.counters();
+    for (std::size_t i = 0; i < counters.size(); ++i)
+      if (is_inside(counters.time_ns[i]))
+        builder_.add_counter(copier_.track(counters.track[i]), counters.time_ns[i],
+                             counters.value[i]);
   }
 
   void add_instants() {
@@ -104,6 +141,7 @@ class Cropper {
     const auto last = std::lower_bound(first, times.end(), end_ns_);
     for (auto at = first; at != last; ++at) {
       const auto i = static_cast<std::size_t>(at - times.begin());
+      if (!is_kept(instants.category[i])) continue;
       builder_.skip_event();
       builder_.add_instant_at(instants.event_index[i], copier_.track(instants.track[i]),
                               copier_.copy(instants.category[i]), copier_.copy(instants.name[i]),
@@ -121,7 +159,12 @@ class Cropper {
     const auto first = std::lower_bound(flows.begin(), flows.end(), start_ns_, starts_before);
     const auto last = std::lower_bound(first, flows.end(), end_ns_, starts_before);
     for (auto flow = first; flow != last; ++flow)
-      if (is_inside(flow->to_ns)) add_flow(*flow);
+      if (is_inside(flow->to_ns) && has_kept_ends(*flow)) add_flow(*flow);
+  }
+
+  bool has_kept_ends(const Flow& flow) const {
+    return !kept_ || (moments_[raw(flow.from_track)].hold(flow.from_ns) &&
+                      moments_[raw(flow.to_track)].hold(flow.to_ns));
   }
 
   void add_flow(const Flow& flow) {
@@ -141,10 +184,20 @@ class Cropper {
   std::unordered_map<std::uint32_t, std::int64_t> number_of_step_;  // by slice
   std::uint32_t row_ = 0;
   std::uint64_t crossing_ = 0;
-  std::vector<SliceId> originals_;  // of each row
+  std::vector<SliceId> originals_;           // of each row
+  const std::vector<bool>* kept_ = nullptr;  // categories; nullptr: all
+  std::vector<KeptMoments> moments_;         // by track, with kept_
   TraceBuilder builder_;
   TraceCopier copier_{trace_, builder_};
 };
+
+void keep_capture_window(const Trace& whole, Trace& part) {
+  TraceColumns columns = part.columns();  // shares the memory
+  columns.values.window_start_ns = whole.window_start_ns();
+  columns.values.window_end_ns = whole.window_end_ns();
+  columns.values.has_window_span = whole.has_window_span();
+  part = Trace::from_columns(std::move(columns));
+}
 
 }  // namespace
 
@@ -154,14 +207,23 @@ Result<CroppedTrace> crop_trace(const Trace& trace, std::int64_t start_ns, std::
   return Cropper(trace, window, window, edges).run();
 }
 
+Result<CroppedTrace> crop_categories(const Trace& trace, const std::vector<bool>& kept,
+                                     const std::optional<TraceWindow>& window, Edges edges) {
+  constexpr TraceWindow kAlways{std::numeric_limits<std::int64_t>::min(),
+                                std::numeric_limits<std::int64_t>::max()};
+  const TraceWindow times = window.value_or(kAlways);
+  Cropper cropper(trace, times, times, edges);
+  cropper.keep_only(kept);
+  LANESCOPE_TRY(CroppedTrace cropped, cropper.run());
+  if (!window) keep_capture_window(trace, cropped.trace);
+  return cropped;
+}
+
 Result<StepTrace> crop_step(const Trace& trace, const StepNeeds& needs) {
   Cropper cropper(trace, needs.calls, needs.work, Edges::kWhole);
-  LANESCOPE_TRY(const CroppedTrace cropped, cropper.run());
-  TraceColumns columns = cropped.trace.columns();  // shares the memory
-  columns.values.window_start_ns = trace.window_start_ns();
-  columns.values.window_end_ns = trace.window_end_ns();
-  columns.values.has_window_span = trace.has_window_span();
-  return StepTrace{Trace::from_columns(std::move(columns)), cropper.take_originals()};
+  LANESCOPE_TRY(CroppedTrace cropped, cropper.run());
+  keep_capture_window(trace, cropped.trace);
+  return StepTrace{std::move(cropped.trace), cropper.take_originals()};
 }
 
 std::int64_t trace_origin_ns(const Trace& trace) {

@@ -2,6 +2,7 @@
 // cannot open all of it. Defined in docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lanescope/base/result.h"
@@ -27,6 +28,12 @@ struct CroppedTrace {
 // kLimit: as TraceBuilder::finish().
 Result<CroppedTrace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns,
                                 Edges edges);
+
+// What is kept of a trace: of all times, or of those in `window`, by CategoryId slices and instants of the categories that
+// `kept` has (kept_categories.h); arrows with both ends in such slices; steps whose slices are kept; no counter values. Of other
+// slices it reads what crop_trace() reads, and categories. Without `window`, the capture window stays.
+Result<CroppedTrace> crop_categories(const Trace& trace, const std::vector<bool>& kept,
+                                     const std::optional<TraceWindow>& window, Edges edges);
 
 // What analyses of one step need, with whole slices. The capture window stays that of the whole trace.
 struct StepTrace {

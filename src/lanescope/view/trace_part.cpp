@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lanescope/explain/facts.h"
-#include "lanescope/view/crop_trace.h"
+#include "lanescope/view/kept_categories.h"
 #include "lanescope/view/search.h"
 
 namespace lanescope::view {
@@ -49,6 +49,20 @@ Result<TraceWindow> find_part(const Trace& trace, const PartAsked& asked, const 
   LANESCOPE_TRY(const std::optional<TraceWindow> times, parse_window(asked.window));
   const std::int64_t origin = trace_origin_ns(trace);
   return TraceWindow{origin + times->start_ns, origin + times->end_ns};
+}
+
+Result<CroppedTrace> take_part(const Trace& whole, const PartAsked& asked, Edges edges,
+                               const StepNote& note) {
+  std::vector<bool> kept;
+  if (!asked.categories.empty()) {
+    LANESCOPE_TRY(kept, kept_categories(whole, asked.categories));
+  }
+  std::optional<TraceWindow> window;
+  if (asked.has_times()) {
+    LANESCOPE_TRY(window, find_part(whole, asked, note));
+  }
+  if (!asked.categories.empty()) return crop_categories(whole, kept, window, edges);
+  return crop_trace(whole, window->start_ns, window->end_ns, edges);
 }
 
 }  // namespace lanescope::view
