@@ -23,6 +23,9 @@ namespace lanescope {
 namespace {
 
 constexpr std::uintptr_t kPage = 4096;
+// Where a group limits the memory. Around a missing page the system reads as much as the disk is set to, 8 MiB on some: in a small
+// group these pages of one column push out those of the others. What is read ends with the file.
+constexpr std::size_t kPieceInGroup = 512u << 10;
 
 constinit std::atomic<SpillMemory*> made_of_process = nullptr;
 
@@ -115,8 +118,9 @@ void throw_no_memory(std::size_t bytes) {
   throw SpillFailed(message.data());
 }
 
-SpillMemory::SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> folders)
-    : budget_bytes_(budget_bytes), folders_(std::move(folders)) {}
+SpillMemory::SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> folders,
+                         std::size_t piece_bytes)
+    : budget_bytes_(budget_bytes), folders_(std::move(folders)), piece_bytes_(piece_bytes) {}
 
 void* SpillMemory::map_memory(std::size_t bytes) const {
   void* const block =
@@ -125,23 +129,38 @@ void* SpillMemory::map_memory(std::size_t bytes) const {
   return block;
 }
 
+// nullptr: the folder has no room.
+void* SpillMemory::map_pieces(const std::string& folder, std::size_t bytes) const {
+  const std::size_t share = (bytes / kMostPieces / kPage + 1) * kPage;
+  const std::size_t piece = piece_bytes_ == 0 ? bytes : std::max(piece_bytes_, share);
+  void* const block =
+      ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (block == MAP_FAILED) throw_no_memory(bytes);
+  for (std::size_t at = 0; at < bytes; at += piece) {
+    const std::size_t size = std::min(piece, bytes - at);
+    const File file(open_nameless(folder));
+    const bool has_room = file.get() >= 0 && take_room(file.get(), size);
+    if (has_room && ::mmap(static_cast<char*>(block) + at, size, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_FIXED, file.get(), 0) != MAP_FAILED)
+      continue;
+    ::munmap(block, bytes);
+    if (has_room) throw_no_memory(size);
+    return nullptr;
+  }
+  const MemoryWatch* const watch = MemoryWatch::of_process();
+  if (watch && watch->is_little()) ::madvise(block, bytes, MADV_RANDOM);
+  return block;
+}
+
 void* SpillMemory::map_file(std::size_t bytes) const {
   std::string tried;
   for (const std::string& folder : folders_) {
     struct statfs info {};
     if (::statfs(folder.c_str(), &info) != 0 || lies_in_memory(info)) continue;
-    const File file(open_nameless(folder));
-    if (file.get() < 0) continue;
-    if (!take_room(file.get(), bytes)) {
-      if (!tried.empty()) tried.append(", ");
-      tried.append(size_text(free_bytes(info))).append(" in ").append(folder);
-      continue;
-    }
-    void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (block == MAP_FAILED) throw_no_memory(bytes);
-    const MemoryWatch* const watch = MemoryWatch::of_process();
-    if (watch && watch->is_little()) ::madvise(block, bytes, MADV_RANDOM);
-    return block;
+    if (::access(folder.c_str(), W_OK) != 0) continue;
+    if (void* const block = map_pieces(folder, bytes)) return block;
+    if (!tried.empty()) tried.append(", ");
+    tried.append(size_text(free_bytes(info))).append(" in ").append(folder);
   }
   std::string message = "memory is short; expected ";
   message.append(size_text(bytes)).append(" of disk for what does not fit, found ");
@@ -183,7 +202,9 @@ bool SpillMemory::release(void* block) noexcept {
 
 SpillMemory& SpillMemory::of_process() {
   static SpillMemory* const memory = [] {
-    auto* const made = new SpillMemory(budget_of_process(), folders_of_process());
+    const std::uint64_t budget = budget_of_process();
+    const std::size_t piece = MemoryWatch::of_process() ? kPieceInGroup : 0;
+    auto* const made = new SpillMemory(budget, folders_of_process(), piece);
     made_of_process = made;
     return made;
   }();

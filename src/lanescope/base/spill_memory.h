@@ -39,11 +39,14 @@ class SpillMemory {
   static constexpr std::size_t kLargeBlock = 32u << 20;
   // Beyond the budget, blocks of this size and more lie on disk, too.
   static constexpr std::size_t kLeastSpilled = 1u << 20;
+  static constexpr std::size_t kMostPieces = 256;  // of a block: a process may have 65,530 mappings
 
   // `budget_bytes`: how much of the blocks of kLeastSpilled and more may be in memory. Each thread
   // may exceed it by one block. `folders`: where the files go; the first folder with room is used.
-  // Folders that are in memory themselves (tmpfs) are skipped.
-  SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> folders);
+  // Folders that are in memory themselves (tmpfs) are skipped. `piece_bytes`: how much of a block lies in one file (0: all); it grows
+  // with blocks of more than kMostPieces of them. Nothing is read ahead beyond the end of a file.
+  SpillMemory(std::uint64_t budget_bytes, std::vector<std::string> folders,
+              std::size_t piece_bytes = 0);
   SpillMemory(const SpillMemory&) = delete;
   SpillMemory& operator=(const SpillMemory&) = delete;
   // Blocks that are not released stay valid.
@@ -76,9 +79,11 @@ class SpillMemory {
   };
   void* map_memory(std::size_t bytes) const;
   void* map_file(std::size_t bytes) const;
+  void* map_pieces(const std::string& folder, std::size_t bytes) const;
 
   const std::uint64_t budget_bytes_;
   const std::vector<std::string> folders_;
+  const std::size_t piece_bytes_;
   std::atomic<std::uint64_t> in_memory_bytes_ = 0, on_disk_bytes_ = 0;
   std::atomic<std::size_t> block_count_ = 0;
   std::mutex mutex_;  // guards blocks_

@@ -4,9 +4,12 @@
 #include <sys/resource.h>
 #include <sys/statfs.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "lanescope/base/free_memory.h"
@@ -19,6 +22,20 @@ constexpr std::size_t kMiB = 1u << 20;
 
 // A folder on a disk, as the tests of this file need one.
 std::string folder() { return "/var/tmp"; }
+
+// Mappings of files within these addresses.
+std::size_t files_mapped_in(const char* block, std::size_t bytes) {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t files = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t from = 0;
+    unsigned long long inode = 0;
+    if (std::sscanf(line.c_str(), "%lx-%*x %*s %*x %*s %llu", &from, &inode) != 2) continue;
+    const auto begin = reinterpret_cast<std::uintptr_t>(block);
+    if (from >= begin && from < begin + bytes && inode != 0) ++files;
+  }
+  return files;
+}
 
 TEST(SpillMemoryTest, WithinTheBudgetSmallBlocksComeFromMalloc) {
   SpillMemory memory(100 * kMiB, {folder()});
@@ -58,6 +75,29 @@ TEST(SpillMemoryTest, BlocksOfMallocAreAPartOfTheBudget) {
   EXPECT_TRUE(memory.release(third));
   memory.forget_malloc(8 * kMiB);
   EXPECT_EQ(memory.allocate(3 * kMiB), nullptr);
+}
+
+// 1 MiB and 5 bytes in files of 64 KiB: 17 of them, in a row. A block of 64 MiB would need 1,024; it has at most kMostPieces.
+TEST(SpillMemoryTest, ABlockMayLieInSeveralFiles) {
+  SpillMemory memory(0, {folder()}, 64u << 10);
+  for (const std::size_t bytes : {kMiB + 5, 64 * kMiB}) {
+    char* const block = static_cast<char*>(memory.allocate(bytes));
+    ASSERT_NE(block, nullptr);
+    const std::size_t files = files_mapped_in(block, bytes);
+    if (bytes == kMiB + 5)
+      EXPECT_EQ(files, 17u);
+    else
+      EXPECT_TRUE(files > 200 && files <= SpillMemory::kMostPieces) << files;
+    for (std::size_t at = 0; at < bytes; at += 4093) {
+      EXPECT_EQ(block[at], 0);
+      block[at] = static_cast<char>(at % 127);
+    }
+    for (std::size_t at = 0; at < bytes; at += 4093)
+      ASSERT_EQ(block[at], static_cast<char>(at % 127)) << at;
+    block[bytes - 1] = 'x';
+    EXPECT_TRUE(memory.release(block));
+    EXPECT_EQ(memory.on_disk_bytes(), 0u);
+  }
 }
 
 TEST(SpillMemoryTest, BlocksOfOthersAreLeftAlone) {

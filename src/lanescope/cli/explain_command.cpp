@@ -23,9 +23,9 @@
 namespace lanescope::cli {
 namespace {
 
-// All rules together take 430 bytes a slice. With less than a third of that in memory they take minutes on a busy machine, or end
-// without an answer (docs/measurements/index_file.md).
-constexpr std::size_t kInUseOfSlice_bytes = 140;
+// All rules together take 430 bytes a slice. With less than a fifth of that in memory they end without an answer, after half a
+// minute of reading the same pages (docs/measurements/index_file.md).
+constexpr std::size_t kInUseOfSlice_bytes = 90;
 
 struct ExplainFlags {
   PartFlags part;
