@@ -183,6 +183,23 @@ def test_the_interpreter_may_end_while_a_profile_records(run_python, tmp_path):
     assert "work" in spool_names(path)
 
 
+@pytest.mark.parametrize("options", ["record_shapes=True", "profile_memory=True", "with_stack=True, with_flops=True"])
+def test_a_torch_program_may_end_while_a_profile_records(run_python, tmp_path, torch, options):
+    """torch's own state of the main thread is gone before the recorder ends the recording."""
+    done = run_python(
+        code=f"""
+import torch
+from lanescope import ProfilerActivity, profile
+prof = profile(activities=[ProfilerActivity.CPU], output_dir={str(tmp_path / "out")!r}, {options})
+prof.start()
+torch.ones(2).neg()
+"""
+    )
+    assert "the program ended while a profiler recorded" in done.stderr
+    (spool,) = (tmp_path / "out").glob("*.lspool")
+    assert "aten::neg" in {row.key for row in lanescope.key_averages(lanescope.read_trace(spool))}
+
+
 def test_texts_of_one_recording_do_not_pile_up_in_the_process():
     # 70 MB of metadata in all, beyond the 64 MiB that texts may take in a process.
     sizes = []

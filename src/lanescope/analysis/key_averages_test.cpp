@@ -349,13 +349,18 @@ TEST(KeyAveragesTest, OverloadsWrittenIntoTheNameAreTakenApart) {
 }
 
 TEST(KeyAveragesTest, NamesAreDemangledAndBookkeepingIsHidden) {
-  const Trace trace =
-      std::move(Sketch().op("_Z3addii", 0, 10).op("Pi", 20, 10).op("aten::is_leaf", 40, 10))
-          .trace();
+  constexpr std::string_view kNoText("Pi\0b", 4);  // of which the demangler would read "Pi"
+  const Trace trace = std::move(Sketch()
+                                    .op("_Z3addii", 0, 10)
+                                    .op("Pi", 20, 10)
+                                    .op("aten::is_leaf", 40, 10)
+                                    .op(std::string(kNoText), 60, 10))
+                          .trace();
   const KeyAverages table = averages(trace, TableStyle::kTorch);
-  ASSERT_EQ(table.rows.size(), 2u);
+  ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.rows[0].name, "add(int, int)");
   EXPECT_EQ(table.rows[1].name, "int*");
+  EXPECT_EQ(table.rows[2].name, kNoText);
 }
 
 // copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), next to another child each; on

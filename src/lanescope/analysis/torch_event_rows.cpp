@@ -82,7 +82,9 @@ std::int64_t find_tick_ns(const Trace& trace) {
 
 std::string shown_name(std::string_view name) {
   std::string text(name);
-  if (name.size() > 1 && name.size() <= kLongestMangledName) {
+  // The demangler would read only the part before a NUL.
+  const bool is_text = name.find('\0') == name.npos;
+  if (name.size() > 1 && name.size() <= kLongestMangledName && is_text) {
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> demangled(
         abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), &std::free);

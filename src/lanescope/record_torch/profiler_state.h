@@ -138,11 +138,20 @@ inline bool wants_thread_slot(uint32_t options) {
   return (options & LANESCOPE_RECORD_MEMORY) != 0 ||
          ((options & kInputOptions) != 0 && announce_wanted.load(std::memory_order_relaxed));
 }
+// A thread's slot is destroyed when the thread ends; on the main thread that is before the functions
+// of atexit() run, and one of them ends what is still recorded.
+inline __thread bool slot_is_gone __attribute__((tls_model("initial-exec"))) = false;
+struct SlotEnd {
+  ~SlotEnd() { slot_is_gone = true; }
+};
 inline void take_thread_slot() {
-  if (!c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE))
-    c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, thread_state());
+  if (slot_is_gone || c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE)) return;
+  static thread_local const SlotEnd end;  // made after the slot, so destroyed before it
+  static_cast<void>(&end);
+  c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, thread_state());
 }
 inline void leave_thread_slot() {
+  if (slot_is_gone) return;
   if (c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE) != thread_state().get())
     return;
   try {
