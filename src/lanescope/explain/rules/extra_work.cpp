@@ -182,7 +182,8 @@ NamedTimes named_times(const Facts& facts, const std::vector<std::size_t>& steps
   NamedTimes times;
   for (const std::size_t step : steps)
     visit_step(facts, step, [&](SliceId id) {
-      if (!is_program_event(trace, id)) return;
+      // One that goes on in the next step is no work of this one, such as a loop around found iterations.
+      if (!is_program_event(trace, id) || trace.end_ns(id) > cpu_window(facts, step).end_ns) return;
       NamedTime& named = times[trace.name(id)];
       if (trace.start_ns(id) < named.until_ns) return;
       named.until_ns = trace.end_ns(id);
