@@ -29,18 +29,34 @@ extern const Rule dataloader_wait_rule, allocator_calls_rule, library_setup_rule
 namespace {
 
 // What caused most of the wait, as far as calls and ranges show.
-enum class Mostly { kUnknown, kBatches, kAllocating, kLaunching, kFirstUses };
+enum class Mostly { kUnknown, kBatches, kAllocating, kLaunching, kFirstUses, kTrials };
 struct MainCause {
   Mostly what = Mostly::kUnknown;
   std::int64_t time_ns = 0;
 };
+
+// Calls that look like first uses have a quarter of each of two steady steps or more: a library plans or tries out anew in each.
+bool come_in_each_step(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto& steady = facts.selection.steady;
+  if (!facts.steps.marked || steady.size() < 2) return false;
+  return std::all_of(steady.begin(), steady.end(), [&](std::size_t step) {
+    const analysis::StepRange& range = facts.steps.steps[step];
+    std::vector<analysis::Window> windows;
+    for (const SliceId call : first_use_calls(facts))
+      if (trace.start_ns(call) >= range.cpu_start_ns && trace.start_ns(call) < range.cpu_end_ns)
+        windows.push_back({trace.start_ns(call), trace.end_ns(call)});
+    return total_length(std::move(windows)) * 4 >= range.cpu_end_ns - range.cpu_start_ns;
+  });
+}
 
 MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares,
                         std::int64_t waiting_ns) {
   const std::int64_t for_batches = waiting_for_batches(facts).time_ns;
   if (for_batches * 2 > waiting_ns) return {Mostly::kBatches, for_batches};
   if (const std::int64_t first_uses = idle_in_first_uses(facts); first_uses * 2 > waiting_ns)
-    return {Mostly::kFirstUses, std::min(first_uses, waiting_ns)};
+    return {come_in_each_step(facts) ? Mostly::kTrials : Mostly::kFirstUses,
+            std::min(first_uses, waiting_ns)};
   std::int64_t allocating = 0, launching = 0;
   for (const HostShare& share : shares) {
     if (!is_api_call(share.kind)) continue;
@@ -57,7 +73,8 @@ MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares
 
 // True: the verdict names the cause, with its time.
 bool is_measured(Mostly what) {
-  return what == Mostly::kBatches || what == Mostly::kAllocating || what == Mostly::kFirstUses;
+  return what == Mostly::kBatches || what == Mostly::kAllocating || what == Mostly::kFirstUses ||
+         what == Mostly::kTrials;
 }
 
 // The rule whose evidence shows it.
@@ -78,6 +95,9 @@ const char* verdict_pattern(Mostly what) {
     case Mostly::kFirstUses:
       return "Start-up: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
              "most of it while libraries and kernels are used for the first time: {}.";
+    case Mostly::kTrials:
+      return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
+             "most of it while libraries try out or plan what they run, in each step: {}.";
     default:
       return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}).";
   }
@@ -98,6 +118,11 @@ std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
       return {
           "run a few steps before recording, then look again: most of the wait is start-up, which "
           "steady work does not repeat (library-setup, lazy-loading)"};
+    case Mostly::kTrials:
+      return {
+          "keep shapes the same, or pad them to a few lengths: a library tries out or plans anew "
+          "for "
+          "each new shape (torch.backends.cudnn.benchmark, see cudnn-benchmark and library-setup)"};
     case Mostly::kUnknown:
       break;
   }
@@ -157,6 +182,10 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
     case Mostly::kFirstUses:
       finding.brief = say("The GPU waits for the first use of libraries and kernels");
       finding.action = say("Run a few warm-up steps before you record");
+      return;
+    case Mostly::kTrials:
+      finding.brief = say("The GPU waits while libraries try out or plan what they run");
+      finding.action = say("Keep shapes the same (pad), or torch.backends.cudnn.benchmark=False");
       return;
     case Mostly::kUnknown:
       break;
@@ -336,7 +365,8 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
-  if (found.mostly.what == Mostly::kFirstUses) tell_first_calls(facts, found.waiting, finding);
+  if (found.mostly.what == Mostly::kFirstUses || found.mostly.what == Mostly::kTrials)
+    tell_first_calls(facts, found.waiting, finding);
   const bool are_launches = !in_long_gaps && (found.mostly.what == Mostly::kUnknown ||
                                               found.mostly.what == Mostly::kLaunching);
   const bool is_quiet_code = are_launches && tell_quiet_code(facts, found, finding);

@@ -133,5 +133,26 @@ TEST(LibrarySetupTest, TheHeadlineSaysWhatCameBefore) {
   EXPECT_NE(explanation->headline.pattern.find("Not counted: {} before that"), std::string::npos);
 }
 
+// A new shape in each step, or only in the first two: what comes in each step is no start-up.
+TEST(LibrarySetupTest, WhatComesInEachStepIsNoStartUp) {
+  const auto verdict = [](int slow_steps) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step();
+      for (int i = 0; i < 4; ++i) {
+        program.begin_op("aten::scaled_dot_product_attention");
+        program.begin_op("aten::_cudnn_attention_forward");
+        if (i == 0 && step < slow_steps) program.pass(60'000);
+        program.kernel("attention", 5).end().end();
+      }
+      program.end();
+    }
+    const auto finding = headline_of(program.trace());
+    return finding ? finding->verdict.pattern : std::string();
+  };
+  EXPECT_NE(verdict(4).find("try out or plan what they run, in each step"), std::string::npos);
+  EXPECT_EQ(verdict(2).find("in each step"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
