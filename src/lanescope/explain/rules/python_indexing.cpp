@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/quiet_code.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -157,16 +158,25 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   for (auto& [thread, windows] : found.windows) join(windows);
 
   const auto& waits = host_late_stretches(facts);
-  std::int64_t waiting_ns = 0;
+  const std::vector<Window> batches = batch_wait_windows(facts);
+  std::int64_t waiting_ns = 0, all_ns = 0, in_loader_ns = 0;
   for (const auto& [thread, windows] : found.windows) {
     std::vector<HostStretch> of_thread;
     for (const HostStretch& wait : waits)
       if (raw(wait.thread) == thread) of_thread.push_back(wait);
     const std::vector<HostStretch> parts = parts_within(of_thread, windows);
-    for (const HostStretch& part : parts) waiting_ns += part.end_ns - part.start_ns;
+    for (const HostStretch& part : parts) {
+      waiting_ns += part.end_ns - part.start_ns;
+      all_ns += part.end_ns - part.start_ns;
+      for (const Window& batch : batches)
+        in_loader_ns += std::max<std::int64_t>(
+            0, std::min(part.end_ns, batch.end_ns) - std::max(part.start_ns, batch.start_ns));
+    }
     // One call over all rows does not spare what the loop does without operators, such as opening files.
     waiting_ns -= quiet_code(facts, parts).time_ns;
   }
+  // Rows of a batch that the DataLoader takes one by one: dataloader-wait says so, with the same time.
+  if (in_loader_ns * 10 >= all_ns * 9 && all_ns > 0) return std::nullopt;
   std::int64_t latency_ns = 0;
   for (const auto& [thread, windows] : found.windows)
     for (const Window& window : windows) {

@@ -158,5 +158,28 @@ TEST(PythonIndexingTest, DoesNotCountWhatTheLoopDoesWithoutOperators) {
   EXPECT_FALSE(turns(300));
 }
 
+// The rows of a batch that the DataLoader takes one by one: dataloader-wait tells the same time.
+TEST(PythonIndexingTest, IsQuietInsideTheDataLoader) {
+  const auto is_found = [](bool in_loader) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step();
+      if (in_loader) program.begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+      for (int turn = 0; turn < 40; ++turn) {
+        program.sketch().op("aten::select", ProgramSketch::at(program.cpu_us()),
+                            ProgramSketch::at(4),
+                            {.input_dims = "[[64, 8], [], []]",
+                             .concrete_inputs = R"(["", "0", ")" + std::to_string(turn) + R"("])"});
+        program.pass(4).cpu_op("aten::view", 2);
+      }
+      if (in_loader) program.end();
+      program.launch({.us = 50}).wait().end();
+    }
+    return find_by_rule(program.trace(), "python-indexing").has_value();
+  };
+  EXPECT_TRUE(is_found(false));
+  EXPECT_FALSE(is_found(true));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
