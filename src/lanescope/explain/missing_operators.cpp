@@ -20,10 +20,13 @@ bool has_operator(const Trace& trace, const Track& track) {
   return false;
 }
 
-// Autograd's thread waits for the next node of a backward pass.
+// Autograd waits for the next node of a backward pass, Gloo for the next collective.
 bool has_nodes(const Trace& trace, const Track& track) {
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
-    if (trace.name(SliceId{i}).starts_with("autograd::engine::evaluate_function")) return true;
+    if (const std::string_view label = trace.name(SliceId{i});
+        label.starts_with("autograd::engine::evaluate_function") || label.starts_with("gloo:") ||
+        label.starts_with("mpi:"))
+      return true;
   return false;
 }
 

@@ -13,6 +13,7 @@
 #include "lanescope/explain/declared_rules.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/missing_operators.h"
+#include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 #include "lanescope/explain/rules/uncompiled_code.h"
@@ -377,6 +378,10 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     append(result.headline, note);
   }
   if (const Sentence note = long_step_note(facts); !note.pattern.empty()) {
+    result.headline.pattern += " ";
+    append(result.headline, note);
+  }
+  if (const Sentence note = rules::gloo_waits_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }

@@ -1,0 +1,102 @@
+// Problem: Gloo copies gradients to the CPU and sends them on threads of its own; the thread that waits for it has no event, so the
+// GPU's idleness looks like code without events. Idea: the idle time of the device inside the collectives' ranges, without the
+// time in which another thread still works for the step.
+#include "lanescope/explain/rules/gloo_waits.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/analysis/cpu_collectives.h"
+#include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/step_state.h"
+#include "lanescope/explain/sentences.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+namespace {
+
+bool is_collective_range(const Trace& trace, SliceId slice) {
+  return is_front_end(trace.kind(slice)) && analysis::cpu_collective_library(trace.name(slice));
+}
+
+// Parts of these windows (disjoint, in order) in which the main device has a gap.
+std::vector<Window> idle_parts(const Facts& facts, const std::vector<Window>& windows) {
+  std::vector<Window> parts;
+  auto gap = facts.device().gaps.gaps.begin();
+  const auto end = facts.device().gaps.gaps.end();
+  for (const Window& window : windows) {
+    while (gap != end && gap->end_ns <= window.start_ns) ++gap;
+    for (auto each = gap; each != end && each->start_ns < window.end_ns; ++each)
+      parts.push_back(
+          {std::max(window.start_ns, each->start_ns), std::min(window.end_ns, each->end_ns)});
+  }
+  return parts;
+}
+
+GlooWaits find_gloo_waits(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  GlooWaits found;
+  std::set<TrackId> threads;  // of the collectives
+  std::vector<Window> running;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId slice{i};
+    if (!is_front_end(trace.kind(slice)) ||
+        steady_step_at(facts, trace.start_ns(slice)) == ~std::size_t{0})
+      continue;
+    if (trace.name(slice) == "DistributedDataParallel.forward") ++found.forwards;
+    const char* library = analysis::cpu_collective_library(trace.name(slice));
+    if (!library) continue;
+    found.library = library;
+    ++found.count;
+    threads.insert(trace.slices().track[i]);
+    running.push_back({trace.start_ns(slice), trace.end_ns(slice)});
+    if (found.longest == kNone<SliceId> || trace.dur_ns(slice) > trace.dur_ns(found.longest))
+      found.longest = slice;
+  }
+  if (found.count == 0) return found;
+  const std::vector<Window> steady = steady_parts(facts, joined(std::move(running)));
+  for (const Window& window : steady) found.time_ns += window.length_ns();
+  analysis::IntervalUnion working;  // other threads, in operators and calls
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId slice{i};
+    const CategoryKind kind = trace.kind(slice);
+    if ((kind != CategoryKind::kCpuOp && !is_api_call(kind)) ||
+        trace.name(slice).starts_with("ProfilerStep") ||
+        threads.contains(trace.slices().track[i]) || is_collective_range(trace, slice))
+      continue;
+    working.add(trace.start_ns(slice), trace.end_ns(slice));
+  }
+  working.finish();
+  for (const Window& part : idle_parts(facts, steady))
+    found.waiting_ns += part.length_ns() - working.length_within_ns(part.start_ns, part.end_ns);
+  return found;
+}
+
+}  // namespace
+
+std::uint64_t GlooWaits::sends_per_step(const Facts& facts) const {
+  const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
+  if (!facts.steps.marked || steps == 0 || forwards < 2 * steps || forwards % steps != 0) return 0;
+  return count >= forwards && count % forwards == 0 ? forwards / steps : 0;
+}
+
+const GlooWaits& gloo_waits(const Facts& facts) { return made_once<find_gloo_waits>(facts); }
+
+bool gloo_waits_matter(const Facts& facts) {
+  return facts.main_device && wall_share(facts, gloo_waits(facts).waiting_ns) >= 0.1;
+}
+
+Sentence gloo_waits_note(const Facts& facts) {
+  if (!gloo_waits_matter(facts)) return {};
+  const GlooWaits& found = gloo_waits(facts);
+  return say("The GPU is idle for {} of it while {} runs collectives on the CPU.",
+             {linked(ns(facts.per_step(found.waiting_ns)), found.longest), text(found.library)});
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,32 @@
+// The GPU waits while Gloo or MPI run collectives on the CPU.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+
+namespace lanescope::explain::rules {
+
+struct GlooWaits {
+  std::string library;       // "Gloo"; empty: the steady steps have no such collective
+  std::uint64_t count = 0;   // that begin in steady steps
+  std::int64_t time_ns = 0;  // of these, united, while the main device is in steady steps
+  // Of it, the GPU is idle, and no thread but those of the collectives is in an operator or a call.
+  std::int64_t waiting_ns = 0;
+  std::uint64_t forwards = 0;  // ranges `DistributedDataParallel.forward` in steady steps
+  SliceId longest = kNone<SliceId>;
+  // Gradients are sent after each of several micro batches of a step: how many. 0: that is not known.
+  std::uint64_t sends_per_step(const Facts& facts) const;
+};
+
+// Needs a main device. Made once for these Facts. O(n log n).
+const GlooWaits& gloo_waits(const Facts& facts);
+
+// A tenth of the steady steps or more.
+bool gloo_waits_matter(const Facts& facts);
+
+// "The GPU is idle for 36.1 ms of it while Gloo runs collectives on the CPU." Empty pattern: it is less than a tenth of a step.
+Sentence gloo_waits_note(const Facts& facts);
+
+}  // namespace lanescope::explain::rules
