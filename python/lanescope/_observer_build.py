@@ -91,13 +91,14 @@ def find_torch() -> Torch:
 
 
 def _torch_version(directory: str) -> str:
+    reason = ""
     try:
         with open(os.path.join(directory, "version.py"), encoding="utf-8") as file:
             found = re.search(r"^__version__\s*(?::[^=]*)?=\s*['\"]([^'\"]+)['\"]", file.read(), re.MULTILINE)
-    except OSError:
-        found = None
+    except OSError as error:  # also: the program has too many files open
+        found, reason = None, f": {error}"
     if found is None:
-        raise ObserverUnavailable(f"torch in {directory} does not say its version")
+        raise ObserverUnavailable(f"torch in {directory} does not say its version{reason}")
     return found.group(1)
 
 

@@ -222,3 +222,9 @@ def test_status_says_what_to_install(real_torch, without_compilers):
     assert "compiler  none: no C++ compiler was found" in done.stdout and "apt-get install g++" in done.stdout
     done = run_without_compilers(without_compilers, sys.executable, "-m", "lanescope.observer", "build")
     assert done.returncode == 1 and "apt-get install g++" in done.stderr
+
+
+def test_a_version_that_cannot_be_read_says_why(tmp_path):
+    (tmp_path / "version.py").mkdir()
+    with pytest.raises(ObserverUnavailable, match="does not say its version: .*Is a directory"):
+        observer_build._torch_version(str(tmp_path))
