@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/memory_watch.h"
 #include "lanescope/base/share_work.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
@@ -175,9 +176,14 @@ std::optional<std::string> why_not_replayed(const Facts& facts) {
 }
 
 simulate::Simulation simulation_of(const Facts& facts) {
+  // Two replays at a time take twice the memory of one: not of large traces, nor where a group limits it.
+  constexpr std::size_t kSmallTrace = 20'000, kLargeTrace = 20'000'000;  // slices
+  const std::size_t slices = facts.trace->slices().size();
+  const bool takes_one = slices < kSmallTrace || slices >= kLargeTrace || MemoryWatch::of_process();
+  const unsigned threads = facts.threads == 0 ? takes_one ? 1 : usual_threads() : facts.threads;
   const GraphSource source(facts);
   return simulate::simulate(step_graph(facts), source.input(), facts.nesting,
-                            facts.device().windows);
+                            facts.device().windows, threads);
 }
 
 std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {

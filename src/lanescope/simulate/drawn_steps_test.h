@@ -9,7 +9,7 @@ namespace lanescope::simulate::testing {
 
 // Everything that a simulation borrows. It must stay in place: a copy would point to the old one.
 struct DrawnSteps {
-  explicit DrawnSteps(Trace drawn)
+  explicit DrawnSteps(Trace drawn, unsigned threads = 1)
       : trace(std::move(drawn)),
         links(analysis::compute_launch_links(trace)),
         nesting(analysis::compute_slice_nesting(trace)),
@@ -23,8 +23,8 @@ struct DrawnSteps {
     const TrackId main = steps.marked ? trace.slices().track[raw(steps.steps.front().slice)]
                                       : analysis::main_launch_thread(trace, links);
     const GraphInput input{trace, links, host, steps, steady, timelines, 0, main};
-    simulation =
-        simulate(std::make_shared<const StepGraph>(build_graph(input)), input, nesting, windows);
+    simulation = simulate(std::make_shared<const StepGraph>(build_graph(input)), input, nesting,
+                          windows, threads);
   }
   DrawnSteps(const DrawnSteps&) = delete;
   DrawnSteps& operator=(const DrawnSteps&) = delete;

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/share_work.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/simulate/recording_cost.h"
 
@@ -50,8 +53,8 @@ std::int64_t replayed_step_ns(const StepGraph& graph, Scratch& scratch) {
   return step_ns(graph, scratch.replay);
 }
 
-Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outcome& recorded,
-                     std::span<const analysis::Window> windows, Replay& replay) {
+Identity identity_of(const GraphInput& input, const Outcome& recorded,
+                     std::span<const analysis::Window> windows) {
   Identity identity;
   analysis::IntervalUnion busy;
   for (const analysis::DeviceWork& work : input.devices[input.main_device]->work)
@@ -67,8 +70,6 @@ Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outc
   identity.recorded_ns = analysis::median_of_steps(std::move(lengths));
   identity.replayed_ns = recorded.step_ns;
   identity.replayed_busy_ns = recorded.busy_ns;
-  replay_without_slack(graph, replay);
-  identity.without_slack_ns = step_ns(graph, replay);
   return identity;
 }
 
@@ -163,18 +164,36 @@ bool Simulation::explains_step() const { return std::abs(identity.slack_ratio())
 
 Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& input,
                     const analysis::SliceNesting& nesting,
-                    std::span<const analysis::Window> windows) {
+                    std::span<const analysis::Window> windows, unsigned threads) {
   Simulation simulation;
   simulation.graph = std::move(graph);
   simulation.nesting = &nesting;
   const StepGraph& made = *simulation.graph;
-  Replay replay;
-  simulation.recorded = outcome_of(made, made.edges, replay);
-  simulation.identity = identity_of(input, made, simulation.recorded, windows, replay);
-  replay_without_recording(made, kShares[0], replay);
-  simulation.unprofiled.outcome = outcome_of_replay(made, made.edges, replay);
-  simulation.unprofiled.longest_ns = unprofiled_step_ns(made, kShares[1], replay);
-  simulation.unprofiled.shortest_ns = unprofiled_step_ns(made, kShares[2], replay);
+  Outcome& recorded = simulation.recorded;
+  Unprofiled& unprofiled = simulation.unprofiled;
+  std::int64_t without_slack_ns = 0;
+  // The two with a path take longest.
+  const std::function<void(Replay&)> replays[] = {
+      [&](Replay& replay) { recorded = outcome_of(made, made.edges, replay); },
+      [&](Replay& replay) {
+        replay_without_recording(made, kShares[0], replay);
+        unprofiled.outcome = outcome_of_replay(made, made.edges, replay);
+      },
+      [&](Replay& replay) { unprofiled.longest_ns = unprofiled_step_ns(made, kShares[1], replay); },
+      [&](Replay& replay) {
+        unprofiled.shortest_ns = unprofiled_step_ns(made, kShares[2], replay);
+      },
+      [&](Replay& replay) {
+        replay_without_slack(made, replay);
+        without_slack_ns = step_ns(made, replay);
+      }};
+  const std::size_t workers = std::min<std::size_t>(std::max(threads, 1u), std::size(replays));
+  share_work(workers, static_cast<unsigned>(workers), [&](std::size_t worker) {
+    Replay replay;
+    for (std::size_t i = worker; i < std::size(replays); i += workers) replays[i](replay);
+  });
+  simulation.identity = identity_of(input, recorded, windows);
+  simulation.identity.without_slack_ns = without_slack_ns;
   return simulation;
 }
 

@@ -78,10 +78,11 @@ struct Simulation {
 };
 
 // `graph`: build_graph() of the same input. `windows`: of each step, as compute_step_windows() gave
-// them for the main device.
+// them for the main device. Replays do not depend on each other: `threads` share them, each with the memory of one replay; the
+// result is the same for any number.
 Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& input,
                     const analysis::SliceNesting& nesting,
-                    std::span<const analysis::Window> windows);
+                    std::span<const analysis::Window> windows, unsigned threads = 1);
 
 // Changes are applied in the order of ChangeKind, so the order in which they are given does not
 // matter. Errors: apply_change().

@@ -54,12 +54,40 @@ Trace random_program(unsigned seed) {
 
 std::int64_t recorded_ns(const DrawnSteps& drawn) { return drawn.simulation.recorded.step_ns; }
 
+// What several replays find, with the whole path of two of them.
+std::vector<std::int64_t> found_by_replays(const Simulation& simulation) {
+  std::vector<std::int64_t> found;
+  for (const Outcome* outcome : {&simulation.recorded, &simulation.unprofiled.outcome}) {
+    found.insert(found.end(), {outcome->step_ns, outcome->busy_ns, outcome->path.total_ns,
+                               static_cast<std::int64_t>(outcome->path.steps),
+                               static_cast<std::int64_t>(outcome->limit)});
+    for (const std::int64_t time_ns : outcome->path.time_ns) found.push_back(time_ns);
+  }
+  const Unprofiled& unprofiled = simulation.unprofiled;
+  const Identity& identity = simulation.identity;
+  found.insert(found.end(), {unprofiled.shortest_ns, unprofiled.longest_ns, identity.recorded_ns,
+                             identity.replayed_ns, identity.recorded_busy_ns,
+                             identity.replayed_busy_ns, identity.without_slack_ns});
+  return found;
+}
+
 // -1: the change does not fit the program, as when it has no copy.
 std::int64_t step_after(const DrawnSteps& drawn, const std::vector<std::string>& texts) {
   std::vector<Change> changes;
   for (const std::string& text : texts) changes.push_back(*parse_change(text));
   const auto prediction = predict(drawn.simulation, changes);
   return prediction ? prediction->after.step_ns : -1;
+}
+
+TEST(EveryProgram, IsReplayedAlikeByAnyNumberOfThreads) {
+  for (unsigned seed = 0; seed < kPrograms; ++seed) {
+    const std::vector<std::int64_t> alone =
+        found_by_replays(DrawnSteps(random_program(seed)).simulation);
+    ASSERT_GT(alone.front(), 0);
+    for (const unsigned threads : {2u, 3u, 8u})
+      EXPECT_EQ(found_by_replays(DrawnSteps(random_program(seed), threads).simulation), alone)
+          << seed << ", " << threads << " threads";
+  }
 }
 
 TEST(EveryProgram, TakesWhatItTookWithoutAChange) {
