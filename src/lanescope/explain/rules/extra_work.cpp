@@ -228,7 +228,10 @@ ExtraWork find_extra_work(const Facts& facts, const std::vector<std::size_t>& sl
     work.bytes = std::max<std::int64_t>(0, in_slow.copied_bytes - in_usual.copied_bytes);
     return work;
   }
-  if (ExtraWork named = named_work(facts, slow, usual, excess_ns)) return named;
+  // Iterations that were found may be parts of the program's own steps, such as the requests of one batch.
+  const bool is_found = facts.steps.found.has_value();
+  if (!is_found)
+    if (ExtraWork named = named_work(facts, slow, usual, excess_ns)) return named;
   const std::uint64_t copies = more_than(in_slow.copies, in_usual.copies);
   const std::int64_t size_bytes = in_slow.copied_bytes - in_usual.copied_bytes;
   const std::int64_t copying_ns = in_slow.copying_ns - in_usual.copying_ns;
@@ -249,7 +252,7 @@ ExtraWork find_extra_work(const Facts& facts, const std::vector<std::size_t>& sl
   const bool has_gpu = facts.main_device.has_value();
   const std::uint64_t usual_pieces = has_gpu ? in_usual.kernels : in_usual.operators;
   const std::uint64_t pieces = has_gpu ? kernels : more_than(in_slow.operators, in_usual.operators);
-  if (usual_pieces > 0 && pieces * 2 >= usual_pieces && in_usual.nodes > 0 &&
+  if (!is_found && usual_pieces > 0 && pieces * 2 >= usual_pieces && in_usual.nodes > 0 &&
       more_than(in_slow.nodes, in_usual.nodes) * 10 <= in_usual.nodes) {
     work.kind = ExtraWorkKind::kMoreWork;
     work.time_ns = excess_ns;

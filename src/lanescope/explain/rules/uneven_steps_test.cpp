@@ -162,5 +162,25 @@ TEST(UnevenStepsTest, KnowsAnEvaluationByItsMissingBackwardPass) {
   EXPECT_FALSE(action(true).starts_with("An evaluation?"));
 }
 
+// The same without marks: each wait ends an iteration that was found. It may be a part of the program's own step.
+TEST(UnevenStepsTest, NamesNoFunctionOfIterationsThatWereFound) {
+  ProgramSketch program;
+  for (int i = 0; i < 12; ++i) {
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.wait("aten::to");
+    if (i != 4 && i != 9) continue;
+    const std::int64_t start_us = program.cpu_us();
+    program.pass(400);
+    program.sketch().slice("python_function", "serve.py(12): step", ProgramSketch::at(start_us),
+                           us(390));
+  }
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts->steps.found);
+  const auto finding = find_by_rule(trace, "uneven-steps");
+  ASSERT_TRUE(finding);
+  EXPECT_FALSE(finding->names_cause);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
