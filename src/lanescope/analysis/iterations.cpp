@@ -150,6 +150,10 @@ class Periods {
     return least;
   }
 
+  std::size_t pieces_in(std::int64_t from_ns, std::int64_t to_ns) const {
+    return index_of(to_ns) - index_of(from_ns);
+  }
+
   // Is the work of the last period like that of the one before?
   bool are_alike_at_end(const std::vector<std::int64_t>& bounds) const {
     const std::size_t last = bounds.size() - 1;
@@ -344,6 +348,11 @@ class Finder {
   // An iteration may hold several steps: of one optimizer for each parameter, of a GAN's two parts.
   std::optional<Iterations> iterations_of_optimizer(const Candidate& all) const {
     constexpr std::size_t kMostSteps = 8;
+    if (const std::size_t steps = steps_between_long_periods(all); steps > 0)
+      if (auto found = iterations_of(every(steps, all))) {
+        found->owner = std::to_string(steps);
+        return found;
+      }
     if (auto found = iterations_of(all)) return found;
     std::size_t best = 0;
     double most_alike = 0;
@@ -361,6 +370,48 @@ class Finder {
     auto found = iterations_of(every(best, all));
     if (found) found->owner = std::to_string(best);
     return found;
+  }
+
+  // Reinforcement learning plays with the policy, then makes many optimizer steps on what it saw. Every n-th period between two
+  // steps then holds the play: it is long, and has work that the others have not. Returns n; 0: there are no such periods, or
+  // they have less than three tenths of the time.
+  std::size_t steps_between_long_periods(const Candidate& all) const {
+    constexpr std::int64_t kLonger = 3;  // times the median
+    std::vector<std::int64_t> lengths;
+    for (std::size_t i = 0; i + 1 < all.marks.size(); ++i)
+      lengths.push_back(trace_.end_ns(all.marks[i + 1]) - trace_.end_ns(all.marks[i]));
+    if (lengths.size() < kFewestIterations) return 0;
+    std::vector<std::int64_t> sorted = lengths;
+    std::sort(sorted.begin(), sorted.end());
+    const std::int64_t usual_ns = sorted[sorted.size() / 2];
+    std::vector<std::size_t> at;
+    std::int64_t long_ns = 0;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (lengths[i] < kLonger * usual_ns) continue;
+      at.push_back(i);
+      long_ns += lengths[i];
+    }
+    if (at.size() < 2 ||
+        wide(long_ns) * 10 <
+            wide(trace_.end_ns(all.marks.back()) - trace_.end_ns(all.marks.front())) * 3)
+      return 0;
+    const std::size_t steps = at[1] - at[0];
+    if (steps < 2 || at.front() >= steps || at.back() + steps < lengths.size()) return 0;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      if (at[i] != at.front() + i * steps) return 0;
+      // The period next to it is a usual one, since steps are two or more.
+      const std::size_t usual = at[i] > 0 ? at[i] - 1 : at[i] + 1;
+      if (!has_other_work(all, at[i], usual)) return 0;
+    }
+    return steps;
+  }
+
+  // Does the period hold a quarter more work than the usual one?
+  bool has_other_work(const Candidate& all, std::size_t period, std::size_t usual) const {
+    const auto pieces = [&](std::size_t i) {
+      return periods_.pieces_in(trace_.end_ns(all.marks[i]), trace_.end_ns(all.marks[i + 1]));
+    };
+    return pieces(period) * 4 >= pieces(usual) * 5;
   }
 
   // The last of each `steps` marks in a row: those after which most time passes until the next mark.

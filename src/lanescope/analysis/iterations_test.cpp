@@ -304,5 +304,33 @@ TEST(IterationsTest, TwoRoundsAreNoIterations) {
   EXPECT_FALSE(program.find());
 }
 
+// Four rounds of a game of 400, then four steps of an optimizer of 50 each on what was seen. Or a pause instead of the game.
+TEST(IterationsTest, StepsOnWhatAGameShowedAreOneIteration) {
+  const auto draw = [](bool plays, bool is_even = true) {
+    Program program;
+    for (int i = 0; i < 5; ++i) {
+      const int begin = 1000 + 700 * i;
+      for (int k = 0; plays && k < 5; ++k) program.round(begin + 80 * k);
+      const int steps = !is_even && i % 2 == 1 ? 3 : 4;
+      for (int k = 0; k < steps; ++k)
+        program.round(begin + 405 + 60 * k)
+            .range("Optimizer.step#Adam.step", begin + 405 + 60 * k + 45, 5);
+    }
+    return program.find();
+  };
+  const auto found = draw(true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->owner, "4");
+  ASSERT_EQ(found->ranges.size(), 4u);
+  EXPECT_EQ(found->ranges[0].start_ns, 1000 + 405 + 180 + 50);
+  EXPECT_EQ(found->ranges[0].end_ns, 1700 + 405 + 180 + 50);
+  // A pause has no work of its own: the CPU may load data, and each step is an iteration.
+  const auto paused = draw(false);
+  ASSERT_TRUE(paused);
+  EXPECT_EQ(paused->owner, "");
+  EXPECT_EQ(paused->ranges.size(), 19u);
+  EXPECT_TRUE(!draw(true, false) || draw(true, false)->owner != "4");
+}
+
 }  // namespace
 }  // namespace lanescope::analysis

@@ -183,6 +183,8 @@ std::uint32_t CallTree::loop_node(std::uint32_t index, std::uint32_t parent) {
     node.cell_size += backward.cell.size();
     node.has_backward = true;
     node.repeats_graph = units_.repeats_graph(backward);
+    node.adds_gradients = node.adds_gradients || units_.adds_gradients(backward);
+    node.backward_passes = std::max(node.backward_passes, units_.backward_passes(loop, backward));
   }
   if (node.sizes.op.empty()) node.sizes = loop.sizes;
   node.has_large_products =

@@ -36,9 +36,11 @@ struct CallNode {
   std::vector<std::string> cell;
   SizeChange sizes;
   bool has_large_products = false;
-  bool has_layers = false;     // a product, norm or convolution, or a node of autograd
-  bool has_backward = false;   // as Owner
-  bool repeats_graph = false;  // as Owner
+  bool has_layers = false;      // a product, norm or convolution, or a node of autograd
+  bool has_backward = false;    // as Owner
+  bool repeats_graph = false;   // as Owner
+  bool adds_gradients = false;  // as Owner
+  std::size_t backward_passes = 0;
 };
 
 class CallTree {

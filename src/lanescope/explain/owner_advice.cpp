@@ -12,6 +12,7 @@
 #include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/sentences.h"
+#include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain {
 namespace {
@@ -99,11 +100,24 @@ Sentence remedy_near_the_limit(const Owner& owner) {
                    {name(owner.name)});
 }
 
+// A function that makes cosines and sines again in each call, such as a rotary embedding in each layer: positions are the same.
+Sentence remedy_of_angles(const Owner& owner) {
+  const auto calls = [&](const char* op) {
+    return std::binary_search(owner.function_calls.begin(), owner.function_calls.end(), op);
+  };
+  if (owner.kind != OwnerKind::kLoop || !calls("aten::cos") || !calls("aten::sin")) return {};
+  return say(
+      "If positions are the same in each round: make the cosines and sines of {} once, before the "
+      "loop, and torch.compile the rest",
+      {name(function_first(owner.function))});
+}
+
 // The remedy for strided inputs, from the table of operators, for the rounds of a loop, or one call for all rounds. Empty: none is known.
 Sentence remedy_text(const Facts& facts, const Owner& owner) {
   if (elements_for_each_used(facts, owner) > 0)
     return say("Store each column contiguously (a tensor of its own, or [columns, rows])");
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
+  if (Sentence remedy = remedy_of_angles(owner); !remedy.pattern.empty()) return remedy;
   return remedy_of_loop(facts, owner);
 }
 

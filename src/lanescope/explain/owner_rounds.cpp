@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lanescope/explain/loop_sizes.h"
+#include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
@@ -46,6 +47,14 @@ bool is_micro_batches(const Owner& owner) {
          (owner.has_backward ||
           (has_in_round(owner, "AccumulateGrad") && has_forward_call(owner))) &&
          has_forward_product(owner);
+}
+
+// Tasks, as of meta learning: each round takes gradients by torch.autograd.grad(), which adds to no parameter, alone or before its
+// own backward(). A micro batch has one backward pass, which does. Where no pass at all adds gradients, the trace may not name it.
+bool has_inner_gradients(const Facts& facts, const Owner& owner) {
+  return owner.kind == OwnerKind::kLoop && owner.has_backward && !owner.repeats_graph &&
+         (owner.backward_passes >= 2 ||
+          (!owner.adds_gradients && rules::count_gradient_passes(facts).adding > 0));
 }
 
 // clip_grad_norm_ in each round: norms of gradients, and factors for them.
@@ -137,6 +146,10 @@ Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
 }
 
 Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
+  if (differentiates_twice(owner) && rules::count_gradient_passes(facts).are_of_tasks())
+    return say(
+        "It differentiates the updates of inner loops: where they are tasks, torch.func.vmap over "
+        "all tasks (functional_call, torch.func.grad)");
   if (differentiates_twice(owner))
     return say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
   if (changes_size(owner) && owner.sizes.grows && !is_model_work(owner.sizes.op)) return {};
@@ -158,6 +171,10 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (is_equal_convolutions(owner))
     return say("If each takes its own channels of one input: one convolution with groups={}",
                {count(owner.rounds / owner.loops)});
+  if (is_micro_batches(owner) && has_inner_gradients(facts, owner) && !evaluates_closure(owner))
+    return say(
+        "Rounds take gradients of their own (autograd.grad): torch.func.vmap over them if they are "
+        "tasks or models; if each follows the one before, torch.compile one");
   if (is_micro_batches(owner) && evaluates_closure(owner))
     return say(
         "Each round is a call of the optimizer's closure: allow fewer (max_iter, max_eval), or "

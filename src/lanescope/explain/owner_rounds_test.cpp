@@ -107,7 +107,7 @@ TEST(OwnerRoundsTest, AShorterLastChunkIsNoChangeOfSize) {
 TEST(OwnerRoundsTest, RoundsInsideOfAnOptimizersStepAreCallsOfItsClosure) {
   const ExplainedRounds explained(draw_rounds(32, 0));
   Owner owner = explained.first();
-  owner.has_backward = true;
+  owner.has_backward = owner.adds_gradients = true;
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("micro batches"),
             std::string::npos);
   owner.around = {"Optimizer.step#LBFGS.step"};
@@ -179,7 +179,7 @@ TEST(OwnerRoundsTest, KnowsMicroBatchesAndDifferentiatedBackwardPasses) {
   Owner losses = owner;
   losses.cell.erase(losses.cell.begin());
   losses.parts.clear();
-  losses.has_backward = true;
+  losses.has_backward = losses.adds_gradients = true;
   EXPECT_TRUE(remedy_of_rounds(explained.facts, losses).pattern.empty());
   owner.cell.insert(owner.cell.end(), {"aten::linalg_vector_norm", "aten::mul_"});
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("clip once"), std::string::npos);
@@ -214,6 +214,63 @@ TEST(OwnerRoundsTest, AnOptimizerOfFewParametersIsToBeFusedOnACpu) {
   EXPECT_FALSE(is_told(false, 4, 200));
   EXPECT_TRUE(is_told(true, 8));
   EXPECT_FALSE(is_told(true, 7));
+}
+
+// Rounds of a program's operators on one thread and of autograd's nodes on another: 8 tasks of `inner` passes by autograd.grad()
+// and one by backward(), or as many micro batches.
+Trace draw_tasks(int inner, bool adds) {
+  constexpr const char* kNode = "autograd::engine::evaluate_function: ";
+  testing::Sketch sketch;
+  std::int64_t now = us(1000);
+  for (int step = 0; step < 4; ++step) {
+    const std::int64_t start = now;
+    for (int task = 0; task < 8; ++task) {
+      for (int pass = 0; pass <= inner; ++pass) {
+        sketch.op("aten::linear", now, us(20), rows(32)).op("aten::mse_loss", now + us(20), us(10));
+        if (pass < inner) sketch.op("aten::sub", now + us(64), us(4));  // w - lr * gradient
+        const testing::Fields other{.tid = 200};
+        sketch.op(std::string(kNode) + "MseLossBackward0", now + us(32), us(10), other);
+        sketch.op(std::string(kNode) + "AddmmBackward0", now + us(42), us(20), other);
+        if (adds && pass == inner)
+          sketch.op(std::string(kNode) + "torch::autograd::AccumulateGrad", now + us(62), us(5),
+                    other);
+        now += us(70);
+      }
+    }
+    sketch.annotation("ProfilerStep#" + std::to_string(step + 1), start, now - start);
+    now += us(1);
+  }
+  return sketch.trace();
+}
+
+TEST(OwnerRoundsTest, CountsThePassesOfARound) {
+  const ExplainedRounds micro(draw_tasks(0, true));
+  ASSERT_TRUE(micro.first().has_backward);
+  EXPECT_TRUE(micro.first().adds_gradients);
+  EXPECT_EQ(micro.first().backward_passes, 1u);
+  const ExplainedRounds tasks(draw_tasks(2, true));
+  ASSERT_TRUE(tasks.first().has_backward);
+  EXPECT_TRUE(tasks.first().adds_gradients);
+  EXPECT_EQ(tasks.first().backward_passes, 3u);
+  EXPECT_FALSE(ExplainedRounds(draw_tasks(2, false)).first().adds_gradients);
+}
+
+// A loop with a backward pass in each round. One pass that adds to gradients: micro batches. None that does where others do, or
+// several: tasks.
+TEST(OwnerRoundsTest, TellsTasksFromMicroBatches) {
+  const auto remedy = [](bool some_add, bool adds, std::size_t passes) {
+    const ExplainedRounds explained(draw_tasks(0, some_add));
+    Owner owner = explained.first();
+    owner.cell = {"aten::linear"};
+    owner.has_backward = true;
+    owner.adds_gradients = adds;
+    owner.backward_passes = passes;
+    return remedy_of_rounds(explained.facts, owner).pattern;
+  };
+  EXPECT_NE(remedy(true, true, 1).find("micro batches"), std::string::npos);
+  EXPECT_NE(remedy(true, false, 1).find("vmap over them"), std::string::npos);
+  EXPECT_NE(remedy(true, true, 3).find("vmap over them"), std::string::npos);
+  EXPECT_NE(remedy(false, false, 1).find("micro batches"), std::string::npos);
 }
 
 }  // namespace

@@ -179,6 +179,9 @@ Sentence owner_text(const Facts& facts, const Owner& owner) {
 
 Sentence owner_sentence(const Facts& facts, const Owner& owner) {
   Sentence sentence = owner_text(facts, owner);
+  if (!owner.function.empty())
+    append(sentence, say(", {} of it in {}", {ratio(owner.function_ns, owner.total_ns),
+                                              name(function_first(owner.function))}));
   append(sentence, say(": "));
   append(sentence, mechanism_text(facts, owner));
   return sentence;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -50,6 +51,7 @@ class OwnerFinder {
     add_path();
     sort();
     add_parts();
+    add_functions();
     add_inside();
     count_owner_work(facts_, tree_, [this](SliceId slice) { return owner_of(slice); });
     // The profiler's own step() is no part of the program.
@@ -81,6 +83,8 @@ class OwnerFinder {
         owner.has_layers = each.has_layers;
         owner.has_backward = each.has_backward;
         owner.repeats_graph = each.repeats_graph;
+        owner.adds_gradients = each.adds_gradients;
+        owner.backward_passes = each.backward_passes;
       }
       if (up == index || each.kind == OwnerKind::kLoop) continue;
       if (owner.around.empty()) owner.around_kind = each.kind;
@@ -187,6 +191,44 @@ class OwnerFinder {
       sort_rows(sorted.begin(), sorted.end(),
                 [](const OwnerPart& a, const OwnerPart& b) { return a.time_ns > b.time_ns; });
       if (sorted.size() > kMostParts) sorted.resize(kMostParts);
+    }
+  }
+
+  // The function inside of an owner that has most of its operators: of those that call them, not of those around the whole owner.
+  void add_functions() {
+    struct Times {
+      std::int64_t own_ns = 0, all_ns = 0;  // of operators that it calls itself, and of all in it
+      std::set<std::string> calls;
+    };
+    const auto& nodes = tree_.nodes();
+    std::vector<std::map<std::string, Times>> functions(result_.owners.size());
+    for (std::uint32_t i = 1; i < nodes.size(); ++i) {
+      if (nodes[i].kind != OwnerKind::kOperator && nodes[i].kind != OwnerKind::kCall) continue;
+      const std::uint32_t index = owner_index(i);
+      if (index == kNoOwner) continue;
+      std::vector<std::string> around;  // from the inside, each once
+      for (std::uint32_t up = i; up != 0 && !chosen_.contains(up); up = nodes[up].parent)
+        if (nodes[up].kind == OwnerKind::kLine &&
+            std::find(around.begin(), around.end(), nodes[up].name) == around.end())
+          around.push_back(nodes[up].name);
+      for (const std::string& each : around) {
+        functions[index][each].all_ns += nodes[i].total_ns;
+        functions[index][each].calls.insert(nodes[i].name);
+      }
+      if (!around.empty()) functions[index][around.front()].own_ns += nodes[i].total_ns;
+    }
+    for (std::uint32_t i = 0; i < result_.owners.size(); ++i) {
+      Owner& owner = result_.owners[i];
+      std::int64_t most_ns = 0;
+      for (const auto& [label, times] : functions[i]) {
+        const bool is_part =
+            times.all_ns * 4 >= owner.total_ns && times.all_ns * 5 < owner.total_ns * 4;
+        if (!is_part || times.own_ns <= most_ns) continue;
+        most_ns = times.own_ns;
+        owner.function = label;
+        owner.function_ns = times.all_ns;
+        owner.function_calls.assign(times.calls.begin(), times.calls.end());
+      }
     }
   }
 

@@ -104,6 +104,11 @@ struct Owner {
   // kCode: half of the time or more the innermost Python frame is torch's, or the profiler's.
   bool is_torch_code = false, is_profilers = false;
   bool is_rest = false;  // others, named before it, were taken out of it
+  // With stacks: the function of the program in which a quarter of the owner's operators or more lie, but not nearly all.
+  // function_ns: of total_ns, its operators and those of the functions that it calls; empty: there is none.
+  std::string function;
+  std::int64_t function_ns = 0;
+  std::vector<std::string> function_calls;  // names of its operators, sorted
   OwnerWork work;
   std::vector<std::string>
       inside;                    // kOperator: operators inside one of its calls, from the outside
@@ -118,6 +123,8 @@ struct Owner {
   bool has_layers = false;          // rounds with a product, norm, convolution or node of autograd
   bool has_backward = false;        // each round starts a backward pass on autograd's thread,
   bool repeats_graph = false;       // which goes over the same nodes each time
+  bool adds_gradients = false;      // and adds to the gradients of parameters
+  std::size_t backward_passes = 0;  // in a round
   std::int64_t of(simulate::PathKind kind_of_time) const {
     return time_ns[static_cast<std::size_t>(kind_of_time)];
   }

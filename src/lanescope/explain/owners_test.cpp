@@ -450,5 +450,59 @@ TEST(OwnersTest, ALoopEndsWhereItsFunctionDoes) {
   EXPECT_THAT(explained.first().around, ::testing::ElementsAre("get_weights"));
 }
 
+// Twenty rounds of a product of 30 us, and of four operators of 10 us in a function: 40 of 70 us. Of one operator it is 10 of 40.
+TEST(OwnersTest, ALoopNamesTheFunctionWithMostOfItsOperators) {
+  const auto draw = [](int operators, const char* names) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 20; ++i) {
+        p.cpu_op("aten::linear", 30);
+        const std::int64_t start = p.cpu_us();
+        for (int k = 0; k < operators; ++k) p.cpu_op(std::string(1, names[k]) + "op::f", 10);
+        p.sketch().slice("python_function", "model.py(7): rotary", us(start),
+                         us(p.cpu_us() - start));
+      }
+    });
+    const ExplainedOwners explained(program);
+    const Owner& owner = explained.first();
+    EXPECT_EQ(owner.kind, OwnerKind::kLoop);
+    return std::pair(owner.function,
+                     static_cast<double>(owner.function_ns) / static_cast<double>(owner.total_ns));
+  };
+  const auto [function, share] = draw(4, "abcd");
+  EXPECT_EQ(function, "model.py:7 rotary");
+  EXPECT_NEAR(share, 40.0 / 70, 0.01);
+  EXPECT_EQ(draw(1, "a").first, "");  // less than a quarter, with the time between operators
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    const std::int64_t start = p.cpu_us();
+    for (int i = 0; i < 20; ++i) p.cpu_op("aten::linear", 30).cpu_op("aten::add", 10);
+    p.sketch().slice("python_function", "model.py(7): forward", us(start), us(p.cpu_us() - start));
+  });
+  const ExplainedOwners whole(program);
+  EXPECT_EQ(whole.first().function, "");  // all of it
+}
+
+// A rotary embedding that makes its angles in each of six layers.
+TEST(OwnersTest, CosinesAndSinesOfALoopAreToBeMadeOnce) {
+  const auto advice = [](const char* first, const char* second) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 12; ++i) {
+        p.cpu_op("aten::linear", 30);
+        const std::int64_t start = p.cpu_us();
+        p.cpu_op(first, 10).cpu_op(second, 10).cpu_op("aten::mul", 10);
+        p.sketch().slice("python_function", "model.py(7): rotary", us(start),
+                         us(p.cpu_us() - start));
+      }
+    });
+    const ExplainedOwners explained(program);
+    return advice_text(explained.facts, explained.first()).pattern;
+  };
+  EXPECT_THAT(advice("aten::cos", "aten::sin"), ::testing::HasSubstr("cosines and sines"));
+  EXPECT_THAT(advice("aten::add", "aten::sin"),
+              ::testing::Not(::testing::HasSubstr("cosines and sines")));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -132,6 +132,33 @@ void UnitLoops::find_backward_rounds() {
   }
 }
 
+bool UnitLoops::adds_gradients(const UnitLoop& backward) const {
+  return std::any_of(backward.cell.begin(), backward.cell.end(), [&](SliceId node) {
+    return trace_.name(node).find("AccumulateGrad") != std::string_view::npos;
+  });
+}
+
+std::size_t UnitLoops::backward_passes(const UnitLoop& loop, const UnitLoop& backward) const {
+  const auto& calls = sequences_.at(loop.thread).units;
+  const auto& nodes = sequences_.at(backward.thread).units;
+  // Between the starts of the first two rounds of the backward loop, wherever they are cut.
+  const std::int64_t from = trace_.start_ns(nodes[backward.first_unit]),
+                     to = trace_.start_ns(nodes[backward.first_unit + backward.cell.size()]);
+  std::size_t passes = 0;
+  std::int64_t last = -1;  // the program's last call before the node before
+  for (std::size_t i = 0; i < backward.cell.size(); ++i) {
+    const std::int64_t time = trace_.start_ns(nodes[backward.first_unit + i]);
+    if (time < from || time >= to) continue;
+    const auto next =
+        std::upper_bound(calls.begin(), calls.end(), time,
+                         [&](std::int64_t t, SliceId call) { return t < trace_.start_ns(call); });
+    const std::int64_t before = next - calls.begin();
+    if (before != last) ++passes;
+    last = before;
+  }
+  return passes;
+}
+
 bool UnitLoops::repeats_graph(const UnitLoop& backward) const {
   const auto& units = sequences_.at(backward.thread).units;
   const auto number_of = [&](std::size_t unit) {

@@ -57,6 +57,11 @@ class UnitLoops {
   std::uint32_t symbol(SliceId unit) const;  // equal for units with equal names
   bool is_backward(SliceId unit) const;      // a node of autograd
   bool is_of_autograd(const UnitSequence& sequence) const;
+  // True: its rounds add gradients to parameters, as backward() does and torch.autograd.grad() does not.
+  bool adds_gradients(const UnitLoop& backward) const;
+  // How often a round of `loop` goes from the program's own calls to those of autograd: a micro batch once, a task with inner
+  // gradients several times.
+  std::size_t backward_passes(const UnitLoop& loop, const UnitLoop& backward) const;
   // True: the first and the second round run the same nodes of autograd, by their sequence numbers. A few nodes of each round
   // may be new, such as those that select its row.
   bool repeats_graph(const UnitLoop& backward) const;

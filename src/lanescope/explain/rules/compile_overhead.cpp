@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/between_regions.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -20,6 +21,7 @@ struct WaitForLayers {
   LayerTimes times;
   std::uint64_t calls = 0;
   bool has_fused = false;  // a kernel that torch.compile generated ran
+  BreakCause cause;        // what runs between compiled calls
 };
 
 bool has_generated_kernels(const Facts& facts) {
@@ -45,7 +47,8 @@ std::optional<WaitForLayers> measure_compile_overhead(const Facts& facts) {
   return WaitForLayers{.wait = wait,
                        .times = layer_times(facts, compiled, windows),
                        .calls = calls,
-                       .has_fused = has_generated_kernels(facts)};
+                       .has_fused = has_generated_kernels(facts),
+                       .cause = break_cause(facts, compiled, false)};
 }
 
 Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
@@ -97,6 +100,18 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
                            "torch.compile(mode=\"reduce-overhead\")"))
       : replays ? say("Give each compiled call more work, for example a larger batch")
                 : say("Use torch.compile(mode=\"reduce-overhead\"), or a larger batch");
+  // One larger function is what the program has asked for, where something between the calls cuts it.
+  if (has_many_calls && is_known_break(found.cause.op)) {
+    append(finding.brief, say(", with {} between them", {name(found.cause.op)}));
+    finding.action = advice_on_break(found.cause.op);
+    finding.try_next.insert(
+        finding.try_next.begin(),
+        "what runs between the compiled calls may be what cuts one function into them: "
+        "TORCH_LOGS=graph_breaks shows its line");
+    finding.evidence.insert(
+        finding.evidence.begin(),
+        called_at(facts, found.cause.example, say("the first of the calls between them")));
+  }
   return finding;
 }
 

@@ -45,5 +45,26 @@ TEST(CompileOverheadTest, IsQuietWhenTheGpuIsBusy) {
   EXPECT_FALSE(find_by_rule(compiled_call(200).trace(), "compile-overhead"));
 }
 
+// Three compiled calls next to each other: with .item() between them, or nothing.
+TEST(CompileOverheadTest, NamesWhatCutsOneFunctionIntoSeveral) {
+  const auto draw = [](bool reads) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      for (int i = 0; i < 3; ++i) {
+        p.begin("Torch-Compiled Region: 0/0").pass(30).begin("## Call CompiledFxGraph fa ##");
+        p.pass(20).launch({.name = "triton_poi_fused_add_mul_0", .us = 5}).end().end();
+        if (reads && i < 2) p.wait("aten::item");
+      }
+    });
+    return find_by_rule(program.trace(), "compile-overhead");
+  };
+  const auto read = draw(true), next = draw(false);
+  ASSERT_TRUE(read && next);
+  EXPECT_THAT(read->brief.pattern, ::testing::HasSubstr("with {} between them"));
+  EXPECT_EQ(read->brief.values.back().text, "aten::item");
+  EXPECT_THAT(read->action.pattern, ::testing::HasSubstr("torch.where"));
+  EXPECT_THAT(next->action.pattern, ::testing::HasSubstr("one larger"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -9,6 +9,7 @@
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/between_regions.h"
 #include "lanescope/explain/rules/calls_with_work.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/cpu_waits.h"
@@ -31,24 +32,6 @@ struct Break {
   SliceId first = kNone<SliceId>;
   std::string before;  // the last eager operator before the first of them
 };
-
-// What the outer region ran by itself just before the inner one: often what broke the graph.
-std::string eager_before(const Trace& trace, const CompiledFacts& compiled,
-                         const CompiledCall& inner) {
-  for (std::uint32_t i = raw(inner.slice); i-- > raw(inner.around) + 1;) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || compiled.code.layer[i] != CompileLayer::kRegion)
-      continue;
-    const std::string_view label = trace.name(id);
-    if (label.starts_with("Torch-Compiled Region") || label == "CompiledFunction") continue;
-    SliceId top = id;  // aten::item rather than what it calls
-    for (SliceId up = compiled.nesting.parent[i]; up != kNone<SliceId> && up != inner.around;
-         up = compiled.nesting.parent[raw(up)])
-      if (trace.kind(up) == CategoryKind::kCpuOp) top = up;
-    return std::string(trace.name(top));
-  }
-  return {};
-}
 
 // Where a compiled graph begins or ends: its wrapper checks arguments and makes outputs there. Graphs that are
 // joined do this once.
@@ -119,6 +102,7 @@ struct GraphBreaks {
   std::uint64_t outermost = 0;  // compiled calls
   WaitTime wait;
   EagerPart eager;
+  BreakCause cause;
 };
 
 std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
@@ -137,7 +121,8 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
     Break& entry = breaks[std::string(trace.name(call.slice))];
     if (entry.calls++ == 0) {
       entry.first = call.slice;
-      entry.before = eager_before(trace, compiled, call);
+      if (const SliceId before = eager_before(facts, compiled, call); before != kNone<SliceId>)
+        entry.before = std::string(trace.name(before));
     }
     ++break_count;
   }
@@ -157,7 +142,8 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
                      .break_count = break_count,
                      .outermost = outermost,
                      .wait = wait,
-                     .eager = eager_part(facts, compiled, broken)};
+                     .eager = eager_part(facts, compiled, broken),
+                     .cause = break_cause(facts, compiled, true)};
 }
 
 // The first screen then names what runs uncompiled, and not the breaks.
@@ -239,9 +225,22 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   finding.sample_noun = "compiled call";
   finding.brief = say(facts, "{} graph [break cuts|breaks cut] torch.compile's code into pieces",
                       {count(found.break_count)});
-  finding.action =
-      say("Run with TORCH_LOGS=graph_breaks to see the lines; remove .item() and print there");
+  if (!found.cause.op.empty()) {
+    finding.brief = say(
+        facts, "{} cuts torch.compile's code into pieces, {} [time|times] [in {} steps]",
+        {name(found.cause.op), count(found.cause.breaks), count(facts.selection.steady.size())});
+    finding.evidence.insert(finding.evidence.begin(),
+                            called_at(facts, found.cause.example, say("the first of these calls")));
+  }
+  const Sentence cut_by = finding.brief;
   if (has_eager) tell_eager_part(facts, found, finding);
+  if (!has_eager || is_known_break(found.cause.op)) {
+    finding.brief = cut_by;
+    finding.action = advice_on_break(found.cause.op);
+  }
+  // Without the break, a value is not read there.
+  if (is_known_break(found.cause.op))
+    finding.explains.push_back({"host-sync", finding.at_stake_ns});
   return finding;
 }
 

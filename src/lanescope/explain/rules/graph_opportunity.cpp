@@ -11,6 +11,7 @@
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/growing_buffers.h"
 #include "lanescope/explain/rules/launch_kind.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/launch_waits.h"
@@ -209,7 +210,7 @@ std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
   // For a program that replays a graph, outside-graphs and graph-gaps report what is left.
   const LaunchMode mode = launch_mode_of(facts);
   if (find_bound(facts) != Bound::kHost || mode == LaunchMode::kReplayed || launches_block(facts) ||
-      runs_sharding_hooks(facts))
+      runs_sharding_hooks(facts) || has_growing_buffer(facts))
     return std::nullopt;
   const auto steps = sequences(facts);
   GraphOpportunity found;

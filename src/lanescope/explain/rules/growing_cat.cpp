@@ -6,81 +6,15 @@
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/rules/growing_buffers.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 namespace {
 
-// A long tensor and a piece that differ only in the dimension that grows.
-struct Join {
-  std::string shape;  // of the long one: "[1, 8, *, 64]"
-  std::int64_t length = 0, piece = 0;
-};
-
-// From "Input Dims" of aten::cat: [[[1, 8, 17, 64], [1, 8, 1, 64]], []].
-std::optional<Join> parse_join(std::string_view dims_json) {
-  const auto dims = parse_json(dims_json);
-  if (!dims || !dims->is_array() || dims->items.empty()) return std::nullopt;
-  const auto& tensors = dims->items.front().items;
-  if (tensors.size() != 2 || !tensors[0].is_array() || tensors[0].items.empty() ||
-      tensors[0].items.size() != tensors[1].items.size())
-    return std::nullopt;
-  Join join;
-  bool grows = false;
-  for (std::size_t i = 0; i < tensors[0].items.size(); ++i) {
-    const auto length = tensors[0].items[i].integer, piece = tensors[1].items[i].integer;
-    if (!length || !piece || *length <= 0 || *piece <= 0) return std::nullopt;
-    join.shape += i == 0 ? "[" : ", ";
-    if (*length > *piece && !grows) {
-      grows = true;
-      join.length = *length;
-      join.piece = *piece;
-      join.shape += '*';
-    } else if (*length != *piece) {
-      return std::nullopt;
-    } else {
-      join.shape += std::to_string(*length);
-    }
-  }
-  join.shape += ']';
-  return grows ? std::optional(join) : std::nullopt;
-}
-
-struct Buffer {
-  std::vector<SliceId> calls;
-  std::int64_t first = 0, last = 0, longest = 0, piece = 0;
-  std::uint64_t growths = 0, other_changes = 0;
-};
-
-// By the shape of what they join; the calls are in order of time.
-std::map<std::string, Buffer> buffers_by_shape(const Trace& trace,
-                                               const std::vector<SliceId>& calls) {
-  std::unordered_map<std::uint32_t, std::optional<Join>> parsed;  // by the text's id
-  std::map<std::string, Buffer> buffers;
-  for (const SliceId call : calls) {
-    const auto text = trace.slice_args(call).text(ArgKey::kInputDims);
-    if (!text) continue;
-    const auto [found, is_new] = parsed.try_emplace(raw(*text));
-    if (is_new) found->second = parse_join(trace.text(*text));
-    if (!found->second) continue;
-    const Join& join = *found->second;
-    Buffer& buffer = buffers[join.shape];
-    if (buffer.calls.empty()) buffer.first = buffer.last = join.length;
-    if (join.length == buffer.last + buffer.piece && join.length != buffer.last)
-      ++buffer.growths;
-    else if (join.length != buffer.last)
-      ++buffer.other_changes;
-    buffer.last = join.length;
-    buffer.longest = std::max(buffer.longest, join.length);
-    buffer.piece = join.piece;
-    buffer.calls.push_back(call);
-  }
-  return buffers;
-}
-
 struct GrowingCat {
   std::string shape;  // of the buffer with most calls
-  Buffer buffer;
+  GrowingBuffer buffer;
   std::uint64_t call_count = 0;  // of all that grow
   std::int64_t copies_ns = 0;    // of the GPU
   SliceId longest = kNone<SliceId>;
@@ -103,11 +37,11 @@ Measurement<GrowingCat> measure_growing_cat(const Facts& facts) {
   const auto buffers = buffers_by_shape(trace, calls);
   // The kernels that these calls launched.
   std::unordered_map<std::uint32_t, bool> grows;  // aten::cat -> it is one of those
-  const std::pair<const std::string, Buffer>* most = nullptr;
+  const std::pair<const std::string, GrowingBuffer>* most = nullptr;
   std::uint64_t call_count = 0;
   for (const auto& entry : buffers) {
-    const Buffer& buffer = entry.second;
-    if (buffer.growths < 3 || buffer.growths < 4 * buffer.other_changes) continue;
+    const GrowingBuffer& buffer = entry.second;
+    if (!buffer.grows()) continue;
     for (const SliceId call : buffer.calls) grows[raw(call)] = true;
     call_count += buffer.calls.size();
     if (!most || buffer.calls.size() > most->second.calls.size()) most = &entry;

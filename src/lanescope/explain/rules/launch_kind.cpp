@@ -11,7 +11,10 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/growing_buffers.h"
 #include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/stacked_rows.h"
 #include "lanescope/model/names_where.h"
 
 namespace lanescope::explain::rules {
@@ -141,7 +144,23 @@ bool are_mostly_the_optimizers(const Facts& facts) {
   return own * 2 > facts.launches.linked_count;
 }
 
+// True: a loop over the rows of a tensor launches most of the work. A larger batch would only make it longer.
+bool tell_stacked_rows(const Facts& facts, Finding& finding) {
+  const StackedRows* loop = rows_of_most_work(facts);
+  if (!loop) return false;
+  finding.brief = say("The CPU launches too slowly: a loop over {} rows has most of the GPU's work",
+                      {count(loop->rows)});
+  finding.action = say(
+      "If no row needs the one before it: call its body once for the batch. It stacks the results "
+      "anyway");
+  finding.evidence.insert(finding.evidence.begin(),
+                          called_at(facts, loop->stack, say("here the results are joined")));
+  finding.is_about_all_work = false;
+  return true;
+}
+
 void fit_launch_advice(const Facts& facts, Finding& finding) {
+  if (tell_stacked_rows(facts, finding)) return;
   constexpr std::string_view kOrBatch = ", or a larger batch";
   const bool is_of_graphs = finding.action.pattern.find("reduce-overhead") != std::string::npos;
   const OperatorThatWaits waiting = is_of_graphs ? operator_that_waits(facts) : OperatorThatWaits{};
@@ -165,7 +184,12 @@ void fit_launch_advice(const Facts& facts, Finding& finding) {
             : say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
                   {name(waiting.op)});
   }
-  if (is_of_graphs && waiting.op.empty() && runs_sharding_hooks(facts))
+  if (is_of_graphs && waiting.op.empty() && has_growing_buffer(facts))
+    finding.action =
+        say("torch.cat makes a longer cache each time: write into one of full length (static KV "
+            "cache), "
+            "then torch.compile(mode=\"reduce-overhead\")");
+  else if (is_of_graphs && waiting.op.empty() && runs_sharding_hooks(facts))
     finding.action = say(
         "FSDP runs Python around each layer: shard fewer, larger parts, compile each of them, or a "
         "larger batch");

@@ -28,8 +28,8 @@ bool runs_sharding_hooks(const Facts& facts);
 // TorchScript runs in steady steps, as far as its backward pass shows: torch.compile leaves its modules as they are.
 bool runs_torch_script(const Facts& facts);
 
-// Changes the advice of a finding on launches in general where an operator waits in each step, FSDP runs its hooks, TorchScript runs, or the
-// launches are for parameters.
+// Changes the advice of a finding on launches in general where an operator waits in each step, a cache grows by torch.cat, FSDP runs
+// its hooks, TorchScript runs, or the launches are for parameters.
 void fit_launch_advice(const Facts& facts, Finding& finding);
 
 }  // namespace lanescope::explain::rules

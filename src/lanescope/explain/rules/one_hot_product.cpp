@@ -42,6 +42,7 @@ struct OneHotProduct {
   std::uint64_t products = 0;
   std::int64_t cost_ns = 0;  // of the products and of making the matrices
   std::uint64_t calls = 0;
+  bool sums_by_class = false;  // the longest product takes the transposed matrix first
 };
 
 // The matrix that a call of aten::one_hot makes. Where the number of classes is not an argument, it is
@@ -131,6 +132,9 @@ class ProductFinder {
             trace_.dur_ns(call) > trace_.dur_ns(found_.longest)) {
           found_.longest = call;
           found_.matrix = matrix;
+          found_.sums_by_class = slot == 0 && tensor->rank() == 2 &&
+                                 tensor->dims[0] == matrix.classes &&
+                                 tensor->dims[1] == matrix.rows;
         }
         return;
       }
@@ -184,7 +188,11 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("A product takes a one-hot matrix, {} x {}: almost all of it are zeros",
                       {count(rows), count(classes)});
-  finding.action = say("Take the rows themselves: F.embedding(index, table) or table[index]");
+  finding.action =
+      found.sums_by_class
+          ? say("Add up rows by class: zeros(classes, width).index_add_(0, index, x); count with "
+                "bincount")
+          : say("Take the rows themselves: F.embedding(index, table) or table[index]");
   return finding;
 }
 

@@ -57,5 +57,14 @@ TEST(OneHotProductTest, IsQuietAboutGradientsOfLogits) {
   EXPECT_FALSE(find_by_rule(draw_one_hot_product("500", "[32, 8]", true), "one-hot-product"));
 }
 
+// [500, 32] x [32, 8]: rows are added up by class; [32, 500] x [500, 8] takes rows of a table.
+TEST(OneHotProductTest, TellsASumByClassFromALookup) {
+  const auto action = [](const char* left) {
+    return find_by_rule(draw_one_hot_product("500", left), "one-hot-product")->action.pattern;
+  };
+  EXPECT_NE(action("[500, 32]").find("index_add_"), std::string::npos);
+  EXPECT_NE(action("[32, 500]").find("F.embedding"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

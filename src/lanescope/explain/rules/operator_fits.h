@@ -39,6 +39,10 @@ bool has_large_filter_per_channel(const analysis::TensorArguments& inputs);
 bool has_long_filter(const analysis::TensorArguments& inputs);
 // [input, n, dim, norm] of a floating-point type that is not complex.
 bool takes_real_numbers(const analysis::TensorArguments& inputs);
+// [matrices, size, ...] of affine_grid_generator: a single matrix.
+bool makes_one_grid(const analysis::TensorArguments& inputs);
+// [images, grid, ...] of grid_sampler: a single image, with a grid of rows and columns.
+bool samples_one_image(const analysis::TensorArguments& inputs);
 // Batches of several matrices, where one side is repeated eight times or more to fit the other.
 bool repeats_matrices(const analysis::TensorArguments& inputs);
 // bmm of a few rows at a time with a matrix that expand() repeats (a stride of 0), 64 times or more.

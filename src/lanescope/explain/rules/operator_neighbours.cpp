@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -220,6 +222,90 @@ bool has_other_grid(const Facts& facts, SliceId op) {
     return !is_affine;
   });
   return !is_affine;
+}
+
+bool follows_no_lookup(const Facts& facts, SliceId op) {
+  constexpr double kFewestRows = 1 << 14;
+  const Trace& trace = *facts.trace;
+  const auto rows = operator_inputs(trace, op).tensor(3);
+  bool is_looked_up = false;
+  if (!rows || rows->rank() != 2 || static_cast<double>(rows->dims[0]) < kFewestRows) return true;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    if (is_factory(name) || is_view(name) || name == "aten::zero_" || name == "aten::zeros_like")
+      return true;
+    const TensorArguments inputs = operator_inputs(trace, before);
+    const auto table = inputs.tensor(0), index = inputs.tensor(2);
+    is_looked_up = (name == "aten::index" || name == "aten::index_select") && table &&
+                   table->rank() == 2 && table->dims[1] == rows->dims[1] &&
+                   (!index || index->elements() == static_cast<double>(rows->dims[0]));
+    return false;
+  });
+  return !is_looked_up;
+}
+
+bool turns_by_angles(const Facts& facts, SliceId op) {
+  bool has_cos = false, has_sin = false;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = facts.trace->name(before);
+    has_cos = has_cos || name == "aten::cos";
+    has_sin = has_sin || name == "aten::sin";
+    return !has_cos || !has_sin;
+  });
+  return has_cos && has_sin;
+}
+
+bool has_grid_of_its_own(const Facts& facts, SliceId op) {
+  return has_other_grid(facts, op) || turns_by_angles(facts, op);
+}
+
+namespace {
+
+// The shape of the distances of all rows of two tensors; nothing: not recorded.
+std::optional<analysis::Sizes> distances_of(const Facts& facts, SliceId op) {
+  const TensorArguments inputs = operator_inputs(*facts.trace, op);
+  const auto a = inputs.tensor(0), b = inputs.tensor(1);
+  if (!a || !b || a->rank() < 2 || a->rank() != b->rank()) return std::nullopt;
+  analysis::Sizes made = a->dims;
+  made.back() = b->dim(1);
+  return made;
+}
+
+// Does the next call read the distances, by one of these operators, and does no later one take a tensor of their shape?
+bool only_next_reads(const Facts& facts, SliceId op, std::initializer_list<std::string_view> by) {
+  constexpr int kFurthestTaker = 16;  // operators
+  const Trace& trace = *facts.trace;
+  const auto made = distances_of(facts, op);
+  SliceId next = next_call(facts, op);
+  if (!made || next == kNone<SliceId> ||
+      std::find(by.begin(), by.end(), trace.name(next)) == by.end())
+    return false;
+  const auto read = operator_inputs(trace, next).tensor(0);
+  if (!read || read->dims != *made) return false;
+  for (int i = 0; i < kFurthestTaker; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
+    const TensorArguments inputs = operator_inputs(trace, next);
+    // What follows takes the one-hot matrix, which has that shape as well.
+    const auto index = inputs.tensor(0);
+    if (trace.name(next) == "aten::one_hot" && index &&
+        index->elements() == static_cast<double>(made->front()))
+      break;
+    for (std::size_t k = 0; k < 3; ++k)
+      if (const auto taken = inputs.tensor(k); taken && taken->dims == *made) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_not_only_nearest(const Facts& facts, SliceId op) {
+  const auto power = operator_inputs(*facts.trace, op).number(2);
+  return !power || *power != 2 || !only_next_reads(facts, op, {"aten::argmin"});
+}
+
+bool is_read_whole(const Facts& facts, SliceId op) {
+  return !only_next_reads(facts, op, {"aten::diagonal", "aten::diag", "aten::trace"});
 }
 
 bool is_not_added_up(const Facts& facts, SliceId op) {

@@ -27,6 +27,17 @@ bool runs_without_onednn(const Facts& facts, SliceId op);
 bool multiplies_sparse(const Facts& facts, SliceId op);
 // No affine_grid before it on the thread made a grid of its grid's size.
 bool has_other_grid(const Facts& facts, SliceId op);
+// The same; or the matrices of that grid were made from angles.
+bool has_grid_of_its_own(const Facts& facts, SliceId op);
+// A cosine and a sine were computed before it on the thread: its matrices turn pictures, which no flip or slice can do.
+bool turns_by_angles(const Facts& facts, SliceId op);
+// Of distances: the next call does not take argmin of them, or a later one takes a tensor of that shape, too; or they are
+// not those of p = 2.
+bool is_not_only_nearest(const Facts& facts, SliceId op);
+// Of distances: the next call does not read their diagonal, or a later one takes a tensor of that shape, too.
+bool is_read_whole(const Facts& facts, SliceId op);
+// Of rows that are added up by index, [into, dim, index, rows]: no lookup right before made as many rows of that width.
+bool follows_no_lookup(const Facts& facts, SliceId op);
 // The call before it on the thread is no kron.
 bool follows_no_kron(const Facts& facts, SliceId op);
 // No one_hot before it made a tensor of its input's shape.

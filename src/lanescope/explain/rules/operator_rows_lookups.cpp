@@ -31,6 +31,26 @@ constexpr char kByWholePixelsMore[] =
     "torch.where chooses pictures. A grid that does not change can be made once. Other "
     "rotations need the grid; in 16 bits it moves half of the bytes";
 
+constexpr char kResamplesOne[] = "resamples one image; a Python loop calls it for each";
+constexpr char kAllImages[] =
+    "For a batch: stack images and matrices, one affine_grid and grid_sample";
+constexpr char kAllImagesMore[] =
+    "affine_grid and grid_sample take a batch, with a matrix of its own for each image: draw "
+    "angles, "
+    "shifts and scales of all images as one tensor";
+
+constexpr char kAddsLookup[] = "adds up rows that a lookup has just written out";
+constexpr char kSparseProduct[] =
+    "If edges stay the same: a sparse matrix in CSR form, A @ x, does both";
+constexpr char kSparseProductMore[] =
+    "torch.sparse_csr_tensor once, with a value for each edge, and A @ x (torch.sparse.mm) in each "
+    "layer: "
+    "no tensor of all edges is written, read and added up atomically. Measured on an H200 with 1.5 "
+    "million "
+    "edges of 100,000 nodes and a width of 128: 0.22 instead of 2.35 ms, with the backward pass "
+    "1.0 "
+    "instead of 3.5 ms";
+
 constexpr char kConverts[] = "sorts and converts a sparse matrix";
 constexpr char kConvertOnce[] = "If the matrix stays the same: convert it once, before the loop";
 constexpr char kConvertOnceMore[] =
@@ -50,10 +70,14 @@ constexpr char kOneLookupMore[] =
 constexpr std::array kLookupOperatorRows = {
     OperatorAdvice{"aten::_embedding_bag_dense_backward", "", "", 1, kFillsTableEachTime,
                    kOneLookup, kOneLookupMore, kEmbeddingBag, nullptr, is_called_rarely},
+    OperatorAdvice{"aten::affine_grid_generator", "", "", 16, kResamplesOne, kAllImages,
+                   kAllImagesMore, kAffineGrid, makes_one_grid, is_called_rarely},
     OperatorAdvice{"aten::affine_grid_generator", "", "", 1, kResamples, kByWholePixels,
-                   kByWholePixelsMore, kAffineGrid},
+                   kByWholePixelsMore, kAffineGrid, has_any_inputs, turns_by_angles},
+    OperatorAdvice{"aten::grid_sampler", "", "", 16, kResamplesOne, kAllImages, kAllImagesMore,
+                   kAffineGrid, samples_one_image, is_called_rarely},
     OperatorAdvice{"aten::grid_sampler", "", "", 1, kResamples, kByWholePixels, kByWholePixelsMore,
-                   kAffineGrid, has_any_inputs, has_other_grid},
+                   kAffineGrid, has_any_inputs, has_grid_of_its_own},
     OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
                    "sorts indices to add up rows, in the backward part of x[index]",
                    "If one index takes rows: x.index_select(0, index), which needs no sort",
@@ -116,6 +140,8 @@ constexpr std::array kLookupOperatorRows = {
         "additions into one row are atomic and run one after another; a product with the one-hot "
         "matrix (few classes), or a sort and torch.segment_reduce, adds them in parallel",
         kIndexAdd, adds_into_few_rows, nullptr, false, true},
+    OperatorAdvice{"aten::index_add_", "", "", 1, kAddsLookup, kSparseProduct, kSparseProductMore,
+                   kSparse, has_any_inputs, follows_no_lookup, false, true},
     OperatorAdvice{
         "aten::index_put_", "indexing_backward_kernel", "aten::index_add", 1,
         "with accumulate sorts all indices and adds equal ones one after another",
@@ -168,6 +194,8 @@ constexpr std::array kLookupOperatorRows = {
                    "the size of the result is the sum of the counts, which the CPU waits for; with "
                    "output_size= it does not",
                    kRepeats, lacks_output_size},
+    OperatorAdvice{"aten::scatter_add_", "", "", 1, kAddsLookup, kSparseProduct, kSparseProductMore,
+                   kSparse, has_any_inputs, follows_no_lookup, false, true},
     OperatorAdvice{
         "aten::sort", "", "aten::topk", 1, "sorts all elements to find a quantile",
         "Take the quantile of a sample (x.flatten()[::100]), or every few steps",

@@ -182,5 +182,45 @@ TEST(LookupRowsTest, SeesConversionsOfSparseMatrices) {
   EXPECT_EQ(brief(true, "aten::to_mkldnn"), "");
 }
 
+// 32 pictures one by one, or a batch of them; angles make matrices that turn them.
+TEST(LookupRowsTest, OneGridForAllPicturesOfABatch) {
+  const auto action = [](int calls, const char* matrices, bool with_angles = false) {
+    const auto call =
+        inputs(std::string("[") + matrices + ", [], []]", R"(["float", "ScalarList", "Scalar"])",
+               "", R"(["", "[1, 3, 64, 64]", "False"])");
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < calls; ++i) {
+        if (with_angles)
+          for (const char* op : {"aten::cos", "aten::sin"}) p.begin_op(op).kernel(op, 1).end();
+        p.begin_op("aten::affine_grid_generator", call).kernel("k", 640 / calls).end();
+      }
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action(32, "[1, 2, 3]"), ::testing::StartsWith("For a batch"));
+  EXPECT_THAT(action(4, "[1, 2, 3]"), ::testing::HasSubstr("flip"));
+  EXPECT_THAT(action(1, "[32, 2, 3]"), ::testing::HasSubstr("flip"));
+  EXPECT_EQ(action(1, "[32, 2, 3]", true), "");  // no flip is as good
+  EXPECT_THAT(action(32, "[1, 2, 3]", true), ::testing::StartsWith("For a batch"));
+}
+
+// Messages along 100,000 edges: rows of nodes, looked up and added up. Or of a product of them, or of few edges.
+TEST(LookupRowsTest, SeesRowsThatAreLookedUpToBeAddedUp) {
+  const auto action = [](const char* before, const char* edges) {
+    const std::string count(edges);
+    const auto lookup = inputs("[[5000, 64], [], [" + count + "]]",
+                               R"(["float", "Scalar", "long int"])", "", R"(["", "0", ""])");
+    const auto sum = inputs("[[5000, 64], [], [" + count + "], [" + count + ", 64], []]",
+                            R"(["float", "Scalar", "long int", "float", "Scalar"])", "",
+                            R"(["", "0", "", "", "1"])");
+    return after(before, lookup, "aten::index_add_", sum);
+  };
+  EXPECT_THAT(action("aten::index_select", "100000"), ::testing::HasSubstr("sparse matrix"));
+  EXPECT_EQ(action("aten::relu", "100000"), "");
+  EXPECT_EQ(action("aten::index_select", "1000"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

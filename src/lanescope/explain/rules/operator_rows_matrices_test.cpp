@@ -222,5 +222,40 @@ TEST(MatrixRowsTest, SeesOneWeightMultipliedRowByRow) {
   EXPECT_EQ(with("[[2048, 64, 512], [2048, 512, 512]]", "[[32768, 512, 1], [0, 512, 1]]"), "");
 }
 
+// Distances of 4,096 rows to 256 rows, [4096, 256].
+testing::Fields distances(const char* power = "2.") {
+  return inputs("[[4096, 64], [256, 64], [], []]", R"(["float", "float", "Scalar", ""])", "",
+                std::string(R"(["", "", ")") + power + R"(", ""])");
+}
+
+testing::Fields of_distances(const char* type = "float") {
+  return inputs("[[4096, 256], [], []]", std::string("[\"") + type + R"(", "Scalar", "Scalar"])",
+                "", R"(["", "1", "False"])");
+}
+
+TEST(MatrixRowsTest, TheNearestNeedsNoDistance) {
+  EXPECT_THAT(action_before("aten::cdist", distances(), "aten::argmin", of_distances()),
+              ::testing::HasSubstr("torch.addmm"));
+  // Another use of the distances, another power, another reduction.
+  const auto is_general = ::testing::HasSubstr("candidates or a sample");
+  EXPECT_THAT(action_before("aten::cdist", distances(), "aten::argmin", of_distances(), "aten::exp",
+                            of_distances()),
+              is_general);
+  EXPECT_THAT(action_before("aten::cdist", distances("1."), "aten::argmin", of_distances()),
+              is_general);
+  EXPECT_THAT(action_before("aten::cdist", distances(), "aten::min", of_distances()), is_general);
+}
+
+TEST(MatrixRowsTest, ADiagonalNeedsNoOtherPairs) {
+  const auto square = inputs("[[256, 64], [256, 64], [], []]",
+                             R"(["float", "float", "Scalar", ""])", "", R"(["", "", "2.", ""])");
+  const auto made = inputs("[[256, 256], [], [], []]", R"(["float", "Scalar", "Scalar", "Scalar"])",
+                           "", R"(["", "0", "0", "1"])");
+  EXPECT_THAT(action_before("aten::cdist", square, "aten::diagonal", made),
+              ::testing::HasSubstr("pairwise_distance"));
+  EXPECT_THAT(action_before("aten::cdist", square, "aten::diagonal", made, "aten::exp", made),
+              ::testing::HasSubstr("candidates or a sample"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

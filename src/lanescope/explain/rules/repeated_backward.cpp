@@ -21,6 +21,7 @@
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -227,7 +228,10 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
       "times",
       {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
   finding.action =
-      say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
+      count_gradient_passes(facts).are_of_tasks()
+          ? say("If these are updates of tasks: torch.func.vmap over all tasks; or first-order "
+                "gradients (no create_graph)")
+          : say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
   return finding;
 }
 

@@ -50,5 +50,41 @@ TEST(TinyKernelsTest, IsQuietWhenTheGpuKeepsUp) {
   EXPECT_FALSE(find_by_rule(loop(3, 50, {.us = 2}).trace(), "tiny-kernels"));  // few
 }
 
+// A cache of keys that grows by a word in each step: no graph replays other shapes. A list of words may grow.
+TEST(TinyKernelsTest, AdvisesAStaticCacheBeforeACudaGraph) {
+  const auto action = [](const std::string& before, const std::string& after) {
+    ProgramSketch program;
+    int length = 10;
+    program.steps(6, [&](ProgramSketch& p) {
+      const std::string dims = "[[[" + before + std::to_string(length++) + after + "], [" + before +
+                               "1" + after + "]], []]";
+      p.launch({.us = 2, .op = "aten::cat", .dims = dims});
+      for (int k = 0; k < 250; ++k) p.launch({.us = 2});
+    });
+    return find_by_rule(program.trace(), "tiny-kernels")->action.pattern;
+  };
+  EXPECT_THAT(action("1, 8, ", ", 64"), ::testing::HasSubstr("static KV cache"));
+  EXPECT_THAT(action("1, ", ""), ::testing::StartsWith("Use torch.compile(model, mode"));
+}
+
+// Of 32 rows each goes through eight operators. The results are stacked; or they are not, or are fewer.
+TEST(TinyKernelsTest, AdvisesOneCallForRowsThatAreStackedAgain) {
+  const auto action = [](int stacked) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::unbind",
+                 {.input_dims = "[[32, 3, 64, 64], []]", .input_types = R"(["float", "Scalar"])"})
+          .end();
+      for (int k = 0; k < 256; ++k) p.launch({.us = 2});
+      std::string rows;
+      for (int i = 0; i < stacked; ++i) rows += i == 0 ? "[3, 64, 64]" : ", [3, 64, 64]";
+      p.launch({.us = 2, .op = "aten::stack", .dims = "[[" + rows + "], []]"});
+    });
+    return find_by_rule(program.trace(), "tiny-kernels")->action.pattern;
+  };
+  EXPECT_THAT(action(32), ::testing::HasSubstr("once for the batch"));
+  EXPECT_THAT(action(16), ::testing::StartsWith("Use torch.compile(model, mode"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

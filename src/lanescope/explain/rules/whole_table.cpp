@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -24,6 +25,8 @@ namespace {
 
 constexpr double kLeastWholeTableShare = 0.08;
 constexpr std::int64_t kRowsPerLookup = 8;  // a smaller table is mostly looked up
+constexpr std::string_view kOfLookups = "aten::embedding_dense_backward",
+                           kOfBags = "aten::_embedding_bag_dense_backward";
 
 // A call that makes the gradient of a table: the table's size, and how many rows were looked up.
 struct TableGradient {
@@ -31,28 +34,31 @@ struct TableGradient {
   std::int64_t looked_up = 0;
 };
 std::optional<TableGradient> table_gradient(const Trace& trace, SliceId op) {
-  if (trace.name(op) != "aten::embedding_dense_backward") return std::nullopt;
+  const bool is_bag = trace.name(op) == kOfBags;
+  if (!is_bag && trace.name(op) != kOfLookups) return std::nullopt;
   const auto inputs = operator_inputs(trace, op);
   const auto gradient = inputs.tensor(0), indices = inputs.tensor(1);
-  const auto rows = inputs.value(2);
+  // [gradient, indices, rows, ...]; of bags [gradient, indices, bags, sizes, maxima, rows, ...].
+  const auto rows = inputs.value(is_bag ? 5 : 2);
   if (!gradient || !indices || gradient->rank() == 0 || !rows || !rows->integer)
     return std::nullopt;
   return TableGradient{{*rows->integer, gradient->dims.back()},
                        static_cast<std::int64_t>(indices->elements())};
 }
 
-// How much of the first argument's elements, a tensor or a list, belongs to the table.
-double part_of_table(const Trace& trace, SliceId op, const Sizes& table) {
+// How much of the first argument's elements, a tensor or a list, belongs to the tables.
+double part_of_tables(const Trace& trace, SliceId op, const std::set<Sizes>& tables) {
   double own = 0, all = 0;
   for (const Sizes& each : first_input_shapes(trace, op)) {
     all += analysis::element_count(each);
-    if (each == table) own += analysis::element_count(each);
+    if (tables.contains(each)) own += analysis::element_count(each);
   }
   return all > 0 ? own / all : 0;
 }
 
 struct WholeTable {
-  TableGradient of;
+  TableGradient of;        // the largest table, and the most rows that were looked up in one
+  std::set<Sizes> tables;  // all sizes
   bool has_shapes = true;  // false: `of` is not known, and the optimizer updates nothing but tables
   std::vector<SliceId> gradients;
   std::int64_t gradient_ns = 0, update_ns = 0;
@@ -85,7 +91,7 @@ std::optional<WholeTable> measure_without_shapes(const Facts& facts) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id)) ||
-        trace.name(id) != "aten::embedding_dense_backward")
+        (trace.name(id) != kOfLookups && trace.name(id) != kOfBags))
       continue;
     if (table_gradient(trace, id)) return std::nullopt;
     found.gradients.push_back(id);
@@ -120,16 +126,18 @@ std::optional<WholeTable> measure_whole_table(const Facts& facts) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
     const auto gradient = table_gradient(trace, id);
-    if (!gradient || gradient->looked_up * kRowsPerLookup > gradient->table[0] ||
-        (!found.gradients.empty() && gradient->table != found.of.table))
-      continue;
-    found.of = *gradient;
+    if (!gradient || gradient->looked_up * kRowsPerLookup > gradient->table[0]) continue;
+    if (found.gradients.empty() ||
+        analysis::element_count(gradient->table) > analysis::element_count(found.of.table))
+      found.of.table = gradient->table;
+    found.of.looked_up = std::max(found.of.looked_up, gradient->looked_up);
+    found.tables.insert(gradient->table);
     found.gradients.push_back(id);
   }
   if (found.gradients.empty()) return measure_without_shapes(facts);
   if (found.gradients.size() < facts.selection.steady.size()) return std::nullopt;
   for (const SliceId id : calls_of_optimizer(facts))
-    if (const double part = part_of_table(trace, id, found.of.table); part > 0)
+    if (const double part = part_of_tables(trace, id, found.tables); part > 0)
       updates.emplace_back(id, part);
   if (updates.empty()) return std::nullopt;
   std::unordered_set<std::uint32_t> calls;
@@ -169,13 +177,18 @@ void tell_without_shapes(const Facts& facts, const WholeTable& found, Finding& f
 Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
   const Value table = text(analysis::shape_text(found.of.table)),
               looked_up = count(static_cast<std::uint64_t>(found.of.looked_up));
+  const std::uint64_t lookups = a_step(facts, found.gradients.size());
   Finding finding;
   finding.verdict = say(
       facts,
-      "A lookup reads at most {} rows of a table of {}, but its gradient is as large as the table, "
-      "and the optimizer updates all of it: {} and {} [per step] ({}).",
+      lookups > 1 ? "{} lookups [per step] read at most {} rows each of tables of up to {}, but "
+                    "their gradients are as large as the tables, and the optimizer updates all of "
+                    "them: {} and {} [per step] ({})."
+                  : "A lookup reads at most {} rows of a table of {}, but its gradient is as large "
+                    "as the table, and the optimizer updates all of it: {} and {} [per step] ({}).",
       {looked_up, table, ns(facts.per_step(found.gradient_ns)), ns(facts.per_step(found.update_ns)),
        ratio(found.cost_ns(), facts.steady_wall_ns())});
+  if (lookups > 1) finding.verdict.values.insert(finding.verdict.values.begin(), count(lookups));
   rate_cost(facts, found.cost_ns(), found.gradients.size(), finding);
   finding.evidence.push_back(
       called_at(facts, found.gradients.front(), say("one of these gradients")));
@@ -188,12 +201,20 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
   for (const char* covered : {"hotspot-kernel", "memory-roof", "optimizer-share", "no-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.arithmetic.push_back(
-      say("counted: aten::embedding_dense_backward, and the calls in Optimizer.step on tensors of "
-          "the table's size; if a call updates more tensors, the table's share of their elements; "
+      say("counted: aten::embedding_dense_backward or that of bags, and the calls in "
+          "Optimizer.step on tensors of "
+          "a table's size; if a call updates more tensors, the tables' share of their elements; "
           "sparse gradients take some of this time themselves"));
-  finding.brief = say("A table of {} is updated as a whole for the {} rows that were looked up",
-                      {table, looked_up});
-  finding.action = say("Use nn.Embedding(sparse=True) with an optimizer for sparse gradients");
+  finding.brief =
+      lookups > 1
+          ? say("Tables of up to {} are updated as a whole for at most {} rows that were looked up",
+                {table, looked_up})
+          : say("A table of {} is updated as a whole for the {} rows that were looked up",
+                {table, looked_up});
+  finding.action =
+      say("Use {}(sparse=True), and SparseAdam or Adagrad for the tables",
+          {name(facts.trace->name(found.gradients.front()) == kOfBags ? "nn.EmbeddingBag"
+                                                                      : "nn.Embedding")});
   if (!found.has_shapes) {
     finding.arithmetic.clear();
     tell_without_shapes(facts, found, finding);

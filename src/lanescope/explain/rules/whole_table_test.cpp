@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -67,6 +68,41 @@ TEST(WholeTableTest, KnowsWithoutShapesThatOnlyTablesAreUpdated) {
   EXPECT_EQ(stake(2, "aten::addcdiv_"), us(2 * 50 + 2 * 300));
   EXPECT_EQ(stake(1, "aten::addcdiv_"), 0);           // the other parameter may be no table
   EXPECT_EQ(stake(2, "aten::_foreach_addcdiv_"), 0);  // of how many parameters is not known
+}
+
+// Bags of two tables: gradients of 100 us each, an update of 300 us of which the tables have 300,000 of 300,016 rows. A bag of a
+// small table is no cause.
+TEST(WholeTableTest, CountsTheTablesOfBagsTogether) {
+  const auto draw = [](const std::vector<std::string>& rows) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      std::string updated;
+      for (const std::string& each : rows) {
+        p.op("aten::_embedding_bag_dense_backward",
+             {.input_dims = "[[16, 8], [64], [64], [16], [16], [], [], [], [], []]",
+              .input_types =
+                  R"(["float", "long int", "long int", "long int", "long int", "Scalar", )"
+                  R"("Scalar", "Scalar", "", "Scalar"])",
+              .concrete_inputs =
+                  R"(["", "", "", "", "", ")" + each + R"(", "False", "0", "", "-1"])"},
+             "compute_grad_weight", 100);
+        updated += "[" + each + ", 8], ";
+      }
+      p.begin("Optimizer.step#Adam.step").pass(1);
+      p.op("aten::_foreach_lerp_", {.input_dims = "[[" + updated + "[16, 8]], [], []]"},
+           "multi_tensor", 300);
+      p.end();
+    });
+    return find_by_rule(program.trace(), "whole-table");
+  };
+  const auto finding = draw({"100000", "200000"});
+  ASSERT_TRUE(finding);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns),
+              static_cast<double>(us(200)) + static_cast<double>(us(300)) * 300'000 / 300'016, 2.0);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 2);
+  EXPECT_EQ(finding->brief.values.at(0).text, "[200000, 8]");
+  EXPECT_EQ(finding->action.values.at(0).text, "nn.EmbeddingBag");
+  EXPECT_FALSE(draw({"400", "500"}));
 }
 
 }  // namespace

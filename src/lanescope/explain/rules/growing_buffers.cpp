@@ -1,0 +1,103 @@
+#include "lanescope/explain/rules/growing_buffers.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "lanescope/base/json_value.h"
+#include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/facts_memo.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+// A long tensor and a piece that differ only in the dimension that grows.
+struct Join {
+  std::string shape;  // of the long one: "[1, 8, *, 64]"
+  std::int64_t length = 0, piece = 0;
+};
+
+// From "Input Dims" of aten::cat: [[[1, 8, 17, 64], [1, 8, 1, 64]], []].
+std::optional<Join> parse_join(std::string_view dims_json) {
+  const auto dims = parse_json(dims_json);
+  if (!dims || !dims->is_array() || dims->items.empty()) return std::nullopt;
+  const auto& tensors = dims->items.front().items;
+  if (tensors.size() != 2 || !tensors[0].is_array() || tensors[0].items.empty() ||
+      tensors[0].items.size() != tensors[1].items.size())
+    return std::nullopt;
+  Join join;
+  bool grows = false;
+  for (std::size_t i = 0; i < tensors[0].items.size(); ++i) {
+    const auto length = tensors[0].items[i].integer, piece = tensors[1].items[i].integer;
+    if (!length || !piece || *length <= 0 || *piece <= 0) return std::nullopt;
+    join.shape += i == 0 ? "[" : ", ";
+    if (*length > *piece && !grows) {
+      grows = true;
+      join.length = *length;
+      join.piece = *piece;
+      join.shape += '*';
+    } else if (*length != *piece) {
+      return std::nullopt;
+    } else {
+      join.shape += std::to_string(*length);
+    }
+  }
+  join.shape += ']';
+  return grows ? std::optional(join) : std::nullopt;
+}
+
+}  // namespace
+
+std::map<std::string, GrowingBuffer> buffers_by_shape(const Trace& trace,
+                                                      const std::vector<SliceId>& calls) {
+  std::unordered_map<std::uint32_t, std::optional<Join>> parsed;  // by the text's id
+  std::map<std::string, GrowingBuffer> buffers;
+  for (const SliceId call : calls) {
+    const auto text = trace.slice_args(call).text(ArgKey::kInputDims);
+    if (!text) continue;
+    const auto [found, is_new] = parsed.try_emplace(raw(*text));
+    if (is_new) found->second = parse_join(trace.text(*text));
+    if (!found->second) continue;
+    const Join& join = *found->second;
+    GrowingBuffer& buffer = buffers[join.shape];
+    if (buffer.calls.empty()) buffer.first = buffer.last = join.length;
+    if (join.length == buffer.last + buffer.piece && join.length != buffer.last)
+      ++buffer.growths;
+    else if (join.length != buffer.last)
+      ++buffer.other_changes;
+    buffer.last = join.length;
+    buffer.longest = std::max(buffer.longest, join.length);
+    buffer.piece = join.piece;
+    buffer.calls.push_back(call);
+  }
+  return buffers;
+}
+
+namespace {
+
+// A list of words is a matrix that grows. What a model reads again, such as keys and values, has three dimensions or more.
+constexpr std::ptrdiff_t kFewestCommas = 2;
+
+bool make_has_growing_buffer(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::vector<SliceId> calls;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && trace.name(SliceId{i}) == "aten::cat" &&
+        inside(windows, trace.start_ns(SliceId{i})))
+      calls.push_back(SliceId{i});
+  sort_rows(calls.begin(), calls.end(),
+            [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+  const auto buffers = buffers_by_shape(trace, calls);
+  return std::any_of(buffers.begin(), buffers.end(), [](const auto& each) {
+    return each.second.grows() &&
+           std::count(each.first.begin(), each.first.end(), ',') >= kFewestCommas;
+  });
+}
+
+}  // namespace
+
+bool has_growing_buffer(const Facts& facts) { return made_once<make_has_growing_buffer>(facts); }
+
+}  // namespace lanescope::explain::rules
