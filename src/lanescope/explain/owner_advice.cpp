@@ -106,10 +106,8 @@ Sentence remedy_of_angles(const Owner& owner) {
     return std::binary_search(owner.function_calls.begin(), owner.function_calls.end(), op);
   };
   if (owner.kind != OwnerKind::kLoop || !calls("aten::cos") || !calls("aten::sin")) return {};
-  return say(
-      "If positions are the same in each round: make the cosines and sines of {} once, before the "
-      "loop, and torch.compile the rest",
-      {name(function_first(owner.function))});
+  return say("Make the cosines and sines of {} once, before the loop, if positions stay the same",
+             {name(function_first(owner.function))});
 }
 
 // The remedy for strided inputs, from the table of operators, for the rounds of a loop, or one call for all rounds. Empty: none is known.

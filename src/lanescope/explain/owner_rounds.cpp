@@ -8,6 +8,7 @@
 #include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/sentences.h"
+#include "lanescope/names/collective_calls.h"
 
 namespace lanescope::explain {
 namespace {
@@ -78,6 +79,18 @@ bool evaluates_closure(const Owner& owner) {
 
 // Lists of tensors are copied in each round, as by a search that sets other weights for each trial.
 bool copies_lists(const Owner& owner) { return has_in_round(owner, "aten::_foreach_copy_"); }
+
+// As many collectives as rounds or more: gradients are reduced in each round, and not once for all.
+bool communicates_in_rounds(const Facts& facts, const Owner& owner) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::uint64_t calls = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (names::is_collective_call(trace.name(SliceId{i})) &&
+        inside(windows, trace.start_ns(SliceId{i})))
+      ++calls;
+  return calls >= owner.rounds && owner.rounds > 0;
+}
 
 // The same convolution again and again, with nothing between.
 bool is_equal_convolutions(const Owner& owner) {
@@ -180,6 +193,10 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
         "Each round is a call of the optimizer's closure: allow fewer (max_iter, max_eval), or "
         "torch.compile what it calls");
   if (is_micro_batches(owner) && updates_weights(owner)) return {};
+  if (is_micro_batches(owner) && communicates_in_rounds(facts, owner))
+    return say(
+        "Each round has a backward pass with all-reduces of its own: model.no_sync() in all rounds "
+        "but the last; or larger micro batches");
   if (is_micro_batches(owner) && copies_lists(owner))
     return say(
         "If a round only tries other weights for their loss: torch.no_grad(), without backward(); "

@@ -273,5 +273,30 @@ TEST(OwnerRoundsTest, TellsTasksFromMicroBatches) {
   EXPECT_NE(remedy(false, false, 1).find("micro batches"), std::string::npos);
 }
 
+// Eight micro batches a step: with an all-reduce in each, or one for all.
+TEST(OwnerRoundsTest, KnowsMicroBatchesThatCommunicateEachTime) {
+  const auto remedy = [](int reduces) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int round = 0; round < 8; ++round) {
+        p.begin_op("aten::linear", rows(32)).pass(98).end();
+        if (round < reduces) p.cpu_op("gloo:all_reduce", 10);
+      }
+    });
+    const ExplainedRounds explained(program.trace());
+    Owner owner = explained.first();
+    owner.kind = OwnerKind::kLoop;
+    owner.cell = {"aten::linear"};
+    owner.rounds = std::uint64_t{8} * 3;  // of three steady steps
+    owner.loops = 3;
+    owner.has_backward = owner.adds_gradients = true;
+    owner.backward_passes = 1;
+    return remedy_of_rounds(explained.facts, owner).pattern;
+  };
+  EXPECT_NE(remedy(8).find("no_sync()"), std::string::npos);
+  EXPECT_EQ(remedy(1).find("no_sync()"), std::string::npos);
+  EXPECT_NE(remedy(1).find("micro batches"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -1,13 +1,16 @@
 // Kernels with fewer blocks than the GPU has multiprocessors.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -25,6 +28,9 @@ struct FewBlocks {
   std::map<std::string_view, BlockGroup> by_name;
   // Time of kernels that the program brings itself; of those inside solvers; of all of them.
   std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0;
+  // Of kernels whose blocks are full: a larger batch does not make more of them. Its operators, with their time.
+  std::int64_t full_ns = 0;
+  std::map<std::string_view, std::int64_t> full_ops;
 };
 
 // Factorisations and solvers of one matrix work row by row: each needs those before it.
@@ -52,12 +58,40 @@ bool has_fixed_grid(std::string_view name) {
   return name.find("nll_loss_") != name.npos || name.find("GammaBeta") != name.npos;
 }
 
+// Reductions and norms: torch.compile splits them over blocks, and their layout decides how many there are.
+bool is_reduction(std::string_view op) {
+  constexpr std::string_view kParts[] = {"norm", "sum", "mean", "var", "std"};
+  return op.find("cumsum") == op.npos && op.find("logcumsumexp") == op.npos &&
+         std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return op.find(part) != op.npos; });
+}
+
+// The reduction of PyTorch whose input has so many elements for each block that a larger batch gives blocks more work, and does
+// not make more of them. kNone: there is none, or sizes are not recorded.
+SliceId with_full_blocks(const Facts& facts, const KernelCall& kernel, std::int64_t blocks) {
+  constexpr double kFullBlock = 1 << 16;
+  constexpr std::size_t kMostInputs = 4;
+  for (SliceId op = kernel.op; op != kNone<SliceId>; op = facts.nesting.parent[raw(op)]) {
+    const std::string_view name = facts.trace->name(op);
+    if (facts.trace->kind(op) != CategoryKind::kCpuOp || !name.starts_with("aten::") ||
+        !is_reduction(name))
+      continue;
+    const analysis::TensorArguments inputs = operator_inputs(*facts.trace, op);
+    for (std::size_t k = 0; k < kMostInputs; ++k)
+      if (const auto tensor = inputs.tensor(k);
+          tensor && tensor->elements() >= kFullBlock * static_cast<double>(blocks))
+        return op;
+  }
+  return kNone<SliceId>;
+}
+
 Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
   bool has_grids = false, has_long = false;
-  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0;
+  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0, full_ns = 0;
+  std::map<std::string_view, std::int64_t> full_ops;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.dur_ns() < 10'000 || !kernel.is_alone ||
         has_fixed_grid(facts.trace->name(kernel.slice)))
@@ -72,6 +106,10 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
     all_ns += kernel.dur_ns();
     if (is_own(facts, kernel)) own_ns += kernel.dur_ns();
     if (is_in_solver(facts, kernel.op)) solvers_ns += kernel.dur_ns();
+    if (const SliceId op = with_full_blocks(facts, kernel, shape->blocks); op != kNone<SliceId>) {
+      full_ns += kernel.dur_ns();
+      full_ops[facts.trace->name(op)] += kernel.dur_ns();
+    }
     ++group.calls;
     group.total_ns += kernel.dur_ns();
     if (group.longest == kNone<SliceId> || kernel.dur_ns() > facts.trace->dur_ns(group.longest)) {
@@ -86,7 +124,9 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
                    .by_name = std::move(by_name),
                    .own_ns = own_ns,
                    .solvers_ns = solvers_ns,
-                   .all_ns = all_ns};
+                   .all_ns = all_ns,
+                   .full_ns = full_ns,
+                   .full_ops = std::move(full_ops)};
 }
 
 // The author of a kernel chooses its grid.
@@ -135,6 +175,21 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
   finding.gain_is_bound = true;  // a larger batch does more in the same time, and not in less
   finding.action =
       say("Use a larger batch, or join several calls into one (grouped, foreach, batched)");
+  if (wide(found.full_ns) * 2 > found.all_ns) {
+    const auto most =
+        std::max_element(found.full_ops.begin(), found.full_ops.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    finding.try_next = {
+        "their blocks have 65,536 elements or more each: a larger batch gives blocks more work, "
+        "and makes "
+        "no more of them. Channels, features or outputs decide their number",
+        "another layout (channels_last for batch norm), torch.compile, which splits sums over "
+        "blocks, or "
+        "other work at the same time on a second stream"};
+    finding.action =
+        say("A larger batch makes no more blocks for {}: channels_last, or torch.compile",
+            {name(most->first)});
+  }
   if (wide(found.solvers_ns) * 2 > found.all_ns) {
     finding.try_next = {
         "a solver works row by row, and each row needs those before it: more right sides, or a "

@@ -105,5 +105,18 @@ TEST(FewBlocksTest, CostsNothingWhereTheGpuWaits) {
   EXPECT_THAT(finding->arithmetic.back().pattern, HasSubstr("waits for the CPU"));
 }
 
+// One block for 64 x 65,536 elements; or for 2 x 128.
+TEST(FewBlocksTest, AdvisesNoLargerBatchWhereBlocksAreFull) {
+  const auto action = [](const char* dims) {
+    const auto finding = find_in_steps("few-blocks", [&](ProgramSketch& p) {
+      p.op("aten::sum", {.input_dims = dims, .input_types = R"(["float", "ScalarList"])"},
+           "reduce_kernel", 100, grid(1));
+    });
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("[[64, 65536], []]"), HasSubstr("makes no more blocks"));
+  EXPECT_THAT(action("[[2, 128], []]"), HasSubstr("Use a larger batch"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

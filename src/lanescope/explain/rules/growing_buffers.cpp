@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -79,6 +81,33 @@ namespace {
 // A list of words is a matrix that grows. What a model reads again, such as keys and values, has three dimensions or more.
 constexpr std::ptrdiff_t kFewestCommas = 2;
 
+// One query at a time attends to a word more in each round, as where a model reads the filled part of a buffer: four lengths in a
+// row or more.
+bool attends_to_more_words(const Facts& facts) {
+  constexpr std::int64_t kFewestLengths = 4;
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::set<std::int64_t> lengths;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp ||
+        trace.name(id) != "aten::scaled_dot_product_attention" ||
+        !inside(windows, trace.start_ns(id)))
+      continue;
+    const analysis::TensorArguments inputs = operator_inputs(trace, id);
+    const auto query = inputs.tensor(0), keys = inputs.tensor(1);
+    if (query && keys && query->rank() == 4 && keys->rank() == 4 && query->dims[2] == 1)
+      lengths.insert(keys->dims[2]);
+  }
+  std::int64_t in_a_row = 0, last = -1;
+  for (const std::int64_t length : lengths) {
+    in_a_row = length == last + 1 ? in_a_row + 1 : 1;
+    last = length;
+    if (in_a_row >= kFewestLengths) return true;
+  }
+  return false;
+}
+
 bool make_has_growing_buffer(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
@@ -90,6 +119,7 @@ bool make_has_growing_buffer(const Facts& facts) {
   sort_rows(calls.begin(), calls.end(),
             [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
   const auto buffers = buffers_by_shape(trace, calls);
+  if (attends_to_more_words(facts)) return true;
   return std::any_of(buffers.begin(), buffers.end(), [](const auto& each) {
     return each.second.grows() &&
            std::count(each.first.begin(), each.first.end(), ',') >= kFewestCommas;

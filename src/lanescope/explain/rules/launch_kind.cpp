@@ -185,10 +185,9 @@ void fit_launch_advice(const Facts& facts, Finding& finding) {
                   {name(waiting.op)});
   }
   if (is_of_graphs && waiting.op.empty() && has_growing_buffer(facts))
-    finding.action =
-        say("torch.cat makes a longer cache each time: write into one of full length (static KV "
-            "cache), "
-            "then torch.compile(mode=\"reduce-overhead\")");
+    finding.action = say(
+        "The cache grows each time: write into one of full length and mask it (static KV cache), "
+        "then torch.compile(mode=\"reduce-overhead\")");
   else if (is_of_graphs && waiting.op.empty() && runs_sharding_hooks(facts))
     finding.action = say(
         "FSDP runs Python around each layer: shard fewer, larger parts, compile each of them, or a "

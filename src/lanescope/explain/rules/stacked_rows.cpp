@@ -48,12 +48,34 @@ std::optional<std::size_t> first_of_rows(const Trace& trace, const CallSequence&
   return std::nullopt;
 }
 
+// torch records no shapes of a long list. Then its rows are those that were taken apart before, if one of the next calls takes
+// a tensor of as many; 0: not known.
+std::uint64_t rows_of_long_list(const Trace& trace, const CallSequence& calls, std::size_t at) {
+  constexpr std::size_t kNextCalls = 8;
+  if (trace.name(calls[at]) != "aten::stack" ||
+      !trace.slice_args(calls[at]).has(ArgKey::kInputDims))
+    return 0;
+  for (std::size_t i = at; i-- > 0 && trace.name(calls[i]) != "aten::stack";) {
+    if (trace.name(calls[i]) != "aten::unbind") continue;
+    const auto taken = operator_inputs(trace, calls[i]).tensor(0);
+    if (!taken || taken->rank() < 2) return 0;
+    for (std::size_t k = at + 1; k < calls.size() && k <= at + kNextCalls; ++k)
+      if (const auto read = operator_inputs(trace, calls[k]).tensor(0);
+          read && read->rank() == taken->rank() && read->dims.front() == taken->dims.front())
+        return static_cast<std::uint64_t>(taken->dims.front());
+    return 0;
+  }
+  return 0;
+}
+
 std::vector<StackedRows> make_stacked_rows(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<StackedRows> found;
   for (const CallSequence& calls : call_sequences(facts))
     for (std::size_t end = 0; end < calls.size(); ++end) {
-      const std::uint64_t rows = joined_rows(trace, calls[end]);
+      std::uint64_t rows = joined_rows(trace, calls[end]);
+      if (rows < 2)
+        rows = rows_of_long_list(trace, calls, end);  // an empty list reads as one shape
       if (rows < kFewestRows) continue;
       const auto first = first_of_rows(trace, calls, end, rows);
       if (!first || end - *first < kFewestOfARow * rows) continue;

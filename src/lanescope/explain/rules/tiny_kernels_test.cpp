@@ -86,5 +86,43 @@ TEST(TinyKernelsTest, AdvisesOneCallForRowsThatAreStackedAgain) {
   EXPECT_THAT(action(16), ::testing::StartsWith("Use torch.compile(model, mode"));
 }
 
+// Attention of one query to 10, 11, 12, ... words of a buffer, or always to 10.
+TEST(TinyKernelsTest, AdvisesAMaskForACacheThatIsReadInParts) {
+  const auto action = [](int more) {
+    ProgramSketch program;
+    int length = 10;
+    program.steps(8, [&](ProgramSketch& p) {
+      p.begin_op("aten::scaled_dot_product_attention",
+                 {.input_dims = "[[1, 8, 1, 64], [1, 8, " + std::to_string(length) + ", 64], []]",
+                  .input_types = R"(["c10::Half", "c10::Half", ""])"});
+      p.kernel("flash_fwd", 2).end();
+      length += more;
+      for (int k = 0; k < 250; ++k) p.launch({.us = 2});
+    });
+    return find_by_rule(program.trace(), "tiny-kernels")->action.pattern;
+  };
+  EXPECT_THAT(action(1), ::testing::HasSubstr("static KV cache"));
+  EXPECT_THAT(action(0), ::testing::StartsWith("Use torch.compile(model, mode"));
+}
+
+// torch records no shapes of a list of 32 tensors: what reads the result has as many rows.
+TEST(TinyKernelsTest, KnowsALongListByWhatReadsIt) {
+  const auto action = [](const char* read) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::unbind",
+                 {.input_dims = "[[32, 3, 64, 64], []]", .input_types = R"(["float", "Scalar"])"})
+          .end();
+      for (int k = 0; k < 256; ++k) p.launch({.us = 2});
+      p.launch({.us = 2, .op = "aten::stack", .dims = "[[], []]"});
+      p.begin_op("aten::conv2d", {.input_dims = read, .input_types = R"(["float"])"});
+      p.kernel("conv", 2).end();
+    });
+    return find_by_rule(program.trace(), "tiny-kernels")->action.pattern;
+  };
+  EXPECT_THAT(action("[[32, 3, 64, 64]]"), ::testing::HasSubstr("once for the batch"));
+  EXPECT_THAT(action("[[8, 3, 64, 64]]"), ::testing::StartsWith("Use torch.compile(model, mode"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

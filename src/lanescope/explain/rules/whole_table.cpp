@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_state.h"
 
 namespace lanescope::explain::rules {
 
@@ -197,7 +198,8 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
       "the rows of the batch",
       "Adam and momentum also change rows that a step does not look up: with sparse gradients "
       "results differ a little"};
-  finding.explains.push_back({"costly-operator", finding.at_stake_ns});
+  // Where the CPU is the limit, fewer calls gain more than less work of the GPU.
+  finding.explains.push_back({"costly-operator", is_host_bound(facts) ? 0 : finding.at_stake_ns});
   for (const char* covered : {"hotspot-kernel", "memory-roof", "optimizer-share", "no-roof"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.arithmetic.push_back(
