@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -10,6 +11,7 @@
 
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -52,6 +54,7 @@ std::map<std::size_t, StepUse> uses_by_step(const Facts& facts,
 
 struct UnusedGradients {
   std::uint64_t gradients = 0, updated = 0;  // of one step
+  bool is_never_cleared = false;             // known from what AccumulateGrad does, not from shapes
   std::uint64_t nodes = 0;                   // after the last gradient that is used
   SliceId first = kNone<SliceId>;            // of them
   std::int64_t cost_ns = 0;
@@ -68,8 +71,75 @@ std::vector<bool> used_gradients(const BackwardPass& pass, Shapes updates) {
   return used;
 }
 
-std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
-  if (has_collectives(facts)) return std::nullopt;  // each rank may update a part
+// The nodes of a pass that accumulate a gradient, and those of them that add to one that was there.
+struct Accumulated {
+  std::vector<std::size_t> all, added;
+};
+
+Accumulated accumulated_in(const Facts& facts, const BackwardPass& pass) {
+  Accumulated found;
+  for (std::size_t n = 0; n < pass.nodes.size(); ++n) {
+    if (facts.trace->name(pass.nodes[n]).find("AccumulateGrad") == std::string_view::npos) continue;
+    found.all.push_back(n);
+    if (any_inside(facts, pass.nodes[n],
+                   [](std::string_view name) { return name.starts_with("aten::add"); }))
+      found.added.push_back(n);
+  }
+  return found;
+}
+
+// True: each steady step has a step of an optimizer, and no zero_grad fills gradients with zeros.
+bool clears_by_none(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::set<std::size_t> steps;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.name(id).starts_with("Optimizer.step#") && is_front_end(trace.kind(id)))
+      steps.insert(steady_step_at(facts, trace.start_ns(id)));
+    if (trace.kind(id) == CategoryKind::kCpuOp &&
+        (trace.name(id) == "aten::zero_" || trace.name(id) == "aten::_foreach_zero_") &&
+        ancestor_where(facts, id, [](std::string_view name) {
+          return name.find("zero_grad") != std::string_view::npos;
+        }) != kNone<SliceId>)
+      return false;
+  }
+  steps.erase(~std::size_t{0});
+  return steps.size() >= 2 && steps.size() == facts.selection.steady.size();
+}
+
+// The optimizer's zero_grad sets its gradients to None, so that the next pass makes new ones. Gradients that are added to
+// in each step, which has one backward pass, belong to no optimizer. Needs no shapes.
+std::optional<UnusedGradients> measure_never_cleared(const Facts& facts) {
+  UnusedGradients found;
+  found.is_never_cleared = true;
+  std::unordered_set<std::uint32_t> nodes;
+  std::set<std::size_t> steps;
+  for (const BackwardPass& pass : backward_passes(facts)) {
+    const Accumulated gradients = accumulated_in(facts, pass);
+    if (gradients.all.empty()) continue;
+    const std::uint64_t made = gradients.all.size(), added = gradients.added.size();
+    if (!steps.insert(pass.step).second) return std::nullopt;  // passes whose gradients add up
+    if (added < kFewestUnused || added == made) return std::nullopt;
+    if (found.gradients != 0 && (found.gradients != made || found.updated != made - added))
+      return std::nullopt;
+    found.gradients = made;
+    found.updated = made - added;
+    std::size_t last = 0;  // the last gradient that is new
+    for (const std::size_t n : gradients.all)
+      if (!std::binary_search(gradients.added.begin(), gradients.added.end(), n)) last = n;
+    for (std::size_t n = last + 1; n < pass.nodes.size(); ++n) {
+      if (found.first == kNone<SliceId>) found.first = pass.nodes[n];
+      nodes.insert(raw(pass.nodes[n]));
+    }
+  }
+  if (nodes.empty() || steps.size() != facts.selection.steady.size() || !clears_by_none(facts))
+    return std::nullopt;
+  found.nodes = nodes.size();
+  found.cost_ns = cost_of_calls(facts, nodes);
+  return found;
+}
+
+std::optional<UnusedGradients> measure_by_shapes(const Facts& facts) {
   UnusedGradients found;
   std::unordered_set<std::uint32_t> nodes;
   const std::vector<BackwardPass>& passes = backward_passes(facts);
@@ -100,9 +170,40 @@ std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
   if (nodes.empty()) return std::nullopt;
   found.nodes = nodes.size();
   found.cost_ns = cost_of_calls(facts, nodes);
-  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastUnusedGradientsShare)
+  return found;
+}
+
+std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
+  if (has_collectives(facts)) return std::nullopt;  // each rank may update a part
+  auto found = measure_never_cleared(facts);
+  if (!found) found = measure_by_shapes(facts);
+  if (!found || share_of(found->cost_ns, facts.steady_wall_ns()) < kLeastUnusedGradientsShare)
     return std::nullopt;
   return found;
+}
+
+// What the rule knows from AccumulateGrad, it says instead of what it knows from shapes.
+void tell_never_cleared(const Facts& facts, const UnusedGradients& found, Finding& finding) {
+  const std::uint64_t uncleared = found.gradients - found.updated;
+  finding.verdict =
+      say(facts,
+          "{} of {} gradients are added to those of the steps before: no zero_grad() clears them, "
+          "so no optimizer uses them. Up to {} [per step] ({}) may be saved.",
+          {count(uncleared), count(found.gradients), ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns())});
+  finding.arithmetic = {
+      say("gradients: AccumulateGrad in the one backward pass of a step; never cleared: it adds to "
+          "a gradient that is there, in each step, while others are new in each step"),
+      say("at stake: the nodes after the last gradient that is new")};
+  finding.try_next = {
+      "run a model that is not trained (a teacher, a frozen part) under torch.no_grad()",
+      "or call requires_grad_(False) on its parameters, before the first step; eval() does not do "
+      "that",
+      "if they are to be trained, the optimizer lacks them: check what it was given"};
+  finding.brief = say("{} of {} gradients are for parameters that no optimizer updates",
+                      {count(uncleared), count(found.gradients)});
+  finding.action =
+      say("Run that model under torch.no_grad(), or freeze it with requires_grad_(False)");
 }
 
 Finding tell_unused_gradients(const Facts& facts, const UnusedGradients& found) {
@@ -129,6 +230,7 @@ Finding tell_unused_gradients(const Facts& facts, const UnusedGradients& found) 
                       {count(found.gradients), count(found.updated)});
   finding.action =
       say("Freeze the rest with requires_grad_(False), or run it under torch.no_grad()");
+  if (found.is_never_cleared) tell_never_cleared(facts, found, finding);
   return finding;
 }
 

@@ -78,5 +78,53 @@ TEST(UnusedGradientsTest, IsQuietWithoutTheOptimizersTensors) {
   EXPECT_FALSE(find_by_rule(draw_unused_gradients({.trained = 0}), "unused-gradients"));
 }
 
+struct DrawnTeacher {
+  int passes = 1;            // backward passes of a step
+  bool fills_zeros = false;  // zero_grad(set_to_none=False)
+  bool teacher_adds = true;
+};
+
+// Without shapes: three layers of a student, then three of its teacher, a node of 100 us and a gradient of 10 us each.
+// AccumulateGrad adds to what is there: the teacher's gradients always, the student's from the second pass on.
+Trace draw_teacher(const DrawnTeacher& drawn) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin("Optimizer.zero_grad#SGD.zero_grad");
+    if (drawn.fills_zeros) p.cpu_op("aten::_foreach_zero_", 5);
+    p.end();
+    for (int pass = 0; pass < drawn.passes; ++pass) {
+      number += 6;
+      for (int layer = 0; layer < 6; ++layer) {
+        p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
+                   {.sequence = number - 1 - layer, .fwd_thread = 1});
+        p.pass(98).end();
+        p.begin_op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad");
+        p.begin_op("torch::autograd::AccumulateGrad");
+        const bool adds = layer < 3 ? pass > 0 || drawn.fills_zeros : drawn.teacher_adds;
+        p.cpu_op(adds ? "aten::add_" : "aten::detach", 6).end().end();
+      }
+    }
+    p.begin("Optimizer.step#SGD.step").pass(10).end();
+  });
+  return program.trace();
+}
+
+TEST(UnusedGradientsTest, FindsGradientsThatNothingClearsWithoutShapes) {
+  const auto finding = find_by_rule(draw_teacher({}), "unused-gradients");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3);
+  EXPECT_EQ(finding->verdict.values[1].integer, 6);
+  EXPECT_EQ(finding->at_stake_ns, us(3 * 110));
+  EXPECT_NE(finding->action.pattern.find("no_grad"), std::string::npos);
+}
+
+// Micro batches add up; zeros are added to; or each gradient is new.
+TEST(UnusedGradientsTest, IsQuietAboutGradientsThatAddUpOrAreCleared) {
+  EXPECT_FALSE(find_by_rule(draw_teacher({.passes = 2}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw_teacher({.fills_zeros = true}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw_teacher({.teacher_adds = false}), "unused-gradients"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
