@@ -19,6 +19,7 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/layer_casts.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -63,6 +64,7 @@ struct RepeatedCasts {
   std::uint64_t calls = 0;
   std::vector<SliceId> spared;
   WeightCast largest;
+  std::optional<LayerCasts> in_layers;  // known from rounds, without shapes
 };
 
 class CastFinder {
@@ -197,10 +199,62 @@ class CastFinder {
   bool has_backward_ = false;
 };
 
+bool has_layer_shapes(const Facts& facts) {
+  for (const CallSequence& sequence : call_sequences(facts))
+    for (const SliceId op : sequence)
+      if (has_weight_slots(facts.trace->name(op)))
+        return operator_inputs(*facts.trace, op).tensor(0).has_value();
+  return false;
+}
+
 std::optional<RepeatedCasts> measure_repeated_casts(const Facts& facts) {
   // Without marked steps, a recording may be one step that uses each weight once.
-  if (!facts.steps.marked || facts.selection.steady.size() < 2) return std::nullopt;
-  return CastFinder(facts).run();
+  const bool has_steps = facts.steps.marked && facts.selection.steady.size() >= 2;
+  if (has_steps && has_layer_shapes(facts)) return CastFinder(facts).run();
+  auto casts = find_layer_casts(facts);
+  if (!casts) return std::nullopt;
+  RepeatedCasts found;
+  found.cost_ns = cost_of_spared(facts, casts->calls);
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastRepeatedCastsShare)
+    return std::nullopt;
+  found.in_layers = std::move(casts);
+  return found;
+}
+
+Finding tell_casts_in_layers(const Facts& facts, const RepeatedCasts& found) {
+  const LayerCasts& casts = *found.in_layers;
+  const std::string to(casts.to);
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          std::string(casts.are_steps
+                          ? "Layers cast their weights to {} in each of {} steps, {} casts a "
+                            "step"
+                          : "Layers cast their weights to {} again in each of {} rounds, {} "
+                            "casts a round") +
+              ", and no backward pass changes them: {} [per step] ({}).",
+          {text(to), count(casts.rounds), count(casts.casts), ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, casts.calls.size(), finding);
+  finding.spared_calls = casts.calls;
+  finding.arithmetic.push_back(
+      say("counted: casts right inside a linear layer or a convolution (autocast), as far as their "
+          "order shows that they are of the weight or the bias; a round begins with a lookup of "
+          "indices"));
+  Sentence line = say("the first of these casts");
+  add_line(facts, casts.calls.front(), line);
+  finding.evidence.push_back({casts.calls.front(), std::move(line)});
+  finding.try_next = {
+      "keep the weights in that type: model.to(torch." + to + ")",
+      "or enter autocast once around all rounds: its cache keeps the casts of weights that require "
+      "gradients until that block ends"};
+  for (const char* covered : {"unfused-chain", "back-and-forth", "tiny-kernels", "remade-weight"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief = say("Weights are cast to {} in each {}: {} casts",
+                      {text(to), text(casts.are_steps ? "step" : "round"), count(casts.casts)});
+  finding.action =
+      say("Keep them so: model.to(torch.{}), or one autocast around all rounds", {text(to)});
+  return finding;
 }
 
 std::string type_text(std::string_view type) {
@@ -214,6 +268,7 @@ std::string type_text(std::string_view type) {
 }
 
 Finding tell_repeated_casts(const Facts& facts, const RepeatedCasts& found) {
+  if (found.in_layers) return tell_casts_in_layers(facts, found);
   const std::uint64_t steps = facts.selection.steady.size();
   const auto a_step = [&](std::uint64_t total) {
     return count(std::max<std::uint64_t>(1, (total + steps / 2) / steps));

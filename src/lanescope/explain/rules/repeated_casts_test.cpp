@@ -94,5 +94,53 @@ TEST(RepeatedCastsTest, IsQuietAboutInputs) {
   EXPECT_FALSE(find_by_rule(draw_repeated_casts({.input = "[256, 256]"}), "repeated-casts"));
 }
 
+struct DrawnRounds {
+  int rounds = 6;
+  int casts = 3;  // of each layer: input, weight, bias
+  bool looks_up = true;
+  bool has_backward = false;
+};
+
+// On a GPU, without steps and shapes: rounds of a lookup and four layers with casts of 40 us.
+Trace draw_rounds(const DrawnRounds& drawn) {
+  ProgramSketch p;
+  p.launch({});  // the recording counts from its first launch
+  for (int round = 0; round < drawn.rounds; ++round) {
+    if (drawn.looks_up) p.op("aten::embedding", {}, "gather", 5);
+    for (int layer = 0; layer < 4; ++layer) {
+      p.begin_op("aten::linear");
+      for (int i = 0; i < drawn.casts; ++i) {
+        p.begin_op("aten::to").begin_op("aten::_to_copy");
+        p.kernel("bfloat16_copy_kernel_cuda", 40).end().end();
+      }
+      p.op("aten::addmm", {}, "gemm", 20).end();
+    }
+  }
+  if (drawn.has_backward) p.cpu_op("autograd::engine::evaluate_function: AddmmBackward0", 5);
+  return p.trace();
+}
+
+TEST(RepeatedCastsTest, FindsWeightsCastInEachRoundWithoutShapes) {
+  const auto finding = find_by_rule(draw_rounds({}), "repeated-casts");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[1].integer, 6);
+  EXPECT_EQ(finding->verdict.values[2].integer, 8);  // 4 layers x (weight, bias)
+  EXPECT_EQ(finding->spared_calls.size(), 48u);
+  // The GPU's work of 48 casts of 40 us; the GPU is behind the CPU.
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), us(48 * 40), us(48));
+  // Of two casts before a product with a bias, both are of weights.
+  const auto both = find_by_rule(draw_rounds({.casts = 2}), "repeated-casts");
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->verdict.values[2].integer, 8);
+}
+
+// A step of training casts weights that have changed; one cast is the input's; layers alone are no rounds.
+TEST(RepeatedCastsTest, IsQuietWhereRoundsOrWeightsAreNotKnown) {
+  EXPECT_FALSE(find_by_rule(draw_rounds({.has_backward = true}), "repeated-casts"));
+  EXPECT_FALSE(find_by_rule(draw_rounds({.casts = 1}), "repeated-casts"));
+  EXPECT_FALSE(find_by_rule(draw_rounds({.looks_up = false}), "repeated-casts"));
+  EXPECT_FALSE(find_by_rule(draw_rounds({.rounds = 3}), "repeated-casts"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
