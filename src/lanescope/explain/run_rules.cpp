@@ -322,8 +322,11 @@ Sentence long_start_up_note(const Facts& facts) {
   const auto window = start_up_before_iterations(facts);
   if (!window || window->length_ns() <= facts.steady_wall_ns()) return {};
   const analysis::StepRange& first = facts.steps.steps[facts.selection.steady.front()];
-  return say("The first {} are start-up and are left out.",
-             {linked(ns(window->length_ns()), first.slice)});
+  // What takes long in each later step, too, is no start-up.
+  const bool is_again = facts.main_device && !rules::start_up_calls(facts).repeated.empty();
+  return say(
+      is_again ? "The first {} are left out." : "The first {} are start-up and are left out.",
+      {linked(ns(window->length_ns()), first.slice)});
 }
 
 }  // namespace

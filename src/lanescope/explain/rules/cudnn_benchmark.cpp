@@ -3,10 +3,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_set>
 
+#include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/long_step_share.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -22,8 +25,10 @@ struct Trials {
   std::vector<Window> windows;  // calls on the CPU
   std::vector<Window> on_device;
   std::map<std::string, Named> by_name;
-  bool is_repeated = false;  // in at least two steps
-  bool is_late = false;      // after the first step
+  bool is_repeated = false;                  // in at least two steps
+  bool is_late = false;                      // after the first step
+  bool is_in_each = false;                   // in each of at least two steady steps
+  std::unordered_set<std::uint32_t> steady;  // the calls in steady steps, raw
 };
 
 std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
@@ -48,7 +53,8 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
   std::vector<const DeviceWork*> trial_works;
   std::map<std::string, Named> by_name;
   std::vector<Window> windows;
-  std::set<std::size_t> steps;
+  std::set<std::size_t> steps, steady_steps;
+  std::unordered_set<std::uint32_t> steady;
   bool enough = false;
   for (const auto& [label, list] : by_op) {
     if (list.size() < 3) continue;
@@ -64,6 +70,11 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
       trial_works.insert(trial_works.end(), call->works.begin(), call->works.end());
       windows.push_back({trace.start_ns(id), trace.end_ns(id)});
       by_name[std::string(trace.name(id))].add(id, trace.dur_ns(id));
+      if (const std::size_t step = steady_step_at(facts, trace.start_ns(id));
+          step != ~std::size_t{0}) {
+        steady_steps.insert(step);
+        steady.insert(op);
+      }
       for (std::size_t i = 0; i < facts.steps.steps.size(); ++i)
         if (trace.start_ns(id) >= facts.steps.steps[i].cpu_start_ns &&
             trace.start_ns(id) < facts.steps.steps[i].cpu_end_ns)
@@ -81,7 +92,30 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
                 .on_device = std::move(on_device),
                 .by_name = std::move(by_name),
                 .is_repeated = facts.steps.marked && steps.size() >= 2,
-                .is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0};
+                .is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0,
+                .is_in_each = facts.steps.marked && steady_steps.size() >= 2 &&
+                              steady_steps.size() == facts.selection.steady.size(),
+                .steady = std::move(steady)};
+}
+
+// Trials in each step are no start-up: they cost each step, however long the program runs.
+void tell_each_step(const Facts& facts, const Trials& found, Finding& finding) {
+  const std::int64_t cost_ns = cost_of_calls(facts, found.steady);
+  finding.kind = FindingKind::kCost;
+  rate_cost(facts, cost_ns, found.steady.size(), finding);
+  finding.arithmetic.push_back(
+      say(facts,
+          "at stake: {} such calls in the steady steps: their GPU work and the time in which the "
+          "GPU is idle during them, {} [per step]",
+          {count(found.steady.size()), ns(finding.at_stake_ns)}));
+  finding.explains.push_back({"host-bound", finding.at_stake_ns});
+  finding.explains.push_back({"allocator-calls", finding.at_stake_ns});
+  finding.brief =
+      say(facts, "Convolutions try out algorithms in each step: {} [call|calls] [per step]",
+          {count((found.steady.size() + facts.selection.steady.size() / 2) /
+                 facts.selection.steady.size())});
+  finding.action = say(
+      "Set torch.backends.cudnn.benchmark=False, or pad to a few lengths: each new size is tried");
 }
 
 Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
@@ -107,6 +141,7 @@ Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
   finding.sample_count = found.windows.size();
   finding.sample_noun = "call";
   finding.brief = say("Convolutions tried out algorithms: {} of CPU time", {ns(found.cpu_ns)});
+  if (found.is_in_each) tell_each_step(facts, found, finding);
   return finding;
 }
 

@@ -37,5 +37,51 @@ TEST(CudnnBenchmarkTest, IsQuietOnAFewKernels) {
   EXPECT_FALSE(find_by_rule(convolutions(3).trace(), "cudnn-benchmark"));
 }
 
+// Four steps of four convolutions. In the steps from `first` to `last`, the first call tries eight kernels of 150 us.
+Trace draw_trials_in_steps(int first, int last) {
+  testing::ProgramSketch program;
+  int step = 0;
+  program.steps(4, [&](testing::ProgramSketch& p) {
+    const bool tries = step >= first && step <= last;
+    ++step;
+    for (int call = 0; call < 4; ++call) {
+      p.begin_op("aten::cudnn_convolution");
+      if (tries && call == 0) p.pass(30'000);
+      for (int k = 0; k < (tries && call == 0 ? 8 : 1); ++k)
+        p.kernel("convolve_" + std::to_string(k), 150);
+      p.end();
+    }
+    p.wait();
+  });
+  return program.trace();
+}
+
+std::string headline_of_trials(const Trace& trace) {
+  const auto facts = gather_facts(trace);
+  if (!facts) return "";
+  const auto all = run_rules(*facts, {});
+  return all ? all->headline.pattern : "";
+}
+
+TEST(CudnnBenchmarkTest, TrialsInEachStepCostEachStep) {
+  const Trace trace = draw_trials_in_steps(0, 3);
+  const auto finding = find_by_rule(trace, "cudnn-benchmark");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->brief.values[0].integer, 1);
+  // 30 ms until the first launch, 2 us more, and eight kernels of 150 us.
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), us(30'000 + 8 * 150), us(10));
+  EXPECT_NE(headline_of_trials(trace).find("try out or plan"), std::string::npos);
+}
+
+// The first step is left out; the last ones have no trials.
+TEST(CudnnBenchmarkTest, TrialsInTheFirstStepsHappenOnce) {
+  const auto finding = find_by_rule(draw_trials_in_steps(0, 1), "cudnn-benchmark");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kOnce);
+  EXPECT_EQ(headline_of_trials(draw_trials_in_steps(0, 1)).find("try out or plan"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -24,7 +24,8 @@
 namespace lanescope::explain::rules {
 
 // Whose evidence the verdict links to.
-extern const Rule dataloader_wait_rule, allocator_calls_rule, library_setup_rule;
+extern const Rule dataloader_wait_rule, allocator_calls_rule, library_setup_rule,
+    cudnn_benchmark_rule;
 
 namespace {
 
@@ -35,28 +36,14 @@ struct MainCause {
   std::int64_t time_ns = 0;
 };
 
-// Calls that look like first uses have a quarter of each of two steady steps or more: a library plans or tries out anew in each.
-bool come_in_each_step(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  const auto& steady = facts.selection.steady;
-  if (!facts.steps.marked || steady.size() < 2) return false;
-  return std::all_of(steady.begin(), steady.end(), [&](std::size_t step) {
-    const analysis::StepRange& range = facts.steps.steps[step];
-    std::vector<analysis::Window> windows;
-    for (const SliceId call : first_use_calls(facts))
-      if (trace.start_ns(call) >= range.cpu_start_ns && trace.start_ns(call) < range.cpu_end_ns)
-        windows.push_back({trace.start_ns(call), trace.end_ns(call)});
-    return total_length(std::move(windows)) * 4 >= range.cpu_end_ns - range.cpu_start_ns;
-  });
-}
-
 MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares,
                         std::int64_t waiting_ns) {
   const std::int64_t for_batches = waiting_for_batches(facts).time_ns;
   if (for_batches * 2 > waiting_ns) return {Mostly::kBatches, for_batches};
   if (const std::int64_t first_uses = idle_in_first_uses(facts); first_uses * 2 > waiting_ns)
-    return {come_in_each_step(facts) ? Mostly::kTrials : Mostly::kFirstUses,
-            std::min(first_uses, waiting_ns)};
+    return {Mostly::kFirstUses, std::min(first_uses, waiting_ns)};
+  if (const std::int64_t again = idle_in_repeated_calls(facts); again * 2 > waiting_ns)
+    return {Mostly::kTrials, std::min(again, waiting_ns)};
   std::int64_t allocating = 0, launching = 0;
   for (const HostShare& share : shares) {
     if (!is_api_call(share.kind)) continue;
@@ -81,6 +68,7 @@ bool is_measured(Mostly what) {
 const Rule& rule_about(Mostly what) {
   return what == Mostly::kBatches      ? dataloader_wait_rule
          : what == Mostly::kAllocating ? allocator_calls_rule
+         : what == Mostly::kTrials     ? cudnn_benchmark_rule
                                        : library_setup_rule;
 }
 
@@ -206,10 +194,10 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
 }
 
 // An operator whose slow first calls are most of the waits.
-void tell_first_calls(const Facts& facts, std::int64_t waiting_ns, Finding& finding) {
-  const StartUpCalls& found = start_up_calls(facts);
-  if (found.operators.empty() || found.operators.front().slow_ns * 4 < waiting_ns) return;
-  const FirstCallsOfOperator& first = found.operators.front();
+void tell_first_calls(const std::vector<FirstCallsOfOperator>& operators, std::int64_t waiting_ns,
+                      Finding& finding) {
+  if (operators.empty() || operators.front().slow_ns * 4 < waiting_ns) return;
+  const FirstCallsOfOperator& first = operators.front();
   if (first.usual_ns == 0) {
     finding.brief = say("The first call of {} took {}", {name(first.name), ns(first.slow_ns)});
   } else if (first.slow.size() == 1) {
@@ -365,8 +353,10 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
+  const StartUpCalls& calls = start_up_calls(facts);
   if (found.mostly.what == Mostly::kFirstUses || found.mostly.what == Mostly::kTrials)
-    tell_first_calls(facts, found.waiting, finding);
+    tell_first_calls(found.mostly.what == Mostly::kTrials ? calls.repeated : calls.operators,
+                     found.waiting, finding);
   const bool are_launches = !in_long_gaps && (found.mostly.what == Mostly::kUnknown ||
                                               found.mostly.what == Mostly::kLaunching);
   const bool is_quiet_code = are_launches && tell_quiet_code(facts, found, finding);

@@ -7,6 +7,7 @@
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/start_up_calls.h"
 
 namespace lanescope::explain::rules {
 
@@ -73,6 +74,8 @@ std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
   // If iterations were found, everything before those that are measured is start-up.
   const auto start_up = start_up_before_iterations(facts);
+  // What takes long in each later step, too, is no start-up.
+  if (start_up && facts.main_device && !start_up_calls(facts).repeated.empty()) return std::nullopt;
   // If the first work was launched but did not start, the GPU was busy with unrecorded work. That
   // is not start-up.
   const std::int64_t unrecorded = start_up ? 0 : unrecorded_work_ns(facts);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "lanescope/analysis/launch_stats.h"
@@ -173,6 +174,16 @@ std::vector<FirstCallsOfOperator> slow_first_calls(const Facts& facts) {
   return found;
 }
 
+// Are there slow calls in each of several steady steps? The first step is not among these.
+bool is_slow_in_each_step(const Facts& facts, const FirstCallsOfOperator& calls) {
+  if (!facts.steps.marked || facts.selection.steady.size() < 2) return false;
+  std::set<std::size_t> steps;
+  for (const SliceId call : calls.slow)
+    steps.insert(steady_step_at(facts, facts.trace->start_ns(call)));
+  steps.erase(~std::size_t{0});
+  return steps.size() == facts.selection.steady.size();
+}
+
 }  // namespace
 
 std::int64_t StartUpCalls::total_ns() const { return total_length(windows); }
@@ -209,7 +220,9 @@ StartUpCalls find_start_up_calls(const Facts& facts) {
       continue;
     found.calls.push_back({StartUpCall::Kind::kLibrary, id, op});
   }
-  found.operators = slow_first_calls(facts);
+  for (FirstCallsOfOperator& each : slow_first_calls(facts))
+    (is_slow_in_each_step(facts, each) ? found.repeated : found.operators)
+        .push_back(std::move(each));
   for (const FirstCallsOfOperator& each : found.operators)
     for (const SliceId call : each.slow)
       found.calls.push_back({StartUpCall::Kind::kOperator, call, call});
@@ -255,6 +268,14 @@ const StartUpCalls& start_up_calls(const Facts& facts) {
 
 const std::vector<SliceId>& first_use_calls(const Facts& facts) {
   return made_once<find_first_use_calls>(facts);
+}
+
+std::int64_t idle_in_repeated_calls(const Facts& facts) {
+  std::vector<analysis::Window> windows;
+  for (const FirstCallsOfOperator& each : start_up_calls(facts).repeated)
+    for (const SliceId call : each.slow)
+      windows.push_back({facts.trace->start_ns(call), facts.trace->end_ns(call)});
+  return device_idle_during(facts, steady_parts(facts, joined(std::move(windows))));
 }
 
 std::int64_t idle_in_first_uses(const Facts& facts) {

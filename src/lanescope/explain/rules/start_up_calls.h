@@ -33,7 +33,10 @@ struct StartUpCalls {
   std::vector<StartUpCall> calls;               // in order of time
   std::vector<analysis::Window> windows;        // of the calls; disjoint, in order
   std::vector<FirstCallsOfOperator> operators;  // the longest first
-  std::int64_t context_ns = 0;                  // of the calls before the first GPU work
+  // Operators that take long again in each steady step, as where a library tries out or plans for
+  // each new size. No start-up: in none of the fields above.
+  std::vector<FirstCallsOfOperator> repeated;
+  std::int64_t context_ns = 0;  // of the calls before the first GPU work
   std::int64_t total_ns() const;
   bool contains(SliceId call) const;  // O(calls)
 };
@@ -46,6 +49,9 @@ const StartUpCalls& start_up_calls(const Facts& facts);
 
 // Their calls, and those that loaded code at the first use of kernels (code_loading.h). Made once for these Facts.
 const std::vector<SliceId>& first_use_calls(const Facts& facts);
+
+// The time of the steady steps in which the device was idle during the slow calls of `repeated`.
+std::int64_t idle_in_repeated_calls(const Facts& facts);
 
 // The time of the steady steps in which the device was idle during first_use_calls().
 std::int64_t idle_in_first_uses(const Facts& facts);
