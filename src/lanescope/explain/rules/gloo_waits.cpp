@@ -4,6 +4,7 @@
 #include "lanescope/explain/rules/gloo_waits.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -43,13 +44,18 @@ GlooWaits find_gloo_waits(const Facts& facts) {
   const Trace& trace = *facts.trace;
   GlooWaits found;
   std::set<TrackId> threads;  // of the collectives
-  std::vector<Window> running;
+  std::vector<Window> running, early;
+  std::map<std::size_t, std::int64_t> last_forward_ns;  // by step
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId slice{i};
     if (!is_front_end(trace.kind(slice)) ||
         steady_step_at(facts, trace.start_ns(slice)) == ~std::size_t{0})
       continue;
-    if (trace.name(slice) == "DistributedDataParallel.forward") ++found.forwards;
+    if (trace.name(slice) == "DistributedDataParallel.forward") {
+      ++found.forwards;
+      std::int64_t& last_ns = last_forward_ns[steady_step_at(facts, trace.start_ns(slice))];
+      last_ns = std::max(last_ns, trace.start_ns(slice));
+    }
     const char* library = analysis::cpu_collective_library(trace.name(slice));
     if (!library) continue;
     found.library = library;
@@ -60,6 +66,10 @@ GlooWaits find_gloo_waits(const Facts& facts) {
       found.longest = slice;
   }
   if (found.count == 0) return found;
+  for (const Window& window : running)
+    if (const auto last = last_forward_ns.find(steady_step_at(facts, window.start_ns));
+        last != last_forward_ns.end() && window.start_ns < last->second)
+      early.push_back(window);
   const std::vector<Window> steady = steady_parts(facts, joined(std::move(running)));
   for (const Window& window : steady) found.time_ns += window.length_ns();
   analysis::IntervalUnion working;  // other threads, in operators and calls
@@ -73,8 +83,14 @@ GlooWaits find_gloo_waits(const Facts& facts) {
     working.add(trace.start_ns(slice), trace.end_ns(slice));
   }
   working.finish();
-  for (const Window& part : idle_parts(facts, steady))
-    found.waiting_ns += part.length_ns() - working.length_within_ns(part.start_ns, part.end_ns);
+  const auto waiting_in = [&](const std::vector<Window>& windows) {
+    std::int64_t waiting_ns = 0;
+    for (const Window& part : idle_parts(facts, windows))
+      waiting_ns += part.length_ns() - working.length_within_ns(part.start_ns, part.end_ns);
+    return waiting_ns;
+  };
+  found.waiting_ns = waiting_in(steady);
+  found.early_waiting_ns = waiting_in(steady_parts(facts, joined(std::move(early))));
   return found;
 }
 

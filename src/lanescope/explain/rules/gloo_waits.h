@@ -14,6 +14,8 @@ struct GlooWaits {
   std::int64_t time_ns = 0;  // of these, united, while the main device is in steady steps
   // Of it, the GPU is idle, and no thread but those of the collectives is in an operator or a call.
   std::int64_t waiting_ns = 0;
+  // Of it, in collectives that begin before the last forward pass of their step: no_sync() removes these.
+  std::int64_t early_waiting_ns = 0;
   std::uint64_t forwards = 0;  // ranges `DistributedDataParallel.forward` in steady steps
   SliceId longest = kNone<SliceId>;
   // Gradients are sent after each of several micro batches of a step: how many. 0: that is not known.

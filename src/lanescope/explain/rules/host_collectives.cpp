@@ -24,6 +24,13 @@ void tell_sends_of_micro_batches(const Facts& facts, const GlooWaits& found, std
       finding.try_next.begin(),
       "gradients are added up until the optimizer's step: run all micro batches "
       "but the last under model.no_sync()");
+  finding.at_stake_ns = facts.per_step(found.early_waiting_ns);
+  finding.at_stake_ratio = share_of(found.early_waiting_ns, facts.wall.partition.wall_ns);
+  finding.arithmetic.push_back(say(
+      facts,
+      "at stake: {} [per step] of it, in collectives that begin before the last forward pass of "
+      "their step",
+      {ns(finding.at_stake_ns)}));
   finding.arithmetic.push_back(
       say(facts, "{} [collective|collectives] for {} forward passes of DistributedDataParallel",
           {count(found.count), count(found.forwards)}));
@@ -58,7 +65,7 @@ Finding tell_host_collectives(const Facts& facts, const GlooWaits& found) {
   if (const std::uint64_t sends = found.sends_per_step(facts); sends > 0)
     tell_sends_of_micro_batches(facts, found, sends, finding);
   for (const char* covered : {"python-hole", "gpu-idle"})
-    finding.explains.push_back({covered, finding.at_stake_ns});
+    finding.explains.push_back({covered, facts.per_step(found.waiting_ns)});
   finding.confidence = facts.confidence();
   finding.sample_count = found.count;
   finding.sample_noun = "collective";
