@@ -33,6 +33,9 @@ struct ReadOptions {
   // quarter as many threads (at least one; none if `threads` is 1) come in addition, to unpack
   // files of many gzip members or zstd frames.
   unsigned threads = 0;
+  // False: reads each event of JSON in full, and knows none from those before it. Slower, and the same
+  // Trace: what tests compare the fast way with.
+  bool learn_patterns = true;
   // Gets its counts while the trace is read, for tests and benches. It must live until the reading
   // ends.
   ReadShares* shares = nullptr;

@@ -25,9 +25,9 @@ EventList::EventList(DocumentText& text, TraceBuilder& builder, const ReadOption
       window_(text.window()),
       window_bytes_(options.window_bytes),
       sink_(builder),
-      events_(builder, sink_),
+      events_(builder, sink_, options.learn_patterns),
       threads_(thread_count(options)),
-      ahead_(builder, sink_, threads_, options.shares),
+      ahead_(builder, sink_, threads_, options),
       alone_windows_(kAloneWindows),
       alone_until_(kAloneWindows * options.window_bytes) {}
 

@@ -213,6 +213,11 @@ TEST(EventPatternsTest, EventsKnownFromOthersAreReadAsIfTheyWereNot) {
     }
     const auto known = read_trace_bytes(alike + "]"), unknown = read_trace_bytes(apart + "]");
     ASSERT_TRUE(known && unknown) << seed;
+    ReadOptions in_full;
+    in_full.learn_patterns = false;
+    const auto full = read_trace_bytes(alike + "]", in_full);
+    ASSERT_TRUE(full) << seed;
+    EXPECT_EQ(testing::trace_text(*known), testing::trace_text(*full)) << seed;
     EXPECT_EQ(without_blanks(testing::trace_text(*known)),
               without_blanks(testing::trace_text(*unknown)))
         << seed;

@@ -16,12 +16,13 @@ std::optional<Scalar>& scalar_of(ValueSlot slot, EventFields& event) {
 
 }  // namespace
 
-EventReader::EventReader(TraceBuilder& builder, EventSink& sink) : EventReader(builder) {
+EventReader::EventReader(TraceBuilder& builder, EventSink& sink, bool learns)
+    : EventReader(builder, learns) {
   sink_ = &sink;
 }
 
-EventReader::EventReader(TraceBuilder& texts)
-    : builder_(texts), values_(texts), fields_(texts, values_) {}
+EventReader::EventReader(TraceBuilder& texts, bool learns)
+    : builder_(texts), values_(texts), fields_(texts, values_), learns_(learns) {}
 
 EventReader::Outcome EventReader::read_events(std::string_view text, std::uint64_t offset) {
   if (!index_.build(text.data(), text.size())) return {Stop::kRefused, 0, false};
@@ -190,7 +191,7 @@ ArgsId EventReader::add_known_args(EventPatterns::Pattern& pattern) {
 bool EventReader::read_unknown(JsonWalk& walk, std::string_view text, std::uint64_t offset) {
   const std::uint32_t* const first = walk.at;
   const std::uint32_t begin = *first;
-  const bool drafts = patterns_.wants_draft();
+  const bool drafts = learns_ && patterns_.wants_draft();
   ReadEvent event;
   if (!fields_.read(walk, event, drafts, tokens_)) return false;
   const std::uint32_t end = walk.at[-1] + 1;

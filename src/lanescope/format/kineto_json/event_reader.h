@@ -21,9 +21,10 @@ namespace lanescope::format {
 class EventReader {
  public:
   // Adds events to the builder's trace.
-  EventReader(TraceBuilder& builder, EventSink& sink);
+  // `learns`: knows events from those before them; false is slower, and reads the same.
+  EventReader(TraceBuilder& builder, EventSink& sink, bool learns);
   // Puts events into batches; `texts` is used only to number their texts and shapes.
-  explicit EventReader(TraceBuilder& texts);
+  EventReader(TraceBuilder& texts, bool learns);
   EventReader(const EventReader&) = delete;
   EventReader& operator=(const EventReader&) = delete;
 
@@ -103,6 +104,7 @@ class EventReader {
   FieldReader fields_;  // borrows values_
   codec::JsonIndex index_;
   EventPatterns patterns_;
+  const bool learns_;
   const std::uint32_t* tokens_ = nullptr;  // of the current text
   KnownArgs known_;
 };

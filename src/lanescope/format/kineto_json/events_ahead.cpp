@@ -12,8 +12,12 @@ constexpr std::size_t kMostTextsBytes = 16u << 20;
 }  // namespace
 
 EventsAhead::EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads,
-                         ReadShares* shares)
-    : builder_(builder), sink_(sink), thread_count_(threads), shares_(shares) {}
+                         const ReadOptions& options)
+    : builder_(builder),
+      sink_(sink),
+      thread_count_(threads),
+      shares_(options.shares),
+      learns_(options.learn_patterns) {}
 
 EventsAhead::~EventsAhead() {
   {
@@ -34,10 +38,10 @@ void EventsAhead::start_threads() {
   }
 }
 
-void EventsAhead::read(Piece& piece, std::shared_ptr<Reader>& reader) {
+void EventsAhead::read(Piece& piece, std::shared_ptr<Reader>& reader) const {
   try {
     if (!reader || reader->texts.strings().memory_bytes() > kMostTextsBytes)
-      reader = std::make_shared<Reader>();
+      reader = std::make_shared<Reader>(learns_);
     piece.reader = reader;
     reader->events.fill(piece.batch);
     piece.outcome = reader->events.read_events(piece.text.text(), piece.text.offset);

@@ -31,8 +31,8 @@ class EventsAhead {
  public:
   static constexpr std::size_t kPiecesPerThread = 3;
 
-  // `threads`: all that read, the caller's among them. `shares`: may be null.
-  EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads, ReadShares* shares);
+  // `threads`: all that read, the caller's among them. Of the options: `shares` and `learn_patterns`.
+  EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads, const ReadOptions& options);
   EventsAhead(const EventsAhead&) = delete;
   EventsAhead& operator=(const EventsAhead&) = delete;
   ~EventsAhead();
@@ -60,8 +60,9 @@ class EventsAhead {
  private:
   // A thread's texts, shapes and patterns, and their numbers in the trace (the caller's alone).
   struct Reader {
+    explicit Reader(bool learns) : events(texts, learns) {}
     TraceBuilder texts;
-    EventReader events{texts};
+    EventReader events;
     BatchAdder adder;
   };
   enum class State : std::uint8_t { kWaiting, kBeingRead, kRead };
@@ -77,7 +78,7 @@ class EventsAhead {
 
   void start_threads();
   void work();
-  static void read(Piece& piece, std::shared_ptr<Reader>& reader);
+  void read(Piece& piece, std::shared_ptr<Reader>& reader) const;
   void count(std::atomic<std::uint64_t> ReadShares::*who) {
     if (shares_) (shares_->*who).fetch_add(1, std::memory_order_relaxed);
   }
@@ -89,6 +90,7 @@ class EventsAhead {
   EventSink& sink_;
   const unsigned thread_count_;
   ReadShares* const shares_;
+  const bool learns_;
   std::deque<std::unique_ptr<Piece>> open_;  // in the order of the file; the caller's alone
   std::vector<std::unique_ptr<Piece>> free_;
   std::shared_ptr<Reader> own_reader_;
