@@ -1,6 +1,7 @@
 // The GPU source with a fake libcupti: what is switched on and off, which records reach the
 // spool, what is dropped and said. Each test runs in a separate process, because a process has
 // only one source.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nvtx3/nvToolsExt.h>
@@ -245,6 +246,17 @@ TEST_F(GpuSourceTest, DevicesAndVersionsAreInEveryTrace) {
   EXPECT_THAT(devices, HasSubstr("\"memoryBandwidthBytesPerSecond\": 1024000000000"));
   EXPECT_THAT(devices, HasSubstr("\"mig\": false"));
   EXPECT_EQ(found.metadata("cuda_driver_version"), "13000");
+  EXPECT_EQ(found.metadata("cuda_runtime_version"), "");  // the program has loaded none
+}
+
+TEST_F(GpuSourceTest, TheVersionOfALoadedCudaRuntimeIsInTheTrace) {
+  void* const runtime = dlopen(LANESCOPE_FAKE_CUDART, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_TRUE(runtime) << dlerror();
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  recorder->stop();
+  EXPECT_EQ(read(recorder->spool_path()).metadata("cuda_runtime_version"), "12090");
+  dlclose(runtime);
 }
 
 TEST_F(GpuSourceTest, ARefusedSourceIsOneLineAndTheCpuPartGoesOn) {

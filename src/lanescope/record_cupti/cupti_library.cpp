@@ -16,22 +16,24 @@ constexpr const char* kNames[] = {"libcupti.so.13", "libcupti.so.12"};
 constexpr std::uint32_t kOldest = 18;  // CUDA 12.0
 
 struct Found {
+  std::string_view name;
   std::string path;
 };
 
-int find_cupti_in(dl_phdr_info* info, std::size_t, void* found) {
-  const std::string_view name = info->dlpi_name ? info->dlpi_name : "";
-  const std::size_t slash = name.rfind('/');
-  if (name.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with("libcupti.so")) {
-    static_cast<Found*>(found)->path = name;
-    return 1;
-  }
-  return 0;
+int find_library_in(dl_phdr_info* info, std::size_t, void* data) {
+  Found& found = *static_cast<Found*>(data);
+  const std::string_view path = info->dlpi_name ? info->dlpi_name : "";
+  const std::size_t slash = path.rfind('/');
+  if (!path.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with(found.name))
+    return 0;
+  found.path = path;
+  return 1;
 }
 
-std::string loaded_path() {
-  Found found;
-  dl_iterate_phdr(find_cupti_in, &found);
+// Of the first loaded library whose file name begins so. Empty: there is none.
+std::string loaded_path(std::string_view name) {
+  Found found{name, {}};
+  dl_iterate_phdr(find_library_in, &found);
   return found.path;
 }
 
@@ -45,7 +47,8 @@ fs::path own_folder() {
 
 std::vector<std::string> candidates() {
   std::vector<std::string> paths;
-  if (const std::string loaded = loaded_path(); !loaded.empty()) paths.push_back(loaded);
+  if (const std::string loaded = loaded_path("libcupti.so"); !loaded.empty())
+    paths.push_back(loaded);
   if (const char* named = std::getenv("LANESCOPE_CUPTI_LIBRARY"); named && *named)
     paths.emplace_back(named);
   std::vector<fs::path> folders;
@@ -99,7 +102,8 @@ bool load_cupti(CuptiLibrary* library, std::string* line) {
     if (!handle) continue;
     *library = {};
     library->path = path;
-    if (const std::string loaded = loaded_path(); !loaded.empty()) library->path = loaded;
+    if (const std::string loaded = loaded_path("libcupti.so"); !loaded.empty())
+      library->path = loaded;
     if (fill(handle, library, line)) {
       line->clear();
       return true;
@@ -156,6 +160,18 @@ const CudaDriver* find_driver(std::string* line) {
   const std::lock_guard lock(mutex);
   if (!found) found = load_driver(&driver, line);
   return found ? &driver : nullptr;
+}
+
+int cuda_runtime_version() {
+  const std::string path = loaded_path("libcudart.so");
+  void* const handle = path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return 0;
+  using GetVersion = int (*)(int*);  // of cuda_runtime_api.h
+  const auto get_version = reinterpret_cast<GetVersion>(dlsym(handle, "cudaRuntimeGetVersion"));
+  int version = 0;
+  if (get_version && get_version(&version) != 0) version = 0;
+  dlclose(handle);
+  return version;
 }
 
 }  // namespace lanescope::record_cupti

@@ -70,4 +70,8 @@ struct CudaDriver {
 };
 const CudaDriver* find_driver(std::string* line);
 
+// The version of the CUDA runtime that the program has loaded: 13000 is CUDA 13.0. 0: none is loaded, or it is linked into
+// the program.
+int cuda_runtime_version();
+
 }  // namespace lanescope::record_cupti

@@ -334,6 +334,8 @@ void CuptiSource::write_metadata() {
   if (const std::string devices = devices_json(*driver_); devices != "[]")
     lanescope_source_metadata("deviceProperties", devices.c_str());
   lanescope_source_metadata("cuda_driver_version", std::to_string(driver_->version).c_str());
+  if (const int runtime = cuda_runtime_version(); runtime != 0)
+    lanescope_source_metadata("cuda_runtime_version", std::to_string(runtime).c_str());
   lanescope_source_metadata("cupti_version", std::to_string(cupti_->version).c_str());
   lanescope_source_metadata("lanescope_cupti",
                             buffers_.counts_json(missing_buffers_, !attached_).c_str());
