@@ -28,6 +28,7 @@ struct FewBlocks {
   std::map<std::string_view, BlockGroup> by_name;
   // Time of kernels that the program brings itself; of those inside solvers; of all of them.
   std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0;
+  std::int64_t scans_ns = 0;  // of scans with a thread for each column
   // Of kernels whose blocks are full: a larger batch does not make more of them. Its operators, with their time.
   std::int64_t full_ns = 0;
   std::map<std::string_view, std::int64_t> full_ops;
@@ -56,6 +57,12 @@ bool is_own(const Facts& facts, const KernelCall& kernel) {
 // features.
 bool has_fixed_grid(std::string_view name) {
   return name.find("nll_loss_") != name.npos || name.find("GammaBeta") != name.npos;
+}
+
+// cumsum and its like along a dimension that is not the last: a thread goes along each column, so the columns decide how many
+// blocks there are, and a longer column makes no more of them.
+bool is_scan_of_columns(std::string_view name) {
+  return name.find("tensor_kernel_scan_outer_dim") != name.npos;
 }
 
 // Reductions and norms: torch.compile splits them over blocks, and their layout decides how many there are.
@@ -90,7 +97,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
   bool has_grids = false, has_long = false;
-  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0, full_ns = 0;
+  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0, full_ns = 0, scans_ns = 0;
   std::map<std::string_view, std::int64_t> full_ops;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.dur_ns() < 10'000 || !kernel.is_alone ||
@@ -106,6 +113,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
     all_ns += kernel.dur_ns();
     if (is_own(facts, kernel)) own_ns += kernel.dur_ns();
     if (is_in_solver(facts, kernel.op)) solvers_ns += kernel.dur_ns();
+    if (is_scan_of_columns(facts.trace->name(kernel.slice))) scans_ns += kernel.dur_ns();
     if (const SliceId op = with_full_blocks(facts, kernel, shape->blocks); op != kNone<SliceId>) {
       full_ns += kernel.dur_ns();
       full_ops[facts.trace->name(op)] += kernel.dur_ns();
@@ -125,6 +133,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
                    .own_ns = own_ns,
                    .solvers_ns = solvers_ns,
                    .all_ns = all_ns,
+                   .scans_ns = scans_ns,
                    .full_ns = full_ns,
                    .full_ops = std::move(full_ops)};
 }
@@ -189,6 +198,15 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
     finding.action =
         say("A larger batch makes no more blocks for {}: channels_last, or torch.compile",
             {name(most->first)});
+  }
+  if (wide(found.scans_ns) * 2 > found.all_ns) {
+    finding.try_next = {
+        "a scan along a dimension that is not the last has one thread for each column: more rows "
+        "make each thread's way longer, and give the GPU no more blocks. Scan the transposed "
+        "tensor along its last dimension, where the threads of a block share a row",
+        "where the scan counts one-hot rows: sort the classes (torch.argsort(stable=True)) and "
+        "number them within each class, which needs no one-hot matrix"};
+    finding.action = say("Scan along the last dimension: x.t().contiguous().cumsum(1).t()");
   }
   if (wide(found.solvers_ns) * 2 > found.all_ns) {
     finding.try_next = {

@@ -105,6 +105,22 @@ TEST(FewBlocksTest, CostsNothingWhereTheGpuWaits) {
   EXPECT_THAT(finding->arithmetic.back().pattern, HasSubstr("waits for the CPU"));
 }
 
+// A scan over the rows of [8192, 32] has 32 threads, however many rows there are. A scan along the last dimension has more
+// threads with more rows.
+TEST(FewBlocksTest, TransposesAScanOfFewColumns) {
+  const auto action = [](const char* kernel) {
+    const auto finding = find_in_steps(
+        "few-blocks", [&](ProgramSketch& p) { p.op("aten::cumsum", {}, kernel, 100, grid(1)); });
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("void at::native::tensor_kernel_scan_outer_dim<float, unsigned int, "
+                     "std::plus<float> >(float*, float const*)"),
+              HasSubstr("x.t().contiguous().cumsum(1)"));
+  EXPECT_THAT(action("void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> "
+                     ">(float*, float const*)"),
+              HasSubstr("Use a larger batch"));
+}
+
 // One block for 64 x 65,536 elements; or for 2 x 128.
 TEST(FewBlocksTest, AdvisesNoLargerBatchWhereBlocksAreFull) {
   const auto action = [](const char* dims) {
