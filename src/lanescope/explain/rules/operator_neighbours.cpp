@@ -74,6 +74,13 @@ bool is_in_optimizer(const Facts& facts, SliceId op) {
 
 bool is_outside_optimizer(const Facts& facts, SliceId op) { return !is_in_optimizer(facts, op); }
 
+// SparseAddmmBackward0, MmBackward0, ...: a node of autograd for a product of matrices.
+bool is_outside_backward_of_product(const Facts& facts, SliceId op) {
+  return ancestor_where(facts, op, [](std::string_view name) {
+           return name.ends_with("mmBackward0") || name.ends_with("MmBackward0");
+         }) == kNone<SliceId>;
+}
+
 bool has_gpu_work(const Facts& facts, SliceId) { return facts.main_device.has_value(); }
 
 bool is_outside_quantile(const Facts& facts, SliceId op) {

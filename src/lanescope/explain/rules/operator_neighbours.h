@@ -10,6 +10,8 @@ bool is_outside_parametrization(const Facts& facts, SliceId op);
 // In a range Optimizer.step, or not.
 bool is_in_optimizer(const Facts& facts, SliceId op);
 bool is_outside_optimizer(const Facts& facts, SliceId op);
+// In no autograd node of a product of matrices (SparseAddmmBackward0, MmBackward0, ...).
+bool is_outside_backward_of_product(const Facts& facts, SliceId op);
 // In no optimizer, or in the first steady step, in which an optimizer may make its state.
 bool is_no_later_state(const Facts& facts, SliceId op);
 // Repeats by a tensor of counts, which picks rows by index; or is a part of such a call.

@@ -91,6 +91,15 @@ constexpr std::array kLookupOperatorRows = {
                    "table need no sort",
                    kTorch},
     OperatorAdvice{"aten::coalesce", "", "", 1,
+                   "sorts the indices of the transposed matrix again in each backward pass",
+                   "Coalesce the transposed matrix once; multiply by it in an autograd.Function",
+                   "autograd transposes a sparse matrix in the backward part of its product, and "
+                   "the result is not sorted, whatever the program coalesced before; also CSR is "
+                   "converted there. An autograd.Function keeps both matrices: forward A @ x, "
+                   "backward At @ gradient, with At = A.t().coalesce() made once. A symmetric A "
+                   "is its own transpose",
+                   kSparse, nullptr, is_outside_backward_of_product},
+    OperatorAdvice{"aten::coalesce", "", "", 1,
                    "sorts the indices of a sparse tensor and adds up equal ones",
                    "A matrix that does not change: coalesce() it once, before the loop",
                    "a sparse tensor that is made once keeps its order, and to_sparse_csr() needs "

@@ -45,6 +45,20 @@ TEST(LookupRowsTest, KnowsWhatIsCoalesced) {
   EXPECT_THAT(action(true), ::testing::HasSubstr("sparse=False"));
 }
 
+// In the backward part of a product the transposed matrix is sorted, also if the program sorted its own.
+TEST(LookupRowsTest, KnowsThatTheBackwardPartTransposes) {
+  const auto action = [](const char* around) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(around).begin_op("aten::coalesce").kernel("radix_sort", 300).end().end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action("SparseAddmmBackward0"), ::testing::HasSubstr("autograd.Function"));
+  EXPECT_THAT(action("aten::_sparse_mm"), ::testing::HasSubstr("before the loop"));
+}
+
 // 65,536 lookups meet every row of a small table; 512 meet a part of a large one.
 TEST(LookupRowsTest, LeavesTheGradientOfASmallTableDense) {
   const auto with = [](const char* rows) {
