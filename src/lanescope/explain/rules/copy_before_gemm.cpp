@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -16,6 +17,8 @@ bool is_added_gemm(std::string_view op) {
   return op == "aten::addmm" || op == "aten::baddbmm" || op == "aten::addmm_" ||
          op == "aten::baddbmm_" || op == "aten::_addmm_activation";
 }
+
+bool is_batched(std::string_view op) { return op == "aten::baddbmm"; }
 
 // The addmm for which this work copies, if the next work of its stream is the GEMM of that addmm.
 SliceId prepared_gemm(const Facts& facts, const KernelFacts& kernels, std::size_t index) {
@@ -81,7 +84,8 @@ std::int64_t slower_gemm_ns(const Facts& facts, const KernelFacts& kernels, std:
 struct CopiesBeforeGemms {
   Savings copies;
   std::int64_t size_bytes = 0;
-  std::int64_t slower_ns = 0;  // of the matmuls, without the copies, at most
+  std::int64_t slower_ns = 0;   // of the matmuls, without the copies, at most
+  std::int64_t batched_ns = 0;  // of copies, the part in baddbmm, which takes no bias vector
   bool matters = false;
 };
 
@@ -89,14 +93,18 @@ std::optional<CopiesBeforeGemms> measure_copy_before_gemm(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& works = facts.device().timeline.work;
   Savings copies;
-  std::int64_t size_bytes = 0, slower_ns = 0;
+  std::int64_t size_bytes = 0, slower_ns = 0, batched_ns = 0;
   for (std::size_t i = 0; i < works.size(); ++i) {
     if (works[i].work == WorkClass::kCommunication ||
         !inside(facts.steady_windows, works[i].start_ns))
       continue;
     const SliceId op = prepared_gemm(facts, kernels, i);
     if (op == kNone<SliceId>) continue;
-    slower_ns += slower_gemm_ns(facts, kernels, i, op);
+    // Added in place, a matrix is still read by the matmul.
+    if (is_batched(facts.trace->name(op)))
+      batched_ns += works[i].end_ns - works[i].start_ns;
+    else
+      slower_ns += slower_gemm_ns(facts, kernels, i, op);
     copies.add(works[i].slice, works[i].start_ns, works[i].end_ns,
                works[i].end_ns - works[i].start_ns);
     size_bytes += facts.trace->slice_args(works[i].slice).integer(ArgKey::kBytes).value_or(0);
@@ -107,6 +115,7 @@ std::optional<CopiesBeforeGemms> measure_copy_before_gemm(const Facts& facts) {
   return CopiesBeforeGemms{.copies = std::move(copies),
                            .size_bytes = size_bytes,
                            .slower_ns = slower_ns,
+                           .batched_ns = batched_ns,
                            .matters = matters};
 }
 
@@ -128,23 +137,37 @@ Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found
         std::min(found.copies.time_ns() + found.slower_ns, facts.wall.partition.busy_ns());
     finding.at_stake_ns = facts.per_step(saved_ns);
     finding.at_stake_ratio = wall_share(facts, saved_ns);
-    finding.arithmetic.push_back(
-        say(facts,
-            "copies {} + reading the copied matrices in the matmuls at most {} = at most {} [per "
-            "step]; the reading takes at most as long as the copy, and at most the time of the "
-            "matmul beyond what its operations need",
-            {ns(facts.per_step(found.copies.time_ns())), ns(facts.per_step(found.slower_ns)),
-             ns(facts.per_step(saved_ns))}));
+    if (found.slower_ns == 0)
+      finding.arithmetic.push_back(
+          say(facts, "copies {} [per step]; a matrix that is added in place is still read",
+              {ns(facts.per_step(saved_ns))}));
+    else
+      finding.arithmetic.push_back(
+          say(facts,
+              "copies {} + reading the copied matrices in the matmuls at most {} = at most {} [per "
+              "step]; the reading takes at most as long as the copy, and at most the time of the "
+              "matmul beyond what its operations need",
+              {ns(facts.per_step(found.copies.time_ns())), ns(facts.per_step(found.slower_ns)),
+               ns(facts.per_step(saved_ns))}));
   }
   finding.evidence.push_back(longest_of(facts, found.copies.longest()));
   finding.try_next = {
       "use a contiguous bias of one dimension, as long as a row (as in nn.Linear): the matmul adds "
       "it without a copy",
-      "or add the matrix in an element-wise operator that follows anyway"};
+      "or add in place, if the matrix is not needed afterwards: y.addmm_(a, b) copies nothing"};
   finding.explains.push_back({"exposed-copy", facts.per_step(found.copies.time_ns())});
   finding.brief = say(facts, "addmm copies the matrix that it adds, {} [time|times] [in {} steps]",
                       {count(found.copies.calls()), count(facts.selection.steady.size())});
-  finding.action = say("Use a bias vector (as in nn.Linear), or add the matrix after the matmul");
+  finding.action = say("Use a bias vector (as in nn.Linear), or add in place: y.addmm_(a, b)");
+  if (wide(found.batched_ns) * 2 > found.copies.time_ns()) {
+    finding.try_next = {
+        "add in place, if the matrix is not needed afterwards (also not by autograd): "
+        "y.baddbmm_(a, b) adds the products to y and copies nothing"};
+    finding.brief =
+        say(facts, "baddbmm copies the matrices that it adds, {} [time|times] [in {} steps]",
+            {count(found.copies.calls()), count(facts.selection.steady.size())});
+    finding.action = say("If the matrix is not needed afterwards, add in place: y.baddbmm_(a, b)");
+  }
   return finding;
 }
 

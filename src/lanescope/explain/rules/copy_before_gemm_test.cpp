@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -37,6 +38,25 @@ TEST(CopyBeforeGemmTest, TheMatmulCannotBeFasterThanItsOperations) {
   });
   ASSERT_TRUE(finding);
   EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), 20'000 + (150'000 - 138'897), 1);
+}
+
+// In place, baddbmm_ copies nothing, and reads the matrices as before: the copies of 20 us can go, no more.
+TEST(CopyBeforeGemmTest, AddsToBatchesInPlace) {
+  const auto in = [](const char* op, const char* dims) {
+    return find_in_steps("copy-before-gemm", [&](ProgramSketch& p) {
+      p.begin_op(op, shapes(dims, kAddmmTypes)).begin_op("aten::copy_");
+      p.copy(20, 33'554'432).end().kernel(kNvjet, 180).end();
+    });
+  };
+  const auto batched =
+      in("aten::baddbmm", "[[1, 4096, 4096], [1, 4096, 4096], [1, 4096, 4096], [], []]");
+  ASSERT_TRUE(batched);
+  EXPECT_EQ(batched->at_stake_ns, 20'000);
+  EXPECT_THAT(batched->action.pattern, ::testing::HasSubstr("y.baddbmm_(a, b)"));
+  const auto single = in("aten::addmm", kAddmmDims);
+  ASSERT_TRUE(single);
+  EXPECT_EQ(single->at_stake_ns, 20'000 + 20'000);
+  EXPECT_THAT(single->action.pattern, ::testing::HasSubstr("bias vector"));
 }
 
 TEST(CopyBeforeGemmTest, IsNormalWhenItCostsNothing) {
