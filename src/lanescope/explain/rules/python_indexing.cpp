@@ -32,6 +32,13 @@ constexpr std::size_t kLongestBody = 8;  // operators
 constexpr std::uint64_t kLeastCalls = 10;
 constexpr double kLeastLongWork = 0.05;  // of the wall
 
+// sub_, mul_, ...: changes its tensor by what is in it. copy_ and fill_ do not read it.
+bool changes_in_place(std::string_view op) {
+  return op.starts_with("aten::") && op.ends_with('_') && !op.ends_with("__") &&
+         op != "aten::copy_" && op != "aten::fill_" && op != "aten::zero_" &&
+         op != "aten::requires_grad_" && op != "aten::detach_";
+}
+
 bool is_indexing(std::string_view op) {
   return op == "aten::select" || op == "aten::slice" || op == "aten::narrow";
 }
@@ -48,7 +55,8 @@ struct IndexChain {
 
 struct Loops {
   std::uint64_t calls = 0, loops = 0;
-  bool are_joined = false;  // nothing between the calls, and a stack or cat after the last
+  bool are_joined = false;    // nothing between the calls, and a stack or cat after the last
+  bool is_dependent = false;  // rounds change in place what later rounds read
   SliceId first = kNone<SliceId>;
 };
 
@@ -57,6 +65,21 @@ struct FoundIndexing {
   std::vector<SliceId> later_calls;                      // those of all turns but the first
   std::map<Key, Loops> by_key;
 };
+
+// Rounds that take an element or a row, and change a range of a tensor in place: `w = x[:, i]; ...; x[:, i:] -= ...`. A later
+// round reads what this one wrote. `x[i] += y` changes the row alone, with no range.
+bool changes_ranges_in_place(const Trace& trace, const std::vector<SliceId>& ops, std::size_t first,
+                             std::size_t end) {
+  std::size_t selects = 0, slices = 0, changes = 0;
+  for (std::size_t at = first; at <= end; ++at) {
+    const std::string_view op = trace.name(ops[at]);
+    selects += op == "aten::select" ? 1 : 0;
+    slices += op == "aten::slice" || op == "aten::narrow" ? 1 : 0;
+    changes += changes_in_place(op) ? 1 : 0;
+  }
+  // The loop's first or last round may be cut.
+  return changes >= kLeastCalls && slices + 1 >= changes && selects + 1 >= changes;
+}
 
 // What the program itself called on one thread in one step, in order.
 void find_loops(const Trace& trace, const std::vector<SliceId>& ops, FoundIndexing& found) {
@@ -68,11 +91,21 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops, FoundIndexi
     const std::size_t end =
         std::min(chain.last + std::max<std::size_t>(body, 1) - 1, ops.size() - 1);
     const SliceId first = ops[chain.first];
-    found.windows[raw(trace.slices().track[raw(first)])].push_back(
-        {trace.start_ns(first), trace.end_ns(ops[end])});
+    const bool is_dependent = changes_ranges_in_place(trace, ops, chain.first, end);
+    std::vector<Window>& windows = found.windows[raw(trace.slices().track[raw(first)])];
+    // Such rounds cannot become one call: only the calls that index can go.
+    if (is_dependent)
+      for (std::size_t at = chain.first; at <= end; ++at) {
+        if (is_indexing(trace.name(ops[at])))
+          windows.push_back({trace.start_ns(ops[at]), trace.end_ns(ops[at])});
+      }
+    else
+      windows.push_back({trace.start_ns(first), trace.end_ns(ops[end])});
     const std::size_t second = std::min(chain.first + std::max<std::size_t>(body, 1), end + 1);
-    for (std::size_t at = second; at <= end; ++at) found.later_calls.push_back(ops[at]);
+    for (std::size_t at = second; at <= end; ++at)
+      if (!is_dependent || is_indexing(trace.name(ops[at]))) found.later_calls.push_back(ops[at]);
     Loops& loops = found.by_key[key];
+    loops.is_dependent |= is_dependent;
     loops.calls += chain.calls;
     const std::string_view next = end + 1 < ops.size() ? trace.name(ops[end + 1]) : "";
     loops.are_joined = body == 1 && (next == "aten::stack" || next == "aten::cat");
@@ -148,6 +181,7 @@ struct PythonIndexing {
   std::int64_t latency_ns = 0;  // idle while launches were on their way
   std::int64_t small_ns = 0;
   std::vector<SliceId> spared;  // empty: some of the loop's GPU work is long, and stays
+  bool is_dependent() const { return ranked.front().second.is_dependent; }
   bool joins_slices() const { return ranked.front().second.are_joined; }
 };
 
@@ -274,6 +308,15 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   finding.brief =
       say(facts, "A Python loop calls {} {} times [per step]",
           {name(trace.text(StringId{ranked.front().first.first})), count(calls / steps)});
+  if (measured.is_dependent()) {
+    finding.try_next = {
+        "later rounds read what earlier ones wrote in place, so no call takes all rows at once: "
+        "compile a round (torch.compile), or capture the loop in a CUDA graph",
+        "take views once, before the loop: x.unbind()"};
+    finding.action =
+        say("Rounds depend on each other: torch.compile a round, or a CUDA graph of the loop");
+    return finding;
+  }
   finding.action =
       measured.joins_slices() && trace.name(ranked.front().second.first) == "aten::slice"
           ? say("If they are windows at equal steps: x.unfold(dim, size, step) is one view of all")

@@ -16,6 +16,8 @@ struct IndexLoop {
   bool inside_op = false;   // an operator of torch holds the loop, not the program
   std::int64_t rest = 100;  // work after the loop
   std::int64_t kernel = 1;  // of a turn
+  const char* other = "aten::view";
+  const char* work = "aten::mul";  // launches the kernel
 };
 
 // A turn: aten::select of 4 us, `others` operators of 2 us, then an operator of 10 us with a kernel
@@ -31,8 +33,8 @@ ProgramSketch index_loop(const IndexLoop& loop) {
           {.input_dims = "[[64, 8], [], []]",
            .concrete_inputs = R"(["", "0", ")" + std::to_string(loop.moves ? turn : 5) + R"("])"});
       drawn.pass(4);
-      for (int other = 0; other < loop.others; ++other) drawn.cpu_op("aten::view", 2);
-      drawn.launch({.name = kElementwise, .us = loop.kernel, .op = "aten::mul"});
+      for (int other = 0; other < loop.others; ++other) drawn.cpu_op(loop.other, 2);
+      drawn.launch({.name = kElementwise, .us = loop.kernel, .op = loop.work});
     }
     if (loop.inside_op)
       drawn.sketch().op("aten::stack", ProgramSketch::at(began),
@@ -58,6 +60,20 @@ TEST(PythonIndexingTest, CountsTheWaitsOfTheLoopAndItsSmallWork) {
   // 11 turns of three operators in each step: the first stays.
   EXPECT_GE(finding->spared_calls.size(), 3u * 33);
   EXPECT_EQ(finding->spared_calls.size() % 33, 0u);
+}
+
+// w = x[i]; ...; x[i:] -= ...: the next round reads what this one wrote. Only select (4 us) and slice (2 us) of each of 12
+// turns can go. x[i] -= ... changes a row that no other turn reads.
+TEST(PythonIndexingTest, CountsTheIndexingAloneWhereRoundsDependOnEachOther) {
+  const auto dependent = find_by_rule(
+      index_loop({.other = "aten::slice", .work = "aten::sub_"}).trace(), "python-indexing");
+  ASSERT_TRUE(dependent);
+  EXPECT_EQ(dependent->at_stake_ns, 12 * 6'000);
+  EXPECT_NE(dependent->action.pattern.find("depend"), std::string::npos);
+  const auto rows = find_by_rule(index_loop({.work = "aten::sub_"}).trace(), "python-indexing");
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->at_stake_ns, 12 * 16'000);
+  EXPECT_NE(rows->action.pattern.find("Take all rows at once"), std::string::npos);
 }
 
 // Kernels of 12 us are no launches that one call spares.
