@@ -127,6 +127,62 @@ bool are_sizes_the_same(const Facts& facts, std::vector<SliceId> sizers) {
   return different.size() >= kFewestDifferent;
 }
 
+// Makes a mask: a comparison, a logical operator, a cast.
+bool makes_mask(std::string_view op) {
+  constexpr std::string_view kOps[] = {
+      "aten::lt",       "aten::le",   "aten::gt",    "aten::ge",       "aten::eq",
+      "aten::ne",       "aten::__or", "aten::__and", "aten::__xor",    "aten::bitwise_",
+      "aten::logical_", "aten::is",   "aten::to",    "aten::bernoulli"};
+  return std::any_of(std::begin(kOps), std::end(kOps),
+                     [&](std::string_view each) { return op.starts_with(each); });
+}
+
+// Takes a part of a tensor: x[mask[i]] looks for another mask than x[mask].
+bool takes_part(std::string_view op) {
+  return op == "aten::select" || op == "aten::slice" || op == "aten::narrow" ||
+         op == "aten::unbind" || op == "aten::split" || op == "aten::chunk";
+}
+
+// The recorded shape of the mask that this operator looks for; kNone: not recorded.
+StringId mask_shape(const Trace& trace, SliceId op) {
+  const Track& track = trace.track(op);
+  for (std::uint32_t k = raw(op);
+       k < track.first_slice + track.slice_count && trace.start_ns(SliceId{k}) < trace.end_ns(op);
+       ++k)
+    if (trace.name(SliceId{k}) == "aten::nonzero")
+      return trace.slice_args(SliceId{k}).text(ArgKey::kInputDims).value_or(kNone<StringId>);
+  return kNone<StringId>;
+}
+
+// Of the operators that look for the elements of a mask, how many may look for those of the same mask as the read x[mask]
+// before, in the same step: nothing between the two makes a mask, no part of a tensor is taken directly before, and the recorded
+// shapes are the same.
+std::uint64_t count_same_masks(const Facts& facts, std::vector<SliceId> sizers) {
+  const Trace& trace = *facts.trace;
+  std::sort(sizers.begin(), sizers.end());
+  sizers.erase(std::unique(sizers.begin(), sizers.end()), sizers.end());
+  std::uint64_t same = 0;
+  for (std::size_t i = 1; i < sizers.size(); ++i) {
+    const SliceId before = sizers[i - 1], op = sizers[i];
+    if (trace.slices().track[raw(before)] != trace.slices().track[raw(op)] ||
+        trace.name(before) != "aten::index" || !trace.name(op).starts_with("aten::index") ||
+        steady_step_at(facts, trace.start_ns(before)) !=
+            steady_step_at(facts, trace.start_ns(op)) ||
+        mask_shape(trace, before) != mask_shape(trace, op))
+      continue;
+    bool is_same = true;
+    SliceId last = kNone<SliceId>;  // the program's own operator directly before
+    for (std::uint32_t k = raw(before) + 1; is_same && k < raw(op); ++k) {
+      const SliceId id{k};
+      if (trace.start_ns(id) < trace.end_ns(before)) continue;
+      is_same = !makes_mask(trace.name(id));
+      if (trace.kind(id) == CategoryKind::kCpuOp) last = id;
+    }
+    same += is_same && (last == kNone<SliceId> || !takes_part(trace.name(last))) ? 1 : 0;
+  }
+  return same;
+}
+
 // The CPU waits for a size that only the GPU knows: that of a boolean mask (aten::index), or of the output of another operator.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -152,9 +208,27 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
                  "[in {} steps]"
                : "{} makes the CPU wait for the size of its output, {} [time|times] [in {} steps]",
       {name(most->first), count(most->second), count(facts.selection.steady.size())});
+  // x[mask] and x[mask] = y are two operators with one cause.
+  const auto reads = callers.find("aten::index"), writes = callers.find("aten::index_put_");
+  if (has_mask && reads != callers.end() && writes != callers.end())
+    finding.brief =
+        say(facts,
+            "Boolean masks make the CPU wait for a size: {} and {} (aten::nonzero), {} "
+            "[time|times] [in {} steps]",
+            {name(reads->first), name(writes->first), count(reads->second + writes->second),
+             count(facts.selection.steady.size())});
   finding.action =
       say("Use torch.where or a multiplication with the mask: sizes known ahead need no "
           "wait");
+  if (has_mask && count_same_masks(facts, found.sizers) * 2 > found.sizers.size()) {
+    finding.action =
+        say("If it is one mask, make its indices once: i = mask.nonzero(as_tuple=True); x[i]");
+    finding.try_next = {
+        "x[mask] and x[mask] = y look for the elements of the mask each time, and wait each time: "
+        "i = mask.nonzero(as_tuple=True) once, then x[i] and x[i] = y wait no more, and compute "
+        "the same rows",
+        "where the mask keeps most rows: torch.where(mask, new, old) needs no size at all"};
+  }
   if (most->first == "aten::bincount") {
     finding.action = say(
         "Count with scatter_add_ into zeros of a known size; if the values stay the same, once");

@@ -474,6 +474,29 @@ TEST(HostSyncTest, KnowsStreamsThatAreWaitedForInTurn) {
   EXPECT_TRUE(action(false).starts_with("Let a stream wait"));
 }
 
+// Three reads by one mask and a write make its indices four times. A comparison between them makes another mask.
+TEST(HostSyncTest, MakesTheIndicesOfOneMaskOnce) {
+  const auto finding_with = [](std::string_view between) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 50}).cpu_op("aten::gt", 2);
+      for (const char* op : {"aten::index", "aten::index", "aten::index", "aten::index_put_"}) {
+        program.begin_op(op).wait("aten::nonzero").pass(20).end();
+        program.launch({.us = 50}).cpu_op(between, 2);
+      }
+      program.end();
+    }
+    return find_by_rule(program.trace(), "host-sync");
+  };
+  const auto same = finding_with("aten::mul");
+  ASSERT_TRUE(same);
+  EXPECT_THAT(same->action.pattern, HasSubstr("mask.nonzero(as_tuple=True)"));
+  EXPECT_EQ(same->brief.values.at(1).text, "aten::index_put_");
+  const auto others = finding_with("aten::gt");
+  ASSERT_TRUE(others);
+  EXPECT_THAT(others->action.pattern, HasSubstr("torch.where"));
+}
+
 // torch.bincount has no mask to multiply with.
 TEST(HostSyncTest, AdvisesAboutCounts) {
   ProgramSketch program;
