@@ -176,6 +176,27 @@ TEST(ExplainScreenTest, WithNothingToDoItSaysWhereTheTimeGoes) {
   EXPECT_THAT(text, Not(HasSubstr("Do first")));
 }
 
+// add and relu of 50 us each, below the threshold of unfused-chain: one of them is 50 us of 1.3 ms. Alone, add is no chain.
+TEST(ExplainScreenTest, WithNothingToDoItKnowsWhatChainsWouldSave) {
+  const std::string add =
+      "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+      "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)";
+  const auto text_with = [&](const char* second) {
+    ProgramSketch program;
+    for (int i = 0; i < 6; ++i) {
+      program.step();
+      for (int k = 0; k < 4; ++k) program.launch({.name = "my_kernel", .us = 300});
+      program.op("aten::add", {}, add, 50, testing::grid(1024, 128));
+      program.op(second, {}, add, 50, testing::grid(1024, 128));
+      program.end();
+    }
+    return screen_of(program.trace());
+  };
+  EXPECT_THAT(text_with("aten::relu"), HasSubstr("Only one kernel for each chain of elementwise"));
+  EXPECT_THAT(text_with("aten::relu"), HasSubstr("at most 50.0 us (4 %)."));
+  EXPECT_THAT(text_with("aten::add"), HasSubstr("No known fix would save 1 %"));
+}
+
 // Three of four milliseconds a step in one kernel: it has its readable name, not its place alone.
 TEST(ExplainScreenTest, WhenTheGpuIsTheLimitItsLargestKernelsAreNamed) {
   ProgramSketch program;

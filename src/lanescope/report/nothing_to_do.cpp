@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/rules/elementwise_chains.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/rounded_numbers.h"
@@ -29,6 +30,20 @@ bool has_too_little_data(const Facts& facts) {
   return facts.selection.lacks_gpu_work || facts.trace->import_stats().is_truncated() ||
          (facts.main_device && explain::rules::is_thin(facts)) ||
          explain::rules::is_end_of_loop(facts);
+}
+
+// Chains of element-wise kernels may save 1 % and still be below the threshold of their rule.
+std::string remark_on_gains(const Facts& facts) {
+  constexpr double kLeastShare = 0.01;
+  const std::string_view unit = facts.steps.marked ? "step" : "recording";
+  const std::int64_t chains_ns = explain::rules::saved_by_one_kernel_for_each_chain_ns(facts);
+  const double share = static_cast<double>(chains_ns) / static_cast<double>(facts.steady_wall_ns());
+  if (share < kLeastShare)
+    return fmt::format("No known fix would save 1 % of the {} or more.", unit);
+  return fmt::format(
+      "Only one kernel for each chain of elementwise kernels (torch.compile) would save 1 % of the "
+      "{} or more: at most {} ({}).",
+      unit, rounded_time(facts.per_step(chains_ns)), rounded_percent(share));
 }
 
 // What the evidence suggests for that owner, else what to record for the largest; empty: nothing.
@@ -66,8 +81,7 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
   const bool has_takers = !nothing.takers.empty();
   nothing.remark = has_too_little_data(facts)
                        ? std::string("The trace holds too little to say what to change.")
-                       : fmt::format("No known fix would save 1 % of the {} or more.",
-                                     facts.steps.marked ? "step" : "recording");
+                       : remark_on_gains(facts);
   if (!facts.main_device && has_takers)
     nothing.remark = "Most of the CPU's time belongs to:";
   else if (has_takers)

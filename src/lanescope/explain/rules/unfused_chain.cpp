@@ -18,12 +18,14 @@
 #include <span>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/elementwise_chains.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/left_out_of_compiling.h"
@@ -296,7 +298,8 @@ bool takes_complex(const Trace& trace, SliceId op) {
   return types && trace.text(*types).find("c10::complex") != std::string_view::npos;
 }
 
-Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
+// However little they would save.
+Measurement<UnfusedChains> measure_chains(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& phases = training_phases(facts);
   KernelNames names(trace);
@@ -357,10 +360,17 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
     waits_ns += group.waits_ns;
     chains += group.chains;
   }
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (is_thin(facts) || share_of(saved_ns, wall_ns) < (by_threads ? 0.05 : 0.03)) return Quiet{};
+  if (is_thin(facts)) return Quiet{};
   return UnfusedChains{by_threads, std::move(groups),   chains, gpu_ns, saved_ns,
                        waits_ns,   memory.bandwidth > 0};
+}
+
+Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
+  Measurement<UnfusedChains> measured = measure_chains(facts);
+  if (const auto* chains = std::get_if<UnfusedChains>(&measured);
+      chains && wall_share(facts, chains->saved_ns) < (chains->by_threads ? 0.05 : 0.03))
+    return Quiet{};
+  return measured;
 }
 
 // The three with most to save, as evidence.
@@ -512,6 +522,13 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
 }
 
 }  // namespace
+
+std::int64_t saved_by_one_kernel_for_each_chain_ns(const Facts& facts) {
+  if (!facts.main_device || is_host_bound(facts)) return 0;
+  const auto measured = measure_chains(facts);
+  const auto* chains = std::get_if<UnfusedChains>(&measured);
+  return chains ? chains->saved_ns : 0;
+}
 
 extern constinit const Rule unfused_chain_rule = {
     .id = "unfused-chain",
