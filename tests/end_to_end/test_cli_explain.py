@@ -159,7 +159,7 @@ def test_the_answer_comes_first_and_the_headline_is_that_of_all_rules(run, tmp_p
     assert "final-sync: what is the long synchronize at the end?\n    see 1 below" in text
     assert "What else was checked" not in text and "No rule found" not in text
     missing = run("explain", TRAIN, "--question", "long-step").out
-    assert "long-step: did one step take longer than all others?\n    not checked: needs five steps or more" in missing
+    assert "long-step: did one step take longer than all others?\n    not checked: needs four steps or more" in missing
     page = tmp_path / "page.html"
     assert run("explain", TRAIN, "--question", "which sync should not be there?", "--html", str(page)).code == 0
     html = page.read_text()
