@@ -12,6 +12,7 @@
 #include "lanescope/analysis/cpu_collectives.h"
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/sentences.h"
