@@ -10,8 +10,8 @@
 namespace lanescope::view {
 
 // By CategoryId: true if its slices and marks are asked for. Names are separated by commas. Each is a text of the file, or a word
-// of torch 2 (category_kind_name()), which means all categories of that kind. kInvalidArgument: a name that the trace has not;
-// the message begins with "category", and names those that it has. O(names + categories), the message O(slices).
+// of torch 2 (category_kind_name()), which means all categories of that kind. kInvalidArgument: a name that is not in the
+// trace; the message begins with "category", and lists those that are. O(names + categories), the message O(slices).
 Result<std::vector<bool>> kept_categories(const Trace& trace, const std::string& names);
 
 }  // namespace lanescope::view

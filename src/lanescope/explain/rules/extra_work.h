@@ -31,7 +31,7 @@ struct ExtraWork {
   explicit operator bool() const { return kind != ExtraWorkKind::kNone; }
 };
 
-// Of steps by their index in Steps::steps; neither list is empty. `excess_ns`: how much longer a slow step is.
+// `slow` and `usual` are indices of Steps::steps, at least one each. `excess_ns`: how much longer a slow step is.
 // O(n log n).
 ExtraWork find_extra_work(const Facts& facts, const std::vector<std::size_t>& slow,
                           const std::vector<std::size_t>& usual, std::int64_t excess_ns);
@@ -39,13 +39,13 @@ ExtraWork find_extra_work(const Facts& facts, const std::vector<std::size_t>& sl
 // Does this other step hold at least half as much of the same work?
 bool holds_extra_work(const Facts& facts, const ExtraWork& work, std::size_t step);
 
-// "745 tensors (1.02 GB) go to the CPU, then code without events runs". Not of kNone.
+// "745 tensors (1.02 GB) go to the CPU, then code without events runs". Not for kNone.
 Sentence words_of(const Facts& facts, const ExtraWork& work);
 // What to do about it, in one line, and in full.
 Sentence remedy_of(const ExtraWork& work);
 std::vector<std::string> ways_out_of(const ExtraWork& work);
 
-// The work of Facts::selection's long step. Made once for these Facts.
+// What the long step of Facts::selection holds. Made once for these Facts.
 const ExtraWork& extra_work_of_long_step(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

@@ -18,7 +18,7 @@ struct GlooWaits {
   std::int64_t early_waiting_ns = 0;
   std::uint64_t forwards = 0;  // ranges `DistributedDataParallel.forward` in steady steps
   SliceId longest = kNone<SliceId>;
-  // Gradients are sent after each of several micro batches of a step: how many. 0: that is not known.
+  // How often a step sends its gradients: once for each micro batch. 0: unknown, or once.
   std::uint64_t sends_per_step(const Facts& facts) const;
 };
 

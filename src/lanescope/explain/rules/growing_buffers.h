@@ -20,8 +20,9 @@ struct GrowingBuffer {
 std::map<std::string, GrowingBuffer> buffers_by_shape(const Trace& trace,
                                                       const std::vector<SliceId>& calls);
 
-// True: in the steady steps a buffer of three dimensions or more grows call by call, as a cache without room for all words does;
-// or attention of one query reads a word more each time. Then shapes differ each time, and no CUDA graph can replay them. O(slices).
+// True: in the steady steps a buffer of three dimensions or more grows with each call, like a key-value cache that is joined
+// anew for each word; or attention of one query reads one word more each time. Shapes then differ each time, and no CUDA graph
+// can replay them. O(slices).
 bool has_growing_buffer(const Facts& facts);
 
 }  // namespace lanescope::explain::rules
