@@ -155,7 +155,11 @@ CallsByName calls_of(const StepEvidence& evidence, const StepRange& step) {
   if (step.slice == kNone<SliceId>) return calls;
   const Trace& trace = evidence.trace;
   const Track& track = trace.track(step.slice);
-  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+  // From the step's own slice: a search from the track's beginning would take time in the square of steps.
+  std::uint32_t first = raw(step.slice);
+  while (first > track.first_slice && trace.start_ns(SliceId{first - 1}) >= step.cpu_start_ns)
+    --first;
+  for (std::uint32_t i = first; i < track.first_slice + track.slice_count; ++i) {
     const SliceId id{i};
     if (trace.start_ns(id) < step.cpu_start_ns || id == step.slice) continue;
     if (trace.start_ns(id) >= step.cpu_end_ns) break;
