@@ -65,8 +65,7 @@ Result<Trace> read_standard_input(const format::ReadOptions& options) {
   if (isatty(STDIN_FILENO) == 1) {
     return Error{Errc::kInvalidArgument,
                  "expected a trace on standard input, found a terminal; name a file, or send one "
-                 "in: lanescope table - "
-                 "< trace.json"};
+                 "in: lanescope table - < trace.json"};
   }
   struct stat info {};
   if (fstat(STDIN_FILENO, &info) == 0 && S_ISSOCK(info.st_mode)) return read_socket(options);

@@ -51,8 +51,7 @@ Result<void> check_schedule(std::string_view text) {
         equals == std::string_view::npos) {
       return Error{Errc::kInvalidArgument,
                    fmt::format("--schedule expects key=number pairs such as "
-                               "wait=1,warmup=1,active=3 with the keys {}; "
-                               "found '{}'",
+                               "wait=1,warmup=1,active=3 with the keys {}; found '{}'",
                                joined_or(keys), part)};
     }
     if (std::find(seen.begin(), seen.end(), key) != seen.end()) {

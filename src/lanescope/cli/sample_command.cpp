@@ -128,8 +128,7 @@ void note_native(const Sampled& sampled, const sample_native::NativeStacks& nati
   const sample_native::NativeStacks::Counts& counts = native.counts();
   output.note(
       fmt::format("native frames in {} of {} samples; {} stacks of threads that waited, {} of "
-                  "threads that ran; "
-                  "not known: {} woke up meanwhile, {} ran and were not seen",
+                  "threads that ran; not known: {} woke up meanwhile, {} ran and were not seen",
                   sampled.with_native, sampled.samples, counts.waiting, counts.running,
                   counts.moved, counts.unseen));
   if (const int refusal = native.timer_refusal(); refusal != 0)

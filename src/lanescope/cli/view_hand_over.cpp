@@ -59,8 +59,7 @@ int hand_to_perfetto(const ViewFlags& flags, const server::TraceState& state,
   if (json.size() > kMostBytes) {
     output.complain(
         fmt::format("view: --perfetto hands over at most 512 MB of JSON, and this is {} MB; choose "
-                    "a part with --step or "
-                    "--window",
+                    "a part with --step or --window",
                     json.size() >> 20));
     return kUsage;
   }

@@ -59,8 +59,7 @@ constexpr std::array kImportStats{
 };
 constexpr std::array kTables{
     TableSchema{"slices", TableForm::kArrays,
-                "What has a begin and a duration, in order of track, start, "
-                "longer first.",
+                "What has a begin and a duration, in order of track, start, longer first.",
                 kSlices},
     TableSchema{"instants", TableForm::kArrays, "Marks without a duration, in order of time.",
                 kInstants},

@@ -67,8 +67,7 @@ void note_overlap(const Means& means, JobVerdict& verdict) {
   if (means.wall <= 0 || means.transfer < least * means.wall) return;
   add(verdict, NoteKind::kNotHidden,
       fmt::format("Communication itself, without waits, takes {:.2f} ms or more of a step ({:.0f} "
-                  "%) while nothing "
-                  "computes{}",
+                  "%) while nothing computes{}",
                   ms(means.transfer), 100 * means.transfer / means.wall,
                   means.hidden < kHiddenShare * all
                       ? "; hardly any of it overlaps. Start collectives while the backward pass "

@@ -50,9 +50,8 @@ void TourMaker::add_way_to_the_gpu() {
       "The kernel on the GPU",
       fmt::format(
           "{} the kernel runs on the GPU, for {}: {}. The lane is {}. A stream is a queue of the "
-          "GPU: its work runs one after the "
-          "other, and work of different streams may run at the same time. The arrow "
-          "leads from the launch to the kernel.",
+          "GPU: its work runs one after the other, and work of different streams may run at the "
+          "same time. The arrow leads from the launch to the kernel.",
           delay >= 0 ? fmt::format("{} after that call returned,", rounded_time(delay))
                      : "While that call still runs,",
           rounded_time(trace_.dur_ns(kernel_)), name_of(kernel_), one_line(track_place(stream))),

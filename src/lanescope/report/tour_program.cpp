@@ -23,12 +23,12 @@ void TourMaker::add_steps() {
   TourStop& stop = add(
       found ? "Iterations of your loop" : "Steps of your loop",
       found ? fmt::format("Each block is one iteration. The program did not mark steps, so "
-                          "lanescope found {} iterations by what repeats. "
-                          "Calling profiler.step() once an iteration marks them exactly.",
+                          "lanescope found {} iterations by what repeats. Calling profiler.step() "
+                          "once an iteration marks them exactly.",
                           facts_.steps.steps.size())
             : fmt::format("Each block is one step: the time between two calls of profiler.step() "
-                          "in your loop. torch.profiler writes it "
-                          "as ProfilerStep and a number. The trace has {} of them{}",
+                          "in your loop. torch.profiler writes it as ProfilerStep and a number. "
+                          "The trace has {} of them{}",
                           facts_.steps.steps.size(),
                           facts_.steps.start_up_count > 0
                               ? "; the first also pays for start-up, so the numbers leave it out."
@@ -106,9 +106,8 @@ void TourMaker::add_self_and_total() {
   if (self < 0 || self >= total) return;
   add_slice("Self and total",
             fmt::format("{} takes {} in total. {} of these are its own, its self time; the rest "
-                        "is in the bars below it, which it "
-                        "calls. Self times add up, totals do not: the time of a bar is in the "
-                        "total of every bar above it.",
+                        "is in the bars below it, which it calls. Self times add up, totals do "
+                        "not: the time of a bar is in the total of every bar above it.",
                         name_of(outer), rounded_time(total), rounded_time(self)),
             outer, "Self and total");
 }
@@ -121,8 +120,8 @@ void TourMaker::add_profiler() {
       continue;
     add_slice("The profiler itself",
               fmt::format("Activity Buffer Request is not your program: the profiler fetches "
-                          "memory for its own notes, {} here. Without "
-                          "the profiler it does not happen.",
+                          "memory for its own notes, {} here. Without the profiler it does not "
+                          "happen.",
                           rounded_time(trace_.dur_ns(slice))),
               slice, "Activity Buffer Request");
     return;

@@ -49,8 +49,7 @@ Result<bool> serve_to_perfetto(const std::string& json,
   if (!server.bind_to_port("127.0.0.1", kPerfettoPort))
     return Error{Errc::kIo,
                  "port 9001 of 127.0.0.1 cannot be had; another program uses it "
-                 "(trace_processor?), and Perfetto's page "
-                 "accepts no other port"};
+                 "(trace_processor?), and Perfetto's page accepts no other port"};
   std::thread serving([&] { server.listen_after_bind(); });
   ready(fmt::format("{}/#!/?url=http://127.0.0.1:{}{}", kPerfetto, kPerfettoPort, path));
   while (!fetched.load(std::memory_order_acquire) && !is_ending())

@@ -273,8 +273,7 @@ Answer saved_page(const TraceState& state, const Span& span, std::string_view ve
   std::string html(index->bytes);
   const std::string policy = fmt::format(
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{}'; "
-      "style-src '{}'; img-src data: blob:; "
-      "base-uri 'none'; form-action 'none'\">",
+      "style-src '{}'; img-src data: blob:; base-uri 'none'; form-action 'none'\">",
       policy_hash(script->sha256), policy_hash(style->sha256));
   const bool whole = replace_element(html, "<link rel=\"stylesheet\"", ">",
                                      policy + "<style>" + std::string(style->bytes) + "</style>") &&

@@ -69,9 +69,8 @@ Finding tell_blocking_launches(const Facts& facts, const BlockingLaunches& found
   finding.verdict =
       say(facts,
           "Each launch waits until its kernel is done, as with CUDA_LAUNCH_BLOCKING=1: {} of {} "
-          "kernels of 10 us "
-          "or more end before their launch call returns. CPU and GPU never work at the same "
-          "time, which costs up to {} [per step] ({}).",
+          "kernels of 10 us or more end before their launch call returns. CPU and GPU never work "
+          "at the same time, which costs up to {} [per step] ({}).",
           {count(found.covered), count(found.long_kernels), ns(saved_ns),
            ratio(found.saved_ns(), facts.steady_wall_ns())});
   finding.at_stake_ns = saved_ns;

@@ -124,9 +124,8 @@ Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
                                                      : "Partly communication-bound: of") +
               " the {} [a step takes] on the CPU, {} " +
               (sends ? "sends and receives" : "runs collectives") +
-              " for {} ({}). For {} of that "
-              "time the main thread runs no operator: it waits, or runs code that was not "
-              "recorded.",
+              " for {} ({}). For {} of that time the main thread runs no operator: it waits, or "
+              "runs code that was not recorded.",
           {linked(ns(facts.per_step(wall_ns)), shows::kStep), text(found.library),
            linked(ns(facts.per_step(found.time_ns)), found.longest),
            linked(ratio(found.time_ns, wall_ns), found.longest),

@@ -49,8 +49,7 @@ Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
                 {count(stats.events)})
           : say(facts,
                 "Parts of the file could not be read ({} [case|cases]); {} [event|events] could be "
-                "read, and all numbers "
-                "here are of those.",
+                "read, and all numbers here are of those.",
                 {count(found.cases), count(stats.events)});
   finding.arithmetic.push_back(
       cut ? say("torch writes events by thread and kind, not by time: whole threads or streams may "

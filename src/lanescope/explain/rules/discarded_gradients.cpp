@@ -166,8 +166,8 @@ Finding tell_discarded_gradients(const Facts& facts, const DiscardedGradients& f
       "of adding to it), no optimizer and no call of the program takes a tensor of that shape"));
   finding.arithmetic.push_back(
       say(facts,
-          "at stake: the nodes of such passes after the last gradient that "
-          "may be used, {} [in {} steps]",
+          "at stake: the nodes of such passes after the last gradient that may be used, {} [in {} "
+          "steps]",
           {count(found.nodes.size()), count(facts.selection.steady.size())}));
   finding.evidence.push_back({found.first, say("the first node after that gradient")});
   finding.try_next = {

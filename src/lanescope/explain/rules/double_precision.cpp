@@ -76,8 +76,7 @@ Finding tell_double_precision(const Facts& facts, const DoublePrecision& found) 
   }
   finding.try_next = {
       "make inputs float32 where they come from NumPy: torch.as_tensor(array, "
-      "dtype=torch.float32), "
-      "and remove .double()",
+      "dtype=torch.float32), and remove .double()",
       "if the results need the digits of double precision, keep it: this is what it costs"};
   finding.brief = say("The GPU computes in double precision (float64)");
   finding.action =

@@ -190,11 +190,9 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
                          [](const auto& a, const auto& b) { return a.second < b.second; });
     finding.try_next = {
         "their blocks have 65,536 elements or more each: a larger batch gives blocks more work, "
-        "and makes "
-        "no more of them. Channels, features or outputs decide their number",
+        "and makes no more of them. Channels, features or outputs decide their number",
         "another layout (channels_last for batch norm), torch.compile, which splits sums over "
-        "blocks, or "
-        "other work at the same time on a second stream"};
+        "blocks, or other work at the same time on a second stream"};
     finding.action =
         say("A larger batch makes no more blocks for {}: channels_last, or torch.compile",
             {name(most->first)});

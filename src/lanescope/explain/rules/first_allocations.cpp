@@ -63,8 +63,7 @@ Finding tell_first_allocations(const Facts& facts, const FirstAllocations& found
   finding.verdict =
       say(facts,
           "The first step asked the driver for memory {} [time|times] ({}); the {} [step|steps] "
-          "after it {} in all: "
-          "torch's cache filled up, as it should.",
+          "after it {} in all: torch's cache filled up, as it should.",
           {count(found.calls), ns(found.total_ns), count(facts.steps.steps.size() - 1),
            text(found.later == 1 ? "once" : fmt::format("{} times", found.later))});
   finding.at_stake_ns = found.idle_ns;

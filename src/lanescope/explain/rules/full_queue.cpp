@@ -57,8 +57,8 @@ Finding tell_full_queue(const Facts& facts, const FullQueue& found) {
   finding.kind = FindingKind::kNormal;
   finding.verdict = say(facts,
                         "{} [launch call|launch calls] took up to {} because the GPU's queue was "
-                        "full ({} launches in it): the "
-                        "CPU waits for the GPU there, and shorter calls would change nothing.",
+                        "full ({} launches in it): the CPU waits for the GPU there, and shorter "
+                        "calls would change nothing.",
                         {count(found.held), ns(trace.dur_ns(found.longest)), count(found.deepest)});
   finding.arithmetic.push_back(
       found.any_free

@@ -129,8 +129,7 @@ void tell_graph_launch(const Facts& facts, const HostShare& launch, Finding& fin
       say("Fuse kernels before the capture: a graph of fewer nodes is launched faster");
   finding.try_next = {"a graph of fewer nodes is launched faster: fuse kernels before the capture",
                       "if it is the graph's first launch: that one also uploads it to the GPU "
-                      "(cudaGraphUpload does "
-                      "only that), later ones are shorter"};
+                      "(cudaGraphUpload does only that), later ones are shorter"};
 }
 
 struct IdleGpu {

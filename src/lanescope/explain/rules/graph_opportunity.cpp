@@ -334,8 +334,7 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
                         !are_for_parameters(facts);
   finding.action =
       is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
-                            "launches {} of "
-                            "them now",
+                            "launches {} of them now",
                             {count(found.compiled)})
       : is_compiled
           ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")

@@ -109,8 +109,8 @@ std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
     case Mostly::kTrials:
       return {
           "keep shapes the same, or pad them to a few lengths: a library tries out or plans anew "
-          "for "
-          "each new shape (torch.backends.cudnn.benchmark, see cudnn-benchmark and library-setup)"};
+          "for each new shape (torch.backends.cudnn.benchmark, see cudnn-benchmark and "
+          "library-setup)"};
     case Mostly::kUnknown:
       break;
   }

@@ -175,9 +175,7 @@ Finding tell_kernel_spread(const Facts& facts, const KernelSpread& measured) {
   finding.at_stake_ratio = share_of(times.excess_ns, facts.wall.partition.wall_ns);
   finding.arithmetic.push_back(
       say("grouped by name, grid, block, operator, input shapes and strides, and place in the "
-          "operator: shortest {}, "
-          "median {}, 95th percentile "
-          "{}, longest {}",
+          "operator: shortest {}, median {}, 95th percentile {}, longest {}",
           {ns(works.front().end_ns - works.front().start_ns), ns(times.median_ns), ns(times.p95_ns),
            ns(works.back().end_ns - works.back().start_ns)}));
   finding.arithmetic.push_back(

@@ -47,8 +47,8 @@ bool advise_on_left_out(const Facts& facts, SliceId example, Finding& finding) {
   finding.try_next.insert(
       finding.try_next.begin(),
       "compiled code calls this function through Dynamo's wrapper, uncompiled: "
-      "torch.compiler.disable, or "
-      "what torch._dynamo cannot trace; torch._dynamo.explain(f)(*args) tells which");
+      "torch.compiler.disable, or what torch._dynamo cannot trace; torch._dynamo.explain(f)(*args) "
+      "tells which");
   return true;
 }
 

@@ -49,8 +49,8 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
   } else if (launches > 0) {
     finding.verdict = say(facts,
                           "The program launched {} [kernel|kernels] and the trace holds none of "
-                          "them: the GPU's work was "
-                          "not recorded, so the trace shows neither GPU time nor idle gaps.",
+                          "them: the GPU's work was not recorded, so the trace shows neither GPU "
+                          "time nor idle gaps.",
                           {count(launches)});
     finding.evidence.push_back({first, say("the first launch")});
     finding.try_next = {
@@ -73,8 +73,8 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
   } else {
     finding.verdict = say(facts,
                           "The program allocated GPU memory ({} [record|records]), but only the "
-                          "CPU was recorded: neither "
-                          "calls to the GPU nor GPU work are in the trace.",
+                          "CPU was recorded: neither calls to the GPU nor GPU work are in the "
+                          "trace.",
                           {count(records)});
     finding.try_next = {
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; lanescope doctor "

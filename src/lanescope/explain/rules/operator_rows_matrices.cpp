@@ -46,8 +46,8 @@ constexpr char kStackMatrices[] =
     "Independent ones: torch.stack, one call; the same one again: make it once";
 constexpr char kStackMatricesMore[] =
     "torch.stack matrices of which none needs the result of another: torch.linalg's functions take "
-    "a batch in one call, and inv_ex, "
-    "solve_ex and cholesky_ex do not wait for the GPU to check the result";
+    "a batch in one call, and inv_ex, solve_ex and cholesky_ex do not wait for the GPU to check "
+    "the result";
 constexpr char kLargePrime[] =
     "transforms a length with a prime factor above 127, which takes several times as long";
 constexpr char kSmallFactors[] = "Pad to a length whose factors are 2, 3, 5 and 7, such as 2^n";

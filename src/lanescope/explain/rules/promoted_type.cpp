@@ -131,8 +131,8 @@ Finding tell_promoted_type(const Facts& facts, const PromotedType& found) {
   finding.evidence.push_back({found.largest, std::move(line)});
   finding.try_next = {
       "keep the small tensor in the type of the large one: module.to(dtype), or "
-      "parameter.to(dtype) "
-      "once, outside of the step; masters of parameters belong into the optimizer or autocast"};
+      "parameter.to(dtype) once, outside of the step; masters of parameters belong into the "
+      "optimizer or autocast"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "dtype-casts"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("{} of {} {} and {} {} makes the large one {}",

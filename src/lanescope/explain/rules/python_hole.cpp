@@ -362,16 +362,32 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
       "its line");
 }
 
-Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
+// torch.tensor(a list) reads it twice; the hole is the second reading. Marks the first, too, and returns the GPU's waits for it.
+std::int64_t spare_first_readings(const Facts& facts, const EventHole& main, Finding& finding) {
+  std::vector<Window> first = joined(first_readings(facts, main));
+  std::erase_if(first, [&](const Window& each) {  // a hole of its own
+    return std::any_of(finding.spared_windows.begin(), finding.spared_windows.end(),
+                       [&](const Window& hole) {
+                         return hole.start_ns < each.end_ns && each.start_ns < hole.end_ns;
+                       });
+  });
+  // The rest of a wait that a hole causes may hold it already.
+  const std::int64_t first_ns = std::max<std::int64_t>(
+      0, waiting_within(facts, finding.spared_thread, first) - (main.waiting_ns - main.hole_ns));
+  finding.spared_windows.insert(finding.spared_windows.end(), first.begin(), first.end());
+  if (first_ns > 0)
+    finding.arithmetic.push_back(
+        say(facts,
+            "torch.tensor() reads a list twice, first for its sizes and type: + {} [per step] "
+            "before aten::empty",
+            {ns(facts.per_step(first_ns))}));
+  return first_ns;
+}
+
+// Marks what the advice would save, on the thread of the longest hole. Returns the GPU's waits for it, in ns of all steps.
+std::int64_t spare_holes(const Facts& facts, const EventHoles& found, const HoleOwner& owner,
+                         Finding& finding) {
   const EventHole& main = found.places.front();
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const HoleOwner owner = owner_of(facts, main);
-  Finding finding;
-  finding.verdict = say(facts, "The program runs code without events for {} [per step] ({}), ",
-                        {ns(facts.per_step(found.hole_ns)), ratio(found.hole_ns, wall_ns)});
-  if (found.places.size() > 1) finding.verdict.pattern += "most of it ";
-  append(finding.verdict, words_of(facts, main.place));
-  finding.verdict.pattern += ", while the GPU has nothing to do.";
   // Advice on the optimizer, or on the backward pass, saves only the holes in these.
   std::int64_t waiting_ns = 0;
   finding.spared_thread = facts.trace->slices().track[raw(main.place.after)];
@@ -386,27 +402,23 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
       finding.spared_windows.insert(finding.spared_windows.end(), hole.windows.begin(),
                                     hole.windows.end());
   }
-  if (is_read_from_list(*facts.trace, main.place)) {
-    std::vector<Window> first = joined(first_readings(facts, main));
-    std::erase_if(first, [&](const Window& each) {  // a hole of its own
-      return std::any_of(finding.spared_windows.begin(), finding.spared_windows.end(),
-                         [&](const Window& hole) {
-                           return hole.start_ns < each.end_ns && each.start_ns < hole.end_ns;
-                         });
-    });
-    // The rest of a wait that a hole causes may hold it already.
-    const std::int64_t first_ns = std::max<std::int64_t>(
-        0, waiting_within(facts, finding.spared_thread, first) - (main.waiting_ns - main.hole_ns));
-    finding.spared_windows.insert(finding.spared_windows.end(), first.begin(), first.end());
-    waiting_ns += first_ns;
-    if (first_ns > 0)
-      finding.arithmetic.push_back(
-          say(facts,
-              "torch.tensor() reads a list twice, first for its sizes and type: + {} [per step] "
-              "before aten::empty",
-              {ns(facts.per_step(first_ns))}));
-  }
+  if (is_read_from_list(*facts.trace, main.place))
+    waiting_ns += spare_first_readings(facts, main, finding);
   finding.spared_windows = joined(std::move(finding.spared_windows));
+  return waiting_ns;
+}
+
+Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
+  const EventHole& main = found.places.front();
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const HoleOwner owner = owner_of(facts, main);
+  Finding finding;
+  finding.verdict = say(facts, "The program runs code without events for {} [per step] ({}), ",
+                        {ns(facts.per_step(found.hole_ns)), ratio(found.hole_ns, wall_ns)});
+  if (found.places.size() > 1) finding.verdict.pattern += "most of it ";
+  append(finding.verdict, words_of(facts, main.place));
+  finding.verdict.pattern += ", while the GPU has nothing to do.";
+  const std::int64_t waiting_ns = spare_holes(facts, found, owner, finding);
   finding.at_stake_ns = facts.per_step(waiting_ns);
   finding.at_stake_ratio = share_of(waiting_ns, wall_ns);
   finding.arithmetic.push_back(say(

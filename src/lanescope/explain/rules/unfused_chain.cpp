@@ -435,6 +435,28 @@ bool is_compiled_to_operators(const Facts& facts, SliceId op) {
   });
 }
 
+// What to do about the chain with most to save.
+void advise_on_chains(const Facts& facts, const std::map<std::string, ChainGroup>& groups,
+                      Finding& finding) {
+  finding.action = say("torch.compile the function that holds them");
+  finding.try_next = {
+      "torch.compile the function that holds the chain: Inductor writes one kernel for it",
+      "or use a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};
+  const auto largest = std::max_element(
+      groups.begin(), groups.end(),
+      [](const auto& a, const auto& b) { return a.second.saved_ns < b.second.saved_ns; });
+  if (largest == groups.end()) return;
+  finding.action = compile_action(facts, largest->second);
+  if (advise_on_left_out(facts, largest->second.op, finding) ||
+      !is_compiled_to_operators(facts, largest->second.op))
+    return;
+  finding.try_next = {
+      "the largest chain is in a region of torch.compile, and no kernel of the trace was "
+      "generated: backend=\"inductor\", the default, writes one kernel for a chain; eager and "
+      "aot_eager are for finding bugs"};
+  finding.action = say("It is compiled without generated kernels: use backend=\"inductor\"");
+}
+
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto& [by_threads, groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] =
       measured;
@@ -482,8 +504,8 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   finding.arithmetic.push_back(std::move(sum));
   finding.arithmetic.push_back(
       by_threads ? say("one kernel takes at least as long as the shortest of its chain; shapes "
-                       "were not recorded, so kernels with "
-                       "equally many threads count as of one size, and the bound is loose")
+                       "were not recorded, so kernels with equally many threads count as of one "
+                       "size, and the bound is loose")
       : bandwidth_is_known
           ? say("one kernel takes at least as long as the shortest of its chain, and where the "
                 "tensors exceed the cache, as long as reading the first input and writing the last "
@@ -492,9 +514,6 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
                 "bandwidth is not known, so the bound is loose"));
   add_chains(facts, groups, by_threads, finding);
   finding.gain_is_bound = by_threads;
-  finding.try_next = {
-      "torch.compile the function that holds the chain: Inductor writes one kernel for it",
-      "or use a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};
   finding.confidence = facts.confidence();
   finding.sample_count = chains;
   finding.sample_noun = "chain";
@@ -504,20 +523,7 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
               "{} [chain|chains] of elementwise kernels{} could be [one kernel|one kernel each]",
           {count(shown),
            text(facts.steps.marked && !is_of_step ? fmt::format(" in {} steps", steps) : "")});
-  finding.action = say("torch.compile the function that holds them");
-  const auto largest = std::max_element(
-      groups.begin(), groups.end(),
-      [](const auto& a, const auto& b) { return a.second.saved_ns < b.second.saved_ns; });
-  if (largest != groups.end()) finding.action = compile_action(facts, largest->second);
-  if (largest != groups.end() && advise_on_left_out(facts, largest->second.op, finding))
-    return finding;
-  if (largest == groups.end() || !is_compiled_to_operators(facts, largest->second.op))
-    return finding;
-  finding.try_next = {
-      "the largest chain is in a region of torch.compile, and no kernel of the trace was "
-      "generated: backend=\"inductor\", the default, writes one kernel for a chain; eager and "
-      "aot_eager are for finding bugs"};
-  finding.action = say("It is compiled without generated kernels: use backend=\"inductor\"");
+  advise_on_chains(facts, groups, finding);
   return finding;
 }
 

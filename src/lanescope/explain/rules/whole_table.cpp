@@ -204,9 +204,8 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.arithmetic.push_back(
       say("counted: aten::embedding_dense_backward or that of bags, and the calls in "
-          "Optimizer.step on tensors of "
-          "a table's size; if a call updates more tensors, the tables' share of their elements; "
-          "sparse gradients take some of this time themselves"));
+          "Optimizer.step on tensors of a table's size; if a call updates more tensors, the "
+          "tables' share of their elements; sparse gradients take some of this time themselves"));
   finding.brief =
       lookups > 1
           ? say("Tables of up to {} are updated as a whole for at most {} rows that were looked up",

@@ -16,8 +16,7 @@ constexpr const char* kCutExport = "the export or a copy was cut short: export o
 
 std::optional<std::string> why_no_trace(const DocumentParts& parts, const ImportStats& stats) {
   const std::string expected =
-      "expected a PyTorch or Chrome trace (JSON with traceEvents, or an "
-      "array of events), found ";
+      "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), found ";
   const auto error = [&](const std::string& found) { return expected + found; };
   if (parts.first == '[') {
     if (parts.has_event || parts.event_count > 0) {
@@ -27,8 +26,7 @@ std::optional<std::string> why_no_trace(const DocumentParts& parts, const Import
           stats[ImportIssue::kMissingField].count + stats[ImportIssue::kUnknownPhase].count;
       if (strangers == 0 || strangers < parts.event_count) return std::nullopt;
       return error(
-          "a JSON array of objects that are no events (an event has "
-          "a \"ph\" and a \"ts\")");
+          "a JSON array of objects that are no events (an event has a \"ph\" and a \"ts\")");
     }
     if (stats[ImportIssue::kEventLost].count + stats[ImportIssue::kSyntax].count == 0)
       return std::nullopt;
