@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <chrono>
 #include <exception>
 #include <new>
@@ -14,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/cli/mpi_flags.h"
 #include "lanescope/cli/output.h"
 #include "lanescope/cli/ranks_report.h"
 #include "lanescope/format/formats.h"
@@ -32,12 +30,6 @@ namespace {
 
 using ranks_mpi::MpiCommunicator;
 using Clock = std::chrono::steady_clock;
-
-struct MpiFlags {
-  std::vector<std::string> paths;
-  RanksReport report;
-  bool statistics = false;
-};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -132,40 +124,17 @@ int run_mpi_ranks(const MpiFlags& flags, MpiCommunicator& workers, Output& outpu
 
 int run_program(int argc, char** argv, MpiCommunicator& workers) {
   Output output;
-  MpiFlags flags;
-  CLI::App app(
-      "Many ranks of one job, read by the processes of an MPI job. Same answer as lanescope ranks.",
-      "lanescope-mpi");
-  app.require_subcommand(1);
-  CLI::App* const command = app.add_subcommand("ranks", "which rank delays the others, and why");
-  command
-      ->add_option("PATHS", flags.paths,
-                   "a folder that all machines see, a pattern in quotes, files, or parts")
-      ->required();
-  CLI::Option* const json = command->add_flag("--json", flags.report.json, "JSON");
-  command->add_flag("--csv", flags.report.csv, "CSV, one line per rank")->excludes(json);
-  command->add_option("--html", flags.report.html_path, "write one page instead");
-  command->add_option("-o,--output", flags.report.output_path,
-                      "where worker 0 writes the answer (default: standard output)");
-  command->add_flag("--force", flags.report.force, "overwrite an existing file");
-  command->add_flag("--statistics", flags.statistics,
-                    "a line for each worker on standard error: files, time, bytes sent, memory");
-  app.footer(
-      "Examples:\n"
-      "  mpirun -n 8 lanescope-mpi ranks traces/\n"
-      "  srun -N 64 --ntasks-per-node 16 lanescope-mpi ranks /shared/traces --json\n");
-  int code = kOk;
-  try {
-    app.parse(argc, argv);
-    code = run_mpi_ranks(flags, workers, output);
-  } catch (const CLI::CallForHelp&) {
-    if (workers.worker() == 0) output.write(app.help("", CLI::AppFormatMode::All));
-  } catch (const CLI::ParseError& error) {
-    if (workers.worker() == 0)
-      output.complain(fmt::format("{}; see lanescope-mpi --help", error.what()));
-    code = kUsage;
+  const MpiFlags flags = parse_mpi_flags(argc, argv);
+  const bool is_first = workers.worker() == 0;
+  if (!flags.help.empty()) {
+    if (is_first) output.write(flags.help);
+    return output.finish(kOk);
   }
-  return output.finish(code);
+  if (!flags.mistake.empty()) {
+    if (is_first) output.complain(flags.mistake);
+    return output.finish(kUsage);
+  }
+  return output.finish(run_mpi_ranks(flags, workers, output));
 }
 
 }  // namespace
