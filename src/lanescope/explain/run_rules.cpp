@@ -364,10 +364,12 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   result.is_answer = !options.only.empty();
   if (!result.is_answer) leave_out_covered(result);
   put_in_order(facts, result.findings);
-  result.headline =
+  const std::optional<Sentence> bound =
       facts.selection.lacks_gpu_work
           ? say("The trace does not show what bounds a step: GPU work of it is missing.")
-          : bound_headline(facts, result).value_or(plain_headline(facts));
+          : bound_headline(facts, result);
+  const Sentence gloo = bound ? Sentence() : rules::gloo_headline(facts);
+  result.headline = bound ? *bound : gloo.pattern.empty() ? plain_headline(facts) : gloo;
   if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
@@ -384,7 +386,8 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }
-  if (const Sentence note = rules::gloo_waits_note(facts); !note.pattern.empty()) {
+  if (const Sentence note = rules::gloo_waits_note(facts);
+      !note.pattern.empty() && gloo.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }

@@ -161,6 +161,27 @@ TEST(ExplainScreenTest, PartsOfTheWallSayWhatToShow) {
   EXPECT_EQ(facts->per_step(of_causes), lines["idle: waiting for the CPU"].per_step_ns);
 }
 
+// 1 ms of GPU work a step; then Gloo's thread runs a collective of 800 us, while the program's has no event, and then 500 us of Python.
+TEST(ExplainScreenTest, WaitsForGloosCollectivesAreAPartOfTheWall) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 1000}).wait();
+    program.sketch().annotation("gloo:all_reduce", ProgramSketch::at(program.cpu_us()), 800'000,
+                                {.tid = 101});
+    program.pass(1300).end();
+  }
+  const Trace trace = program.trace();
+  const auto facts = explain::gather_facts(trace);
+  ASSERT_TRUE(facts);
+  std::map<std::string, std::int64_t> lines;
+  std::int64_t sum = 0;
+  for (const WallLine& line : wall_lines(*facts)) sum += lines[line.label] = line.per_step_ns;
+  // Less the microsecond in which the wait's operator ends.
+  EXPECT_NEAR(static_cast<double>(lines["idle: Gloo's collectives"]), 800'000, 5'000);
+  EXPECT_NEAR(static_cast<double>(lines["idle: waiting for the CPU"]), 510'000, 20'000);
+  EXPECT_EQ(sum, facts->per_step(facts->steady_wall_ns()));
+}
+
 // One kernel of a millisecond a step, launched ahead: the GPU is the limit, and no rule has a cost.
 TEST(ExplainScreenTest, WithNothingToDoItSaysWhereTheTimeGoes) {
   ProgramSketch program;

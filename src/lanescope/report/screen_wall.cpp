@@ -12,6 +12,7 @@
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rules/copying.h"
 #include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/rounded_numbers.h"
@@ -26,10 +27,18 @@ namespace shows = explain::shows;
 
 constexpr std::size_t kMostWallLines = 4;
 
+using Causes = std::vector<IdleCause>;
+
+Causes every_cause() {
+  Causes all;
+  for (std::size_t i = 0; i < analysis::kIdleCauseCount; ++i)
+    all.push_back(static_cast<IdleCause>(i));
+  return all;
+}
+
 // The parts of a step's time that are not empty.
 std::vector<WallLine> all_wall_parts(const Facts& facts) {
   std::vector<WallLine> parts;
-  using Causes = std::vector<IdleCause>;
   const auto add = [&](std::string label, std::int64_t total_ns, const char* shown,
                        Causes causes = {}) {
     if (total_ns > 0)
@@ -58,13 +67,20 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
   add("GPU compute", part.compute_ns, shows::kCompute);
   add("communication, no compute", part.exposed_communication_ns, shows::kCommunication);
   add("copies, no compute", part.exposed_copy_ns, shows::kCopies);
+  // Its time is in none of the lines below.
+  const std::int64_t for_gloo_ns = explain::rules::waiting_for_gloo_ns(facts);
+  const explain::IdleTimes idle = explain::rules::idle_without_gloo(facts);
+  const auto idle_by = [&](IdleCause cause) { return idle[static_cast<std::size_t>(cause)]; };
+  if (for_gloo_ns > 0)
+    add("idle: " + explain::rules::gloo_waits(facts).library + "'s collectives", for_gloo_ns,
+        shows::kIdle, every_cause());
   const std::int64_t for_cpu_ns =
-      facts.device().timeline.has_launches() ? facts.waiting_for_cpu_ns() : 0;
+      facts.device().timeline.has_launches() ? explain::rules::waiting_for_cpu_in(facts, idle) : 0;
   const std::int64_t for_batch_ns =
       for_cpu_ns == 0 ? 0
                       : std::min(for_cpu_ns, explain::rules::waiting_for_batches(facts).time_ns);
-  const std::int64_t between_ns = facts.wall.idle_by(IdleCause::kBetweenQueued);
-  const std::int64_t profiler_ns = facts.wall.idle_by(IdleCause::kProfiler);
+  const std::int64_t between_ns = idle_by(IdleCause::kBetweenQueued);
+  const std::int64_t profiler_ns = idle_by(IdleCause::kProfiler);
   // Those that Facts::waiting_for_cpu_ns() sums, and the others.
   Causes for_cpu{IdleCause::kHostLate, IdleCause::kAfterSync, IdleCause::kLaunchLatency};
   Causes unknown{IdleCause::kWaiting, IdleCause::kUnknown};
@@ -79,7 +95,8 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
   add("idle: between queued kernels", between_ns, shows::kIdle, {IdleCause::kBetweenQueued});
   add("idle: the profiler's own work", profiler_ns, shows::kIdle, {IdleCause::kProfiler});
   const analysis::Gap* edge = explain::rules::find_edge_gap(facts);
-  const std::int64_t unknown_ns = part.idle_ns - for_cpu_ns - between_ns - profiler_ns;
+  const std::int64_t unknown_ns =
+      part.idle_ns - for_gloo_ns - for_cpu_ns - between_ns - profiler_ns;
   const std::int64_t edge_ns = edge ? std::min(unknown_ns, edge->end_ns - edge->start_ns) : 0;
   add("not recorded (edge of trace)", edge_ns, "");
   add("idle: cause unknown", unknown_ns - edge_ns, shows::kIdle, unknown);

@@ -15,7 +15,7 @@ enum class Bound : std::uint8_t {
   // compute, the exposed communication, and the rest of the waiting for the CPU.
   kCopy,
   // Exposed communication above 15 %; the GPU is not idle for twice as long and does not wait
-  // longer for the CPU.
+  // longer for the CPU. Waits for collectives that Gloo or MPI run on the CPU count with it (gloo_waits.h).
   kCommunication,
 };
 

@@ -13,6 +13,7 @@
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/sentences.h"
@@ -27,18 +28,18 @@ bool is_collective_range(const Trace& trace, SliceId slice) {
   return is_front_end(trace.kind(slice)) && analysis::cpu_collective_library(trace.name(slice));
 }
 
-// Parts of these windows (disjoint, in order) in which the main device has a gap.
-std::vector<Window> idle_parts(const Facts& facts, const std::vector<Window>& windows) {
-  std::vector<Window> parts;
-  auto gap = facts.device().gaps.gaps.begin();
-  const auto end = facts.device().gaps.gaps.end();
+// Calls `visit` with each part of a gap of the main device that lies in these windows (disjoint, in order).
+template <typename Visit>
+void visit_idle_parts(const Facts& facts, const std::vector<Window>& windows, Visit visit) {
+  auto part = facts.device().gaps.parts.begin();
+  const auto end = facts.device().gaps.parts.end();
   for (const Window& window : windows) {
-    while (gap != end && gap->end_ns <= window.start_ns) ++gap;
-    for (auto each = gap; each != end && each->start_ns < window.end_ns; ++each)
-      parts.push_back(
-          {std::max(window.start_ns, each->start_ns), std::min(window.end_ns, each->end_ns)});
+    while (part != end && part->end_ns <= window.start_ns) ++part;
+    for (auto each = part; each != end && each->start_ns < window.end_ns; ++each)
+      visit(
+          Window{std::max(window.start_ns, each->start_ns), std::min(window.end_ns, each->end_ns)},
+          each->cause);
   }
-  return parts;
 }
 
 GlooWaits find_gloo_waits(const Facts& facts) {
@@ -84,14 +85,16 @@ GlooWaits find_gloo_waits(const Facts& facts) {
     working.add(trace.start_ns(slice), trace.end_ns(slice));
   }
   working.finish();
-  const auto waiting_in = [&](const std::vector<Window>& windows) {
-    std::int64_t waiting_ns = 0;
-    for (const Window& part : idle_parts(facts, windows))
-      waiting_ns += part.length_ns() - working.length_within_ns(part.start_ns, part.end_ns);
-    return waiting_ns;
+  const auto waiting_in = [&](const Window& part) {
+    return part.length_ns() - working.length_within_ns(part.start_ns, part.end_ns);
   };
-  found.waiting_ns = waiting_in(steady);
-  found.early_waiting_ns = waiting_in(steady_parts(facts, joined(std::move(early))));
+  visit_idle_parts(facts, steady, [&](const Window& part, analysis::IdleCause cause) {
+    found.waiting_ns += waiting_in(part);
+    found.waiting_by_cause[static_cast<std::size_t>(cause)] += waiting_in(part);
+  });
+  visit_idle_parts(
+      facts, steady_parts(facts, joined(std::move(early))),
+      [&](const Window& part, analysis::IdleCause) { found.early_waiting_ns += waiting_in(part); });
   return found;
 }
 
@@ -107,6 +110,47 @@ const GlooWaits& gloo_waits(const Facts& facts) { return made_once<find_gloo_wai
 
 bool gloo_waits_matter(const Facts& facts) {
   return facts.main_device && wall_share(facts, gloo_waits(facts).waiting_ns) >= 0.1;
+}
+
+std::int64_t waiting_for_gloo_ns(const Facts& facts) {
+  return gloo_waits_matter(facts) ? gloo_waits(facts).waiting_ns : 0;
+}
+
+IdleTimes idle_without_gloo(const Facts& facts) {
+  IdleTimes idle = facts.wall.idle;
+  if (!gloo_waits_matter(facts)) return idle;
+  const IdleTimes& waiting = gloo_waits(facts).waiting_by_cause;
+  for (std::size_t i = 0; i < idle.size(); ++i) idle[i] -= waiting[i];
+  return idle;
+}
+
+std::int64_t waiting_for_cpu_in(const Facts& facts, const IdleTimes& idle) {
+  using enum analysis::IdleCause;
+  std::int64_t sum_ns = 0;
+  for (const analysis::IdleCause cause : {kHostLate, kAfterSync, kLaunchLatency})
+    sum_ns += idle[static_cast<std::size_t>(cause)];
+  if (facts.steps.marked)
+    for (const analysis::IdleCause cause : {kBeforeFirstWork, kAfterLastWork})
+      sum_ns += idle[static_cast<std::size_t>(cause)];
+  return sum_ns;
+}
+
+std::int64_t waiting_for_cpu_without_gloo_ns(const Facts& facts) {
+  return waiting_for_cpu_in(facts, idle_without_gloo(facts));
+}
+
+Sentence gloo_headline(const Facts& facts) {
+  if (facts.trace->import_stats().is_truncated() || !gloo_waits_matter(facts) ||
+      find_bound(facts) != Bound::kCommunication)
+    return {};
+  const GlooWaits& found = gloo_waits(facts);
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  return say(facts,
+             "Communication-bound: of the {} [a step took], the GPU was idle for {} ({}) while {} "
+             "ran collectives on the CPU.",
+             {linked(ns(facts.per_step(wall_ns)), shows::kStep),
+              linked(ns(facts.per_step(found.waiting_ns)), found.longest),
+              linked(ratio(found.waiting_ns, wall_ns), found.longest), text(found.library)});
 }
 
 Sentence gloo_waits_note(const Facts& facts) {

@@ -12,6 +12,7 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/launch_kind.h"
 #include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/long_gaps.h"
@@ -264,7 +265,7 @@ bool is_asleep(const std::vector<HostShare>& shares, std::int64_t waiting) {
 
 std::optional<HostBound> measure_host_bound(const Facts& facts) {
   if (find_bound(facts) != Bound::kHost) return std::nullopt;
-  const std::int64_t waiting = facts.waiting_for_cpu_ns();
+  const std::int64_t waiting = waiting_for_cpu_without_gloo_ns(facts);
   const std::vector<HostStretch>& stretches = host_late_stretches(facts);
   const std::vector<HostShare>& shares = host_late_shares(facts);
   const MainCause mostly = main_cause_of(facts, shares, waiting);
@@ -321,15 +322,20 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.at_stake_ns = facts.per_step(found.waiting);
   finding.at_stake_ratio = share_of(found.waiting, part.wall_ns);
   finding.explains = {{"gpu-idle", facts.per_step(part.idle_ns)}};
+  const IdleTimes times = idle_without_gloo(facts);
   const auto idle = [&](analysis::IdleCause cause) {
-    return facts.per_step(facts.wall.idle_by(cause));
+    return times[static_cast<std::size_t>(cause)];
   };
-  Sentence parts =
-      sum_of({{"not yet launched", idle(analysis::IdleCause::kHostLate)},
-              {"after the CPU waited for the GPU", idle(analysis::IdleCause::kAfterSync)},
-              {"launch latency", idle(analysis::IdleCause::kLaunchLatency)},
-              {"before the first and after the last launch of the recording",
-               facts.per_step(facts.idle_at_ends_ns())}});
+  const std::int64_t at_ends_ns =
+      !facts.steps.marked
+          ? 0
+          : idle(analysis::IdleCause::kBeforeFirstWork) + idle(analysis::IdleCause::kAfterLastWork);
+  Sentence parts = sum_of(
+      {{"not yet launched", facts.per_step(idle(analysis::IdleCause::kHostLate))},
+       {"after the CPU waited for the GPU", facts.per_step(idle(analysis::IdleCause::kAfterSync))},
+       {"launch latency", facts.per_step(idle(analysis::IdleCause::kLaunchLatency))},
+       {"before the first and after the last launch of the recording",
+        facts.per_step(at_ends_ns)}});
   parts.pattern = "waiting for the CPU = " + parts.pattern;
   finding.arithmetic.push_back(std::move(parts));
   finding.arithmetic.push_back(

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanescope/explain/rules/arithmetic.h"
+#include "lanescope/explain/rules/gloo_waits.h"
 
 namespace lanescope::explain::rules {
 
@@ -86,7 +87,8 @@ const analysis::Gap* find_edge_gap(const Facts& facts) {
 bool is_host_bound(const Facts& facts) {
   if (!facts.main_device || !has_launches(facts) || is_thin(facts)) return false;
   const auto& launches = facts.launches;
-  const double waiting = share_of(facts.waiting_for_cpu_ns(), facts.wall.partition.wall_ns);
+  const double waiting =
+      share_of(waiting_for_cpu_without_gloo_ns(facts), facts.wall.partition.wall_ns);
   return waiting > 0.5 || (waiting > 0.3 && launches.empty_queue_count * 2 > launches.linked_count);
 }
 

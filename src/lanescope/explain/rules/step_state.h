@@ -16,7 +16,7 @@ bool is_end_of_loop(const Facts& facts);
 // A gap next to the first work of the recording that holds more than half of all idle time and ends
 // with work that had been launched long before: what ran in it was not recorded. None: no such gap.
 const analysis::Gap* find_edge_gap(const Facts& facts);
-// Idle waiting for the CPU is more than half of the steady wall; or more than 30 %, and more than
+// Idle waiting for the CPU, other than for Gloo's collectives, is more than half of the steady wall; or more than 30 %, and more than
 // half of the work found an empty queue.
 bool is_host_bound(const Facts& facts);
 // Rules that blame launches need them: most work of the main device has its launch call.
