@@ -436,6 +436,39 @@ TEST(HostSyncTest, CountsTheWaitOfTheLastStepToo) {
   EXPECT_EQ(finding->brief.pattern, "{} makes the CPU wait for the GPU, once per step");
 }
 
+// A program without operators: a copy to pageable memory and the synchronisation right after it are one wait, by the copy's name.
+// With a launch between them they are two. A copy to pinned memory does not wait, so the synchronisation has its own name.
+TEST(HostSyncTest, CountsACopyAndItsSynchronisationOnceWithoutOperators) {
+  const auto finding_with = [](const std::string& copy, bool launches_between) {
+    ProgramSketch program;
+    for (std::int64_t i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 4; ++k) program.kernel("gemm", 100);
+      // The GPU has 400 us of work; the copy comes after it.
+      const std::int64_t now_us = program.cpu_us(), correlation = 1000 + i;
+      program.sketch().runtime("cudaMemcpyAsync", us(now_us), us(5), {.correlation = correlation});
+      program.sketch().slice("gpu_memcpy", copy, us(now_us + 398), us(10),
+                             {.stream = 7, .correlation = correlation, .bytes = 1'000'000});
+      program.pass(5);
+      if (launches_between) program.kernel("gemm", 1);
+      program.call("cudaStreamSynchronize", 410).pass(50).kernel("gemm", 100).pass(120).end();
+    }
+    return find_by_rule(program.trace(), "host-sync");
+  };
+  const auto pair = finding_with("Memcpy DtoH (Device -> Pageable)", false);
+  ASSERT_TRUE(pair);
+  EXPECT_EQ(pair->sample_count, 3u);
+  EXPECT_EQ(pair->brief.pattern, "{} makes the CPU wait for the GPU, once per step");
+  EXPECT_EQ(pair->brief.values.at(0).text, "cudaMemcpyAsync");
+  const auto apart = finding_with("Memcpy DtoH (Device -> Pageable)", true);
+  ASSERT_TRUE(apart);
+  EXPECT_EQ(apart->sample_count, 6u);
+  const auto pinned = finding_with("Memcpy DtoH (Device -> Pinned)", false);
+  ASSERT_TRUE(pinned);
+  EXPECT_EQ(pinned->sample_count, 3u);
+  EXPECT_EQ(pinned->brief.values.at(0).text, "cudaStreamSynchronize");
+}
+
 // An upload and a read by one operator are two things: the read does not end with pinned memory.
 TEST(HostSyncTest, TellsUploadsFromReadsOfTheSameOperator) {
   ProgramSketch program;

@@ -27,6 +27,27 @@ SliceId outermost_operator(const Facts& facts, SliceId call) {
 
 namespace {
 
+// The copy that a wait ends: both outside of operators, and the wait is the next call of its thread. kNone: none. A copy of pinned
+// memory does not wait, so the wait after it is the only one.
+SliceId copy_that_it_ends(const Facts& facts, SliceId wait) {
+  const Trace& trace = *facts.trace;
+  if (raw(wait) == trace.track(wait).first_slice ||
+      trace.api_call(wait).does(api_effect::kCopies) || outermost_operator(facts, wait) != wait)
+    return kNone<SliceId>;
+  const SliceId before{raw(wait) - 1};
+  return is_api_call(trace.kind(before)) && trace.api_call(before).does(api_effect::kCopies) &&
+                 outermost_operator(facts, before) == before &&
+                 analysis::is_blocking_call(trace, facts.links, before)
+             ? before
+             : kNone<SliceId>;
+}
+
+// What a wait is counted under: its outermost operator, else the copy that it ends, else the call.
+SliceId what_asks(const Facts& facts, SliceId wait) {
+  const SliceId copy = copy_that_it_ends(facts, wait);
+  return copy != kNone<SliceId> ? copy : outermost_operator(facts, wait);
+}
+
 // True: the operator brought data from the CPU to the GPU, so pinned memory removes the wait.
 bool copies_to_device(const Facts& facts, SliceId call) {
   for (const SliceId work : facts.links.launched_by(call))
@@ -164,7 +185,7 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
   std::vector<Asker> ends_recording;
   for (const SliceId call : blocking.calls) {
     if (!inside(cpu_windows, trace.start_ns(call))) continue;
-    const Asker asker = asker_of(trace, blocking.uploads, outermost_operator(facts, call));
+    const Asker asker = asker_of(trace, blocking.uploads, what_asks(facts, call));
     // A wait after the last launch ends the recording, or is the only thing in the last step.
     if (trace.start_ns(call) > blocking.last_launch_ns()) {
       ends_recording.push_back(asker);
@@ -183,10 +204,12 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
                                           trace.end_ns(found.waiting_ops.back()));
       group.is_of_operator = true;
     }
-    // A copy and the synchronisation after it, in one operator, are one wait.
+    // A copy and the synchronisation after it, in one operator or outside of all, are one wait.
     const SliceId op = facts.links.op_of[raw(call)];
     const bool copies = trace.api_call(call).does(api_effect::kCopies);
-    const bool is_another = op == kNone<SliceId> || op != copy_op || copies;
+    const bool is_another = outermost_operator(facts, call) == call
+                                ? copy_that_it_ends(facts, call) == kNone<SliceId>
+                                : op != copy_op || copies;
     copy_op = copies ? op : kNone<SliceId>;
     group.calls += is_another ? 1 : 0;
     found.waits += is_another ? 1 : 0;
@@ -225,7 +248,7 @@ void add_idle_after_waits(const Facts& facts, const std::vector<SliceId>& upload
   for (const IdlePart& part : facts.device().gaps.parts) {
     if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
       continue;
-    const SliceId asker = outermost_operator(facts, part.blame);
+    const SliceId asker = what_asks(facts, part.blame);
     const auto group = found.groups.find(asker_of(*facts.trace, uploads, asker));
     if (group == found.groups.end()) continue;
     const std::int64_t elsewhere_ns = explained_elsewhere(facts, part);
