@@ -1,5 +1,8 @@
-// Fused attention over long sequences that reaches less than 40 % of the GPU's peak.
+// Fused attention over long sequences that reaches less than 40 % of the GPU's peak, and less than a known kernel does.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -10,6 +13,9 @@
 namespace lanescope::explain::rules {
 
 namespace {
+
+// Rates differ by so much from GPU to GPU, and between the lengths that were measured.
+constexpr double kLeastLead = 1.15;
 
 // The library of the kernel, by its name and its operator.
 enum class AttentionBackend : std::uint8_t { kOther, kCudnn, kFlash3 };
@@ -39,11 +45,73 @@ bool has_square_mask(const Facts& facts, SliceId op) {
          mask->dim(0) == key->dim(1) && mask->dim(0) > 1;
 }
 
+// Problem: a fused attention kernel spends most of its time on exponentials where heads are small, and a causal mask cuts half of its
+// blocks, so no kernel comes near the peak. Idea: what the fastest kernel of torch reached for such a call.
+//
+// TFLOP/s of cuDNN's attention in bfloat16 (torch 2.11, an H200, 131,072 positions of all heads together, median of nine calls):
+// docs/rules/slow-attention.md#rates. Shorter sequences are not in it: there the CPU's part of a call counts.
+struct AttentionRate {
+  std::int64_t head_size;
+  bool is_causal;
+  std::int64_t length;  // of queries and keys
+  double forward, backward;
+};
+constexpr double kPeakTflops = 989.5;  // of that GPU in bfloat16
+constexpr std::array kRates = {
+    AttentionRate{64, false, 4096, 412, 384},  AttentionRate{64, false, 8192, 443, 403},
+    AttentionRate{64, true, 4096, 316, 272},   AttentionRate{64, true, 8192, 358, 340},
+    AttentionRate{128, false, 4096, 626, 485}, AttentionRate{128, false, 8192, 655, 543},
+    AttentionRate{128, true, 4096, 491, 343},  AttentionRate{128, true, 8192, 539, 435},
+    AttentionRate{256, false, 8192, 714, 356}, AttentionRate{256, true, 8192, 610, 391},
+};
+
+// The share of the peak, 0 to 1, that is known to be reached for this head size, mask, direction and length. Nothing: another GPU, type
+// or head size, queries and keys of different length, or shorter ones than were measured.
+std::optional<double> attainable_ratio(const Facts& facts, const KernelCall& kernel) {
+  const GpuDevice& device = kernel_facts(facts).roofline.device;
+  const analysis::OperatorWork& work = *kernel.work;
+  if (device.compute_major != 9 || device.is_mig.value_or(false) ||
+      (work.type != "bf16" && work.type != "f16"))
+    return std::nullopt;
+  // A backward part gets the gradient first.
+  const std::size_t first = work.is_attention_backward ? 1 : 0;
+  const auto inputs = operator_inputs(*facts.trace, kernel.call->op);
+  const auto query = inputs.tensor(first), key = inputs.tensor(first + 1);
+  if (!query || !key || query->rank() != 4 || key->rank() != 4 || query->dim(1) != key->dim(1))
+    return std::nullopt;
+  // Forward two products of all pairs, backward five; a causal mask leaves half of the pairs.
+  const double of_all_pairs = (work.is_attention_backward ? 10.0 : 4.0) * query->elements() *
+                              static_cast<double>(key->dim(1));
+  const bool is_causal = work.flops * 4 < of_all_pairs * 3;
+  // Lengths between two rows count as the shorter one, longer ones as the longest.
+  const AttentionRate* found = nullptr;
+  for (const AttentionRate& row : kRates)
+    if (row.head_size == query->dim(0) && row.is_causal == is_causal &&
+        row.length <= query->dim(1) && (!found || row.length > found->length))
+      found = &row;
+  if (!found) return std::nullopt;
+  return (work.is_attention_backward ? found->backward : found->forward) / kPeakTflops;
+}
+
+// The least time of a call: what its operations need at the rate that is known to be reached, else at the peak. Nothing: the call
+// has the fastest kernels already, and how fast these can be is not known.
+std::optional<double> least_time_ns(const Facts& facts, const KernelCall& kernel) {
+  const GpuDevice& device = kernel_facts(facts).roofline.device;
+  const double floor_ns = kernel.call->floor_ns();
+  if (const auto ratio = attainable_ratio(facts, kernel))
+    return std::max(floor_ns, kernel.call->compute_floor_ns / *ratio);
+  if (device.compute_major == 9 && backend_of(facts, kernel) != AttentionBackend::kOther &&
+      !has_square_mask(facts, kernel.op))
+    return std::nullopt;
+  return floor_ns;
+}
+
 struct SlowAttention {
   Savings found;
   const KernelCall* longest = nullptr;
   double flops = 0;
   std::int64_t time_ns = 0;
+  bool is_known = false;  // the rate that such a call reaches, of the longest
 };
 
 std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
@@ -55,16 +123,18 @@ std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
   for (const KernelCall& kernel : kernels.kernels) {
     if (!kernel.is_attention() || !is_large_and_slow(kernel)) continue;
     const auto& call = *kernel.call;
+    const std::optional<double> least_ns = least_time_ns(facts, kernel);
+    if (!least_ns || static_cast<double>(call.time_ns) < kLeastLead * *least_ns) continue;
     // The call's helpers (a sum of dO O, a conversion of dQ) count as its time.
-    found.add(kernel.slice, call.start_ns, call.end_ns,
-              call.time_ns - std::llround(call.floor_ns()));
+    found.add(kernel.slice, call.start_ns, call.end_ns, call.time_ns - std::llround(*least_ns));
     flops += kernel.work->flops;
     time_ns += call.time_ns;
     if (!longest || call.time_ns > longest->call->time_ns) longest = &kernel;
   }
   found.finish();
   if (!longest || wall_share(facts, found.time_ns()) < 0.05) return std::nullopt;
-  return SlowAttention{std::move(found), longest, flops, time_ns};
+  return SlowAttention{std::move(found), longest, flops, time_ns,
+                       attainable_ratio(facts, *longest).has_value()};
 }
 
 // The backends that the program does not use yet and that this GPU has.
@@ -85,9 +155,6 @@ void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding
                   : "try another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION");
     finding.action = is_hopper ? say("Try sdpa_kernel(CUDNN_ATTENTION) or FlashAttention 3")
                                : say("Try sdpa_kernel(CUDNN_ATTENTION)");
-  } else if (is_hopper && used == AttentionBackend::kCudnn) {
-    finding.try_next.push_back("cuDNN's attention is in use already; try FlashAttention 3");
-    finding.action = say("cuDNN's attention is in use already; try FlashAttention 3");
   } else {
     finding.try_next.push_back(
         "give each call more work: more heads, samples or queries; a fused backend is in use "
@@ -97,7 +164,7 @@ void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding
 }
 
 Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
-  const auto& [found, longest, flops, time_ns] = measured;
+  const auto& [found, longest, flops, time_ns, is_known] = measured;
   Finding finding;
   finding.verdict = say(facts,
                         "Fused attention is far below the peak: {} [call|calls] of 1 GFLOP and "
@@ -110,6 +177,10 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
        name(longest->work->type),
        ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
   rate_finding(facts, found, finding);
+  if (is_known)
+    finding.arithmetic.push_back(
+        say("counted against the rates that torch's attention reached on a Hopper GPU for the "
+            "same head size, mask, direction and length, where these are known"));
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   const bool is_masked = has_square_mask(facts, longest->op);

@@ -45,13 +45,33 @@ TEST(SlowAttentionTest, AdvisesNoBackendThatIsInUse) {
   };
   EXPECT_THAT(advice("aten::_scaled_dot_product_flash_attention", "flash_fwd_kernel"),
               ::testing::HasSubstr("CUDNN_ATTENTION"));
-  const std::string on_cudnn =
-      advice("aten::_scaled_dot_product_cudnn_attention", "cudnn_generated_fort_native_sdpa_fprop");
-  EXPECT_THAT(on_cudnn, ::testing::HasSubstr("FlashAttention 3"));
-  EXPECT_THAT(on_cudnn, ::testing::Not(::testing::HasSubstr("CUDNN_ATTENTION")));
-  const std::string on_flash3 =
-      advice("aten::_scaled_dot_product_flash_attention", "flash::FlashAttnFwdSm90<int>");
-  EXPECT_THAT(on_flash3, ::testing::Not(::testing::HasSubstr("Flash")));
+  // The fastest kernels of this GPU, in calls for which no rate is known.
+  for (const auto& [op, kernel] :
+       {std::pair("aten::_scaled_dot_product_cudnn_attention",
+                  "cudnn_generated_fort_native_sdpa_fprop"),
+        std::pair("aten::_scaled_dot_product_flash_attention", "flash::FlashAttnFwdSm90<int>")})
+    EXPECT_FALSE(
+        find_in_steps("slow-attention", [&](ProgramSketch& p) { draw_attention(p, op, kernel); }));
+}
+
+// 16 heads of 8192 queries by 8192 keys of 64 numbers: 274.9 G operations, at 443 TFLOP/s 620,483 ns. cuDNN's own kernel may be that
+// slow where it shares the GPU; within 15 % of the known rate nothing is said, and of FlashAttention 2 neither.
+TEST(SlowAttentionTest, ComparesLongSequencesWithTheRateThatCudnnReaches) {
+  const auto finding_of = [](const char* op, std::int64_t time_us) {
+    Fields inputs = shapes("[[1, 16, 8192, 64], [1, 16, 8192, 64], [1, 16, 8192, 64], [], [], []]",
+                           R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", ""])");
+    inputs.concrete_inputs = R"(["", "", "", "0.", "False", "False"])";
+    return find_in_steps("slow-attention",
+                         [&](ProgramSketch& p) { p.op(op, inputs, "flash_fwd_kernel", time_us); });
+  };
+  const auto slow = finding_of("aten::_scaled_dot_product_flash_attention", 956);
+  ASSERT_TRUE(slow);
+  EXPECT_NEAR(static_cast<double>(slow->at_stake_ns), 956'000 - 620'483, 500);
+  EXPECT_THAT(slow->action.pattern, ::testing::HasSubstr("CUDNN_ATTENTION"));
+  EXPECT_FALSE(finding_of("aten::_scaled_dot_product_flash_attention", 705));
+  const auto on_cudnn = finding_of("aten::_scaled_dot_product_cudnn_attention", 1200);
+  ASSERT_TRUE(on_cudnn);
+  EXPECT_THAT(on_cudnn->action.pattern, ::testing::Not(::testing::HasSubstr("Flash")));
 }
 
 TEST(SlowAttentionTest, IsQuietAboveItAndCountsCausalWorkByHalf) {
