@@ -55,8 +55,7 @@ constexpr std::array kNodes = {
     NodeAdvice{"EmbeddingBagBackward0", 1, "fills a gradient as large as the table",
                "Use nn.EmbeddingBag(sparse=True) where the optimizer takes sparse gradients"},
     NodeAdvice{"IndexBackward0", 1, "sorts the indices before it adds up the rows",
-               "Use index_select or F.embedding for rows of one index tensor: index_add_ adds them "
-               "up without a sort"},
+               "For rows of up to 16 numbers: x.index_select(0, index), which needs no sort"},
     NodeAdvice{"SelectBackward0", 4, kWholeGradient, kTakeAllAtOnce},
     NodeAdvice{"SliceBackward0", 4, kWholeGradient, kTakeAllAtOnce},
     NodeAdvice{"TrilinearBackward0", 1, "multiplies for one output feature after the other",
