@@ -52,7 +52,7 @@ double median(std::vector<double> values) {
 double peak_megabytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024.0;
+  return static_cast<double>(usage.ru_maxrss) * 1024.0 / 1e6;
 }
 [[noreturn]] void fail(const std::string& message) {
   std::fprintf(stderr, "read_speed: %s\n", message.c_str());
