@@ -1,5 +1,5 @@
-// model: a Trace's columns as read-only numpy views that keep the Trace alive; small things as
-// Python values.
+// model: a Trace's columns as read-only numpy arrays, nearly all of them views that keep the Trace
+// alive; small things as Python values.
 #include <fmt/format.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -42,6 +42,24 @@ template <typename Columns, typename Member>
 auto column_of(const Columns& (Trace::*columns)() const, Member Columns::*member) {
   return [columns, member](const py::object& self) {
     return view(self, (self.cast<const Trace&>().*columns)().*member);
+  };
+}
+
+// Of a column that holds its values otherwise. Made once a Trace, and kept in its __dict__.
+template <typename Value, typename Member>
+auto made_column_of(const char* kept, Member SliceColumns::*member) {
+  return [kept, member](const py::object& self) -> py::object {
+    if (!py::hasattr(self, kept)) {
+      const auto& column = self.cast<const Trace&>().slices().*member;
+      py::array_t<Value> array(static_cast<py::ssize_t>(column.size()));
+      Value* const out = array.mutable_data();
+      without_gil([&] {
+        for (std::size_t i = 0; i < column.size(); ++i) out[i] = static_cast<Value>(column[i]);
+      });
+      array.attr("setflags")(py::arg("write") = false);
+      self.attr(kept) = array;
+    }
+    return self.attr(kept);
   };
 }
 
@@ -324,9 +342,9 @@ void bind_model(py::module_& m) {
     trace.def_property_readonly(name, getter, column_text(*column).c_str());
   };
   add("start_ns", column_of(&Trace::slices, &SliceColumns::start_ns));
-  add("dur_ns", column_of(&Trace::slices, &SliceColumns::dur_ns));
+  add("dur_ns", made_column_of<std::int64_t>("_dur_ns", &SliceColumns::dur_ns));
   add("name_id", column_of(&Trace::slices, &SliceColumns::name));
-  add("track_id", column_of(&Trace::slices, &SliceColumns::track));
+  add("track_id", made_column_of<std::uint32_t>("_track_id", &SliceColumns::track));
   add("category_id", column_of(&Trace::slices, &SliceColumns::category));
   add("event_index", column_of(&Trace::slices, &SliceColumns::event_index));
   add("correlation", [](const Trace& t) { return integer_args(t, "correlation", -1); });

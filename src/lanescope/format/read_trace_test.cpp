@@ -103,7 +103,9 @@ TEST(ReadTraceTest, TimesAreExactNanosecondsFromTheDecimalText) {
   ASSERT_EQ(trace.slices().size(), 5u);
   EXPECT_EQ(trace.slices().start_ns,
             (std::vector<std::int64_t>{4365001498111380, -1, 1736405443861785630, 1500000, 1234}));
-  EXPECT_EQ(trace.slices().dur_ns, (std::vector<std::int64_t>{161169, 1000, 500, 1, 0}));
+  std::vector<std::int64_t> durations;
+  for (std::size_t i = 0; i < 5; ++i) durations.push_back(trace.slices().dur_ns[i]);
+  EXPECT_EQ(durations, (std::vector<std::int64_t>{161169, 1000, 500, 1, 0}));
   EXPECT_EQ(count_of(trace, ImportIssue::kSubNanosecond), 1u);
   EXPECT_EQ(count_of(trace, ImportIssue::kWrongType), 1u);  // the quoted times of one event
 }

@@ -96,15 +96,14 @@ std::string_view arg_key_text(ArgKey key) {
 
 std::uint64_t ArgsView::bits(const ArgField& field) const {
   const std::uint32_t count = arg_words(field.type);
-  const std::uint32_t* const at = words(field);
-  std::uint64_t value = count >= 1 ? at[0] : 0;
-  if (count == 2) value |= static_cast<std::uint64_t>(at[1]) << 32;
+  std::uint64_t value = count >= 1 ? first_word(field) : 0;
+  if (count == 2) value |= static_cast<std::uint64_t>(words(field)[1]) << 32;
   return value;
 }
 
 std::optional<std::int64_t> ArgsView::integer(const ArgField* field) const {
   if (!field) return std::nullopt;
-  if (field->type == ArgType::kInt32) return static_cast<std::int32_t>(*words(*field));
+  if (field->type == ArgType::kInt32) return static_cast<std::int32_t>(first_word(*field));
   if (field->type == ArgType::kInt64) return static_cast<std::int64_t>(bits(*field));
   return std::nullopt;
 }

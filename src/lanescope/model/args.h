@@ -5,8 +5,10 @@
 // ArgShape, and the values that repeat are interned together as an ArgVariant of that shape; an
 // event keeps its variant and the other values, in 32-bit words. Example: {"correlation": 7,
 // "device": 0, "stream": 3} is the shape [correlation:int32, device:int32 shared, stream:int32
-// shared], the variant [shape, 0, 3], and the words [variant, 7]. ArgsBuilder makes them, and
-// decides what is shared.
+// shared], the variant [shape, 0, 3], and the words [variant, 7]. Numbers that count the same thing
+// from different beginnings ("External id" and "Ev Idx" of an operator) have a difference that
+// repeats: then one of them is the event's own, and the variant has the difference of the other.
+// ArgsBuilder makes them, and decides what is shared.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -120,10 +122,14 @@ constexpr std::uint32_t arg_words(ArgType type) {  // 32-bit words a value takes
 }
 
 struct ArgField {
+  static constexpr std::uint16_t kNoBase = 0xffff;
+
   StringId key;
   ArgType type;
   bool is_shared;      // the value is a variant's, not the event's own
   std::uint16_t word;  // its offset in the words of the variant, or of the event after the first
+  // kInt32 alone: the variant has the value less (modulo 2^32) the event's own word at this offset.
+  std::uint16_t base = kNoBase;
 };
 
 struct ArgShape {
@@ -167,6 +173,10 @@ class ArgsView {
  private:
   const std::uint32_t* words(const ArgField& field) const {
     return words_[field.is_shared ? 1 : 0] + field.word;
+  }
+  std::uint32_t first_word(const ArgField& field) const {
+    const std::uint32_t word = *words(field);
+    return field.base == ArgField::kNoBase ? word : word + words_[0][field.base];
   }
 
   const ArgShape* shape_ = nullptr;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <memory>
 #include <utility>
 
 namespace lanescope {
@@ -21,6 +20,8 @@ constexpr std::array kLooks{Look{0, 32}, Look{512, 512}, Look{4096, 2048}, Look{
 constexpr std::uint32_t kNever = 0xffffffff;
 // Sharing ends when, after so many variants, more than one of two events needed a new one.
 constexpr std::uint32_t kManyVariants = 256;
+// Differences are tried between so many fields of a kind: the known writers have up to five ids.
+constexpr std::size_t kMostIds = 8;
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
@@ -38,6 +39,7 @@ std::size_t folded(std::uint64_t hash) { return static_cast<std::size_t>(hash ^ 
 // are all new, from what repeats.
 struct Different {
   std::size_t all = 0, late = 0;
+  // Among so many; with fewer, they must repeat more.
   bool repeat(std::size_t count) const { return all <= count / 4 && late <= count / 2 / 8; }
 };
 Different count_different(std::span<const std::uint64_t> values) {
@@ -54,6 +56,27 @@ Different count_different(std::span<const std::uint64_t> values) {
   }
   return found;
 }
+
+// The events of a look.
+struct LookedAt {
+  std::span<const ArgField> fields;  // nothing is shared
+  std::span<const std::uint32_t> words;
+  std::size_t words_of_one, count;
+
+  // The values of a field, or what they are more (modulo 2^32) than those of `base`, both kInt32.
+  void take_values(std::uint16_t field, std::optional<std::uint16_t> base,
+                   std::span<std::uint64_t> values) const {
+    const bool is_wide = arg_words(fields[field].type) == 2;
+    for (std::size_t event = 0; event < count; ++event) {
+      const std::uint32_t* const one = words.data() + event * words_of_one;
+      const std::uint32_t* const at = one + fields[field].word;
+      if (base)
+        values[event] = at[0] - one[fields[*base].word];
+      else
+        values[event] = at[0] | (is_wide ? static_cast<std::uint64_t>(at[1]) << 32 : 0);
+    }
+  }
+};
 
 }  // namespace
 
@@ -120,11 +143,16 @@ ArgsId ArgsBuilder::add_event(std::uint32_t kind_index, std::span<const std::uin
     table_.words.push_back(kind.plain_variant);
     table_.words.insert(table_.words.end(), words.begin(), words.end());
   } else {
+    if (!kind.differences.empty()) {
+      subtracted_.assign(words.begin(), words.end());
+      for (const auto& [at, base] : kind.differences) subtracted_[at] -= words[base];
+      words = subtracted_;
+    }
     table_.words.push_back(find_variant(kind, words));
     for (const std::uint16_t at : kind.own) table_.words.push_back(words[at]);
     if (kind.shape_variants > kManyVariants &&
         kind.shape_variants > (kind.events - kind.shape_events) / 2)
-      share_nothing(kind);
+      share_less(kind_index);
   }
   return ArgsId{static_cast<std::uint32_t>(event_start_)};
 }
@@ -148,7 +176,8 @@ std::uint32_t ArgsBuilder::kind_of_pending() {
     const Pending& field = pending_[i];
     if (field.known != ArgKey::kCount)
       shape.slots[static_cast<std::size_t>(field.known)] = static_cast<std::int16_t>(i);
-    table_.fields.push_back({field.key, field.type, false, static_cast<std::uint16_t>(word)});
+    table_.fields.push_back(
+        {field.key, field.type, false, static_cast<std::uint16_t>(word), ArgField::kNoBase});
     word += arg_words(field.type);
   }
   const auto index = static_cast<std::uint32_t>(kinds_.size());
@@ -180,64 +209,73 @@ void ArgsBuilder::look(std::uint32_t kind_index, std::span<const std::uint32_t> 
   ++kind.looks;
   kind.next_look = kind.looks < kLooks.size() ? kLooks[kind.looks].first : kNever;
   const ArgShape shape = table_.shapes[kind.plain_shape];
-  const ArgField* const fields = table_.fields.data() + shape.first_field;
-  const auto is_shared = std::make_unique<bool[]>(shape.field_count);
+  const LookedAt run{{table_.fields.data() + shape.first_field, shape.field_count},
+                     events,
+                     kind.word_count,
+                     now.count};
+  std::vector<Place> places(shape.field_count);
   std::vector<std::uint64_t> values(now.count);
-  std::vector<std::pair<std::size_t, std::size_t>> shared;  // different values, field
-  const auto take_values = [&](std::size_t field) {
-    const std::uint32_t count = arg_words(fields[field].type);
-    for (std::size_t event = 0; event < now.count; ++event) {
-      const std::uint32_t* const at = events.data() + event * kind.word_count + fields[field].word;
-      values[event] = at[0] | (count == 2 ? static_cast<std::uint64_t>(at[1]) << 32 : 0);
-    }
-  };
-  for (std::size_t i = 0; i < shape.field_count; ++i) {
-    if (arg_words(fields[i].type) == 0) continue;
-    take_values(i);
+  std::vector<std::pair<std::size_t, std::uint16_t>> shared;  // different values, field
+  const auto share_if_repeated = [&](std::uint16_t field, std::optional<std::uint16_t> base) {
+    run.take_values(field, base, values);
     const Different different = count_different(values);
-    is_shared[i] = different.repeat(now.count);
-    if (is_shared[i]) shared.emplace_back(different.all, i);
+    // A difference saves four bytes an event, and a variant has all shared values once more.
+    if (!different.repeat(base ? now.count / 2 : now.count)) return;
+    places[field] = {true, base};
+    shared.emplace_back(different.all, field);
+  };
+  std::vector<std::uint16_t> ids;
+  for (std::uint16_t i = 0; i < shape.field_count; ++i) {
+    if (arg_words(run.fields[i].type) != 0) share_if_repeated(i, std::nullopt);
+    if (run.fields[i].type == ArgType::kInt32 && !places[i].is_shared && ids.size() < kMostIds)
+      ids.push_back(i);
   }
+  // An id less an earlier one, which stays the event's own.
+  for (std::size_t i = 1; i < ids.size(); ++i)
+    for (std::size_t base = 0; base < i && !places[ids[i]].is_shared; ++base)
+      if (!places[ids[base]].is_shared) share_if_repeated(ids[i], ids[base]);
   // Their combinations must repeat, too.
   std::sort(shared.begin(), shared.end());
   for (; !shared.empty(); shared.pop_back()) {
     std::vector<std::uint64_t> all(now.count);
     for (const auto& [different, field] : shared) {
-      take_values(field);
+      run.take_values(field, places[field].base, values);
       for (std::size_t event = 0; event < now.count; ++event)
         all[event] = mix(all[event], values[event]);
     }
     if (count_different(all).repeat(now.count)) break;
-    is_shared[shared.back().second] = false;
+    places[shared.back().second] = {};
   }
   if (shared.empty())
     share_nothing(kind);
   else
-    share(kind_index, {is_shared.get(), shape.field_count});
+    share(kind_index, std::move(places));
 }
 
-void ArgsBuilder::share(std::uint32_t kind_index, std::span<const bool> is_shared) {
+void ArgsBuilder::share(std::uint32_t kind_index, std::vector<Place> places) {
   Kind& kind = kinds_[kind_index];
-  const ArgShape now = table_.shapes[kind.shape];
-  bool same = true;
-  for (std::size_t i = 0; i < is_shared.size(); ++i)
-    same = same && table_.fields[now.first_field + i].is_shared == is_shared[i];
-  if (same) return;
+  if (places == kind.places) return;
   kind.own.clear();
   kind.shared.clear();
+  kind.differences.clear();
   const ArgShape plain = table_.shapes[kind.plain_shape];
   ArgShape shape = plain;
   shape.first_field = static_cast<std::uint32_t>(table_.fields.size());
-  for (std::size_t i = 0; i < is_shared.size(); ++i) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
     ArgField field = table_.fields[plain.first_field + i];
-    std::vector<std::uint16_t>& words = is_shared[i] ? kind.shared : kind.own;
+    std::vector<std::uint16_t>& words = places[i].is_shared ? kind.shared : kind.own;
     const std::uint16_t from = field.word;
-    field.is_shared = is_shared[i];
+    field.is_shared = places[i].is_shared;
     field.word = static_cast<std::uint16_t>(words.size());
     for (std::uint32_t word = 0; word < arg_words(field.type); ++word)
       words.push_back(static_cast<std::uint16_t>(from + word));
+    if (const auto base = places[i].base) {  // an earlier field
+      kind.differences.push_back({from, table_.fields[plain.first_field + *base].word});
+      field.base = table_.fields[shape.first_field + *base].word;
+    }
     table_.fields.push_back(field);
   }
+  kind.places = std::move(places);
   kind.shape = static_cast<std::uint32_t>(table_.shapes.size());
   kind.shape_events = kind.events;
   kind.shape_variants = 0;
@@ -246,10 +284,25 @@ void ArgsBuilder::share(std::uint32_t kind_index, std::span<const bool> is_share
   shared_count_.push_back(static_cast<std::uint32_t>(kind.shared.size()));
 }
 
+void ArgsBuilder::share_less(std::uint32_t kind_index) {
+  std::vector<Place> places = kinds_[kind_index].places;
+  bool is_any_left = false;
+  for (Place& place : places) {
+    if (place.base) place = {};
+    is_any_left = is_any_left || place.is_shared;
+  }
+  if (kinds_[kind_index].differences.empty() || !is_any_left)
+    share_nothing(kinds_[kind_index]);
+  else
+    share(kind_index, std::move(places));
+}
+
 void ArgsBuilder::share_nothing(Kind& kind) {
   kind.shape = kind.plain_shape;
+  kind.places.clear();
   kind.own.clear();
   kind.shared.clear();
+  kind.differences.clear();
 }
 
 std::uint32_t ArgsBuilder::find_variant(Kind& kind, std::span<const std::uint32_t> words) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -18,7 +19,8 @@ namespace lanescope {
 // keys and types in the same order), it examines a run of them. A field is shared from then on if
 // the run has few different values of it, and few of these appear first in the run's second half;
 // the same must hold for the combinations of these fields. So an id that is new in each event stays
-// the event's own, and the grid of a kernel is shared.
+// the event's own, and the grid of a kernel is shared. Of two numbers that are new in each event, the
+// difference may be shared in the same way.
 class ArgsBuilder {
  public:
   // The fields of one event: begin(), add_*() in file order, then end(). No fields: kNone<ArgsId>.
@@ -59,6 +61,15 @@ class ArgsBuilder {
     ArgType type;
     bool operator==(const Pending&) const = default;
   };
+  // Where a value of a kind is kept.
+  struct Place {
+    bool is_shared = false;
+    std::optional<std::uint16_t> base;  // the field of the event's own that is subtracted from it
+    bool operator==(const Place&) const = default;
+  };
+  struct Difference {
+    std::uint16_t at, base;  // places in the words of all values
+  };
   struct Kind {
     std::uint32_t plain_shape = 0, plain_variant = 0;  // nothing is shared
     std::uint32_t shape = 0;                           // of the next event
@@ -68,15 +79,17 @@ class ArgsBuilder {
     std::uint32_t looks = 0;                           // that are over
     std::uint32_t shape_events = 0;                    // events before the first one with `shape`
     std::uint32_t shape_variants = 0;                  // made since then
+    std::vector<Place> places;  // of the fields of `shape`; none: it is plain_shape
     // Places in the words of all values; no shared ones: `shape` is plain_shape.
     std::vector<std::uint16_t> own, shared;
+    std::vector<Difference> differences;   // some of the shared ones
     std::vector<std::uint32_t> looked_at;  // words of the events of the present look
   };
 
   std::uint32_t kind_of_pending();
-  std::uint32_t add_shape(std::uint32_t kind, std::span<const bool> is_shared);
   void look(std::uint32_t kind_index, std::span<const std::uint32_t> words);
-  void share(std::uint32_t kind_index, std::span<const bool> is_shared);
+  void share(std::uint32_t kind_index, std::vector<Place> places);
+  void share_less(std::uint32_t kind_index);  // no differences; where there are none, nothing
   void share_nothing(Kind& kind);
   // The variant of the shape of the next event that has its shared values, made if there is none.
   std::uint32_t find_variant(Kind& kind, std::span<const std::uint32_t> words);
@@ -91,6 +104,7 @@ class ArgsBuilder {
   std::size_t used_slots_ = 0;
   std::vector<Pending> pending_;
   std::vector<std::uint32_t> pending_words_;
+  std::vector<std::uint32_t> subtracted_;  // the values of an event, some as differences
   std::uint64_t pending_hash_ = 0;
   std::size_t event_start_ = 0;
   bool pending_overflow_ = false;

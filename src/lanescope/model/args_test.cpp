@@ -60,6 +60,95 @@ TEST(ArgsTest, ValuesThatRepeatAreKeptOnce) {
   EXPECT_EQ(taken.shared.size(), 4u * 4);        // stream, grid, occupancy of two words
 }
 
+// Two numbers that count the same thing from different beginnings, next to one that does not.
+TEST(ArgsTest, NumbersThatKeepTheirDistanceAreOneNumber) {
+  constexpr int kEvents = 500;
+  const auto id = [](int i) { return 100 + 3 * i; };
+  const auto place = [&id](int i) { return id(i) + (i < 300 ? 6000 : 6001); };
+  const auto parent = [](int i) { return i * i * 7 % 100003; };
+  ArgsBuilder table;
+  std::vector<ArgsId> ids;
+  for (int i = 0; i < kEvents; ++i) {
+    table.begin();
+    table.add_int(StringId{1}, ArgKey::kPythonParentId, parent(i));
+    table.add_int(StringId{2}, ArgKey::kPythonId, id(i));
+    table.add_int(StringId{3}, ArgKey::kEvIdx, place(i));
+    ids.push_back(table.end());
+  }
+  // Of the first 31 events all 3 values and the variant; then the variant, the parent and the id.
+  EXPECT_EQ(table.word_count(), 31u * 4 + (kEvents - 31) * 3);
+  const auto taken = std::move(table).take();
+  for (int i = 0; i < kEvents; ++i) {
+    const ArgsView view = taken.view(ids[static_cast<std::size_t>(i)]);
+    ASSERT_EQ(view.integer(ArgKey::kPythonParentId), parent(i));
+    ASSERT_EQ(view.integer(ArgKey::kPythonId), id(i));
+    ASSERT_EQ(view.integer(ArgKey::kEvIdx), place(i));
+    ASSERT_EQ(view.number(ArgKey::kEvIdx), place(i));
+    ASSERT_EQ(view.bits(view.field(2)), static_cast<std::uint64_t>(place(i)));
+  }
+  EXPECT_EQ(taken.variants.size(), 1u + 2);                           // nothing shared; 6000, 6001
+  EXPECT_EQ(taken.shared, (std::vector<std::uint32_t>{6000, 6001}));  // no own words
+}
+
+// Their difference is taken modulo 2^32, so it has no room to overflow.
+TEST(ArgsTest, NumbersOfAnySignKeepTheirDistance) {
+  constexpr int kEvents = 100;
+  const auto low = [](int i) { return i < 50 ? INT32_MIN + i : INT32_MAX - i; };
+  const auto high = [&low](int i) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(low(i)) + 0x80000005u);
+  };
+  ArgsBuilder table;
+  std::vector<ArgsId> ids;
+  for (int i = 0; i < kEvents; ++i) {
+    table.begin();
+    table.add_int(StringId{1}, ArgKey::kExternalId, low(i));
+    table.add_int(StringId{2}, ArgKey::kEvIdx, high(i));
+    ids.push_back(table.end());
+  }
+  EXPECT_EQ(table.word_count(), 31u * 3 + (kEvents - 31) * 2);
+  for (int i = 0; i < kEvents; ++i) {
+    const ArgsView view = table.view(ids[static_cast<std::size_t>(i)]);
+    ASSERT_EQ(view.integer(ArgKey::kExternalId), low(i));
+    ASSERT_EQ(view.integer(ArgKey::kEvIdx), high(i));
+  }
+}
+
+// Near misses: a distance that is new in each event, and one to a number of 64 bits.
+TEST(ArgsTest, NumbersWithoutACommonDistanceAreTheEventsOwn) {
+  ArgsBuilder table;
+  for (int i = 0; i < 100; ++i) {
+    table.begin();
+    table.add_int(StringId{1}, ArgKey::kExternalId, 3 * i);
+    table.add_int(StringId{2}, ArgKey::kCorrelation, 5 * i);
+    table.add_int(StringId{3}, ArgKey::kAddr, (std::int64_t{1} << 40) + 3 * i);
+    table.end();
+  }
+  EXPECT_EQ(table.word_count(), 100u * 5);
+}
+
+// A distance that no longer repeats ends, and what repeats otherwise stays shared.
+TEST(ArgsTest, ADistanceThatEndsLeavesTheOtherSharedValues) {
+  constexpr int kEvents = 1500;
+  ArgsBuilder table;
+  std::vector<ArgsId> ids;
+  const auto place = [](int i) { return 2 * i + (i < 100 ? 7 : 7 * i); };
+  for (int i = 0; i < kEvents; ++i) {
+    table.begin();
+    table.add_int(StringId{1}, ArgKey::kExternalId, 2 * i);
+    table.add_int(StringId{2}, ArgKey::kEvIdx, place(i));
+    table.add_int(StringId{3}, ArgKey::kStream, 7);
+    ids.push_back(table.end());
+  }
+  for (int i = 0; i < kEvents; ++i) {
+    const ArgsView view = table.view(ids[static_cast<std::size_t>(i)]);
+    ASSERT_EQ(view.integer(ArgKey::kEvIdx), place(i)) << i;
+    ASSERT_EQ(view.integer(ArgKey::kStream), 7) << i;
+  }
+  EXPECT_LT(table.word_count(), 31u * 4 + (kEvents - 31u) * 3);
+  EXPECT_FALSE(table.view(ids.back()).find(ArgKey::kEvIdx)->is_shared);
+  EXPECT_TRUE(table.view(ids.back()).find(ArgKey::kStream)->is_shared);
+}
+
 // A value that seemed to repeat does not any more: sharing it ends before it costs much.
 TEST(ArgsTest, ValuesThatNoLongerRepeatAreTheEventsOwn) {
   ArgsBuilder table;

@@ -7,12 +7,13 @@ namespace lanescope {
 
 // Calls `with(name, column...)`: the column of each of `tables`, which may be of different kinds
 // (GrowingColumn, Column). Names are unique in a trace and do not change: "slices.start_ns".
+// Those that have a row for each slice in every trace.
 template <typename With, typename... Tables>
 void each_slice_column(With&& with, Tables&... tables) {
   with("slices.start_ns", tables.start_ns...);
-  with("slices.dur_ns", tables.dur_ns...);
+  with("slices.short_dur_ns", tables.dur_ns.short_ns...);
   with("slices.name", tables.name...);
-  with("slices.track", tables.track...);
+  with("slices.track_low", tables.track.low...);
   with("slices.category", tables.category...);
   with("slices.args", tables.args...);
   with("slices.event_index", tables.event_index...);
@@ -40,6 +41,8 @@ void each_counter_column(With&& with, Tables&... tables) {
 template <typename With, typename... Tables>
 void each_column(With&& with, Tables&... tables) {
   each_slice_column(with, tables.slices...);
+  with("slices.long_dur_ns", tables.slices.dur_ns.long_ns...);
+  with("slices.track_high", tables.slices.track.high...);
   each_instant_column(with, tables.instants...);
   each_counter_column(with, tables.counters...);
   with("flows", tables.flows...);

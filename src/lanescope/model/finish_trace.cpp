@@ -43,7 +43,7 @@ void TraceBuilder::sort_slices(unsigned threads) {
   const auto count = static_cast<std::uint32_t>(slices.size());
   // Bucket by track first: within one track, most files are nearly sorted.
   std::vector<std::uint32_t> first(tables_.tracks.size() + 1, 0);
-  for (const TrackId track : slices.track) ++first[raw(track) + 1];
+  for (std::uint32_t i = 0; i < count; ++i) ++first[raw(slices.track[i]) + 1];
   for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
   std::vector<std::uint32_t> order(count);
   std::vector<std::uint32_t> at(first.begin(), first.end() - 1);
@@ -70,6 +70,8 @@ void TraceBuilder::sort_slices(unsigned threads) {
           columns.emplace_back([&column, &order] { permute(column, order); });
         },
         slices);
+    if (!slices.track.high.empty())
+      columns.emplace_back([&slices, &order] { permute(slices.track.high, order); });
     constexpr unsigned kMostColumns = 3;  // that exist twice at a time
     share_work(columns.size(), std::min(threads, kMostColumns),
                [&columns](std::size_t column) { columns[column](); });
@@ -175,7 +177,9 @@ unsigned TraceBuilder::threads_of_use(unsigned threads) const {
 }
 
 Result<Trace> TraceBuilder::finish(unsigned threads) && {
-  if (tables_.slices.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
+  const auto& slices = tables_.slices;
+  if (slices.size() >= std::numeric_limits<std::uint32_t>::max() - 1 ||
+      slices.dur_ns.long_ns.size() > slices.dur_ns.kLong)
     return Error{Errc::kLimit, "expected fewer than 4294967294 slices in one trace"};
   stats().events = event_index_;
   threads = threads_of_use(threads);
@@ -188,6 +192,7 @@ Result<Trace> TraceBuilder::finish(unsigned threads) && {
   sort_steps();
   find_window();
   find_api_calls();
+  tables_.slices.dur_ns.long_ns.shrink_to_fit();
   return hand_over();
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lanescope {
 namespace {
@@ -88,16 +89,60 @@ TEST(TraceBuilderTest, AnyNumberOfThreadsSortsAlike) {
   };
   const Trace alone = sorted_by(1), shared = sorted_by(6);
   const SliceColumns &a = alone.slices(), &b = shared.slices();
-  EXPECT_TRUE(std::is_sorted(a.track.begin(), a.track.end()));
+  EXPECT_TRUE(std::is_sorted(a.track.low.begin(), a.track.low.end()));
   for (std::size_t i = 1; i < a.size(); ++i)
     ASSERT_TRUE(a.track[i - 1] != a.track[i] || a.start_ns[i - 1] <= a.start_ns[i]) << i;
-  EXPECT_TRUE(a.start_ns == b.start_ns && a.dur_ns == b.dur_ns && a.name == b.name &&
-              a.track == b.track && a.category == b.category && a.args == b.args &&
-              a.event_index == b.event_index);
+  EXPECT_TRUE(a.start_ns == b.start_ns && a.dur_ns.short_ns == b.dur_ns.short_ns &&
+              a.name == b.name && a.track.low == b.track.low && a.category == b.category &&
+              a.args == b.args && a.event_index == b.event_index);
   ASSERT_EQ(alone.steps().size(), 200u);
   for (std::size_t i = 0; i < 200; ++i) EXPECT_EQ(alone.steps()[i].slice, shared.steps()[i].slice);
   EXPECT_EQ(alone.import_stats()[ImportIssue::kOutOfOrder].count,
             shared.import_stats()[ImportIssue::kOutOfOrder].count);
+}
+
+// 2^31 ns is the first duration that needs eight bytes.
+TEST(TraceBuilderTest, DurationsOfAnyLengthAreKept) {
+  constexpr std::int64_t kDurations[] = {0,          1,          2147483647,
+                                         2147483648, 4294967296, std::int64_t{1} << 44};
+  Builder b;
+  for (int i = 5; i >= 0; --i)  // sorting moves them
+    b.add_slice(b.cpu, b.op, b.name("a"), i, kDurations[i], kNone<ArgsId>);
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.slices().size(), 6u);
+  for (std::uint32_t i = 0; i < 6; ++i) EXPECT_EQ(trace.dur_ns(SliceId{i}), kDurations[i]) << i;
+  EXPECT_EQ(trace.slices().dur_ns.long_ns.size(), 3u);
+}
+
+// 65,536 tracks are those that two bytes tell apart.
+TEST(TraceBuilderTest, AnyNumberOfTracksIsKept) {
+  for (const std::uint32_t count : {65536u, 65538u}) {
+    TraceBuilder builder;
+    const CategoryId op = builder.category("cpu_op");
+    const StringId name = builder.intern("a");
+    std::vector<TrackId> tracks;
+    for (std::uint32_t i = 0; i < count; ++i)
+      tracks.push_back(builder.thread_track(number(1), number(i)));
+    for (std::uint32_t i = count; i-- > 0;)  // sorting moves them
+      builder.add_slice(tracks[i], op, name, i, 1, kNone<ArgsId>);
+    const Trace trace = std::move(*std::move(builder).finish());
+    ASSERT_EQ(trace.slices().size(), count);
+    for (std::uint32_t i = 0; i < count; ++i) ASSERT_EQ(raw(trace.slices().track[i]), i);
+    EXPECT_EQ(trace.slices().track.high.size(), count == 65536 ? 0 : count);
+  }
+}
+
+// Those of before the first that needs more.
+TEST(TraceBuilderTest, ATrackBeyondTwoBytesMayComeLate) {
+  TrackColumn<GrowingColumn> tracks;
+  for (const std::uint32_t track : {5u, 65535u, 65541u, 7u, 0xfffffffeu})
+    tracks.push_back(TrackId{track});
+  ASSERT_EQ(tracks.size(), 5u);
+  EXPECT_EQ(tracks[0], TrackId{5});
+  EXPECT_EQ(tracks[1], TrackId{65535});
+  EXPECT_EQ(tracks[2], TrackId{65541});
+  EXPECT_EQ(tracks[3], TrackId{7});
+  EXPECT_EQ(tracks[4], TrackId{0xfffffffe});
 }
 
 TEST(TraceBuilderTest, ANameAloneMakesNoStep) {

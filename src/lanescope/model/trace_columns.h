@@ -17,6 +17,7 @@
 #include "lanescope/model/category.h"
 #include "lanescope/model/column.h"
 #include "lanescope/model/import_stats.h"
+#include "lanescope/model/narrow_columns.h"
 #include "lanescope/model/string_table.h"
 
 namespace lanescope {
@@ -70,9 +71,9 @@ struct Category {
 template <template <typename> class List>
 struct SliceTable {
   List<std::int64_t> start_ns;  // since Trace::base_time_ns()
-  List<std::int64_t> dur_ns;    // >= 0
+  DurationColumn<List> dur_ns;  // >= 0
   List<StringId> name;
-  List<TrackId> track;
+  TrackColumn<List> track;
   List<CategoryId> category;
   List<ArgsId> args;
   List<std::uint32_t> event_index;  // place among all events of the file, from 0

@@ -47,11 +47,10 @@ class TimeMap {
 class SimulatedTrace {
  public:
   SimulatedTrace(const StepGraph& graph, const Replay& replay)
-      : graph_(graph),
-        replay_(replay),
-        trace_(*graph.trace),
-        maps_(trace_.tracks().size()),
-        track_of_(trace_.slices().track.begin(), trace_.slices().track.end()) {}
+      : graph_(graph), replay_(replay), trace_(*graph.trace), maps_(trace_.tracks().size()) {
+    const auto& tracks = trace_.slices().track;
+    for (std::size_t i = 0; i < tracks.size(); ++i) track_of_.push_back(tracks[i]);
+  }
 
   Result<Trace> run() {
     map_threads();
@@ -197,9 +196,16 @@ class SimulatedTrace {
       return Column<Row>(std::move(rows));
     };
     columns.slices.start_ns = in_order(start);
-    columns.slices.dur_ns = in_order(dur);
+    DurationColumn<GrowingColumn> durations;
+    TrackColumn<GrowingColumn> tracks;
+    for (const std::uint32_t i : order) {
+      durations.push_back(dur[i]);
+      tracks.push_back(track_of_[i]);
+    }
+    columns.slices.dur_ns = {Column(std::move(durations.short_ns)),
+                             Column(std::move(durations.long_ns))};
+    columns.slices.track = {Column(std::move(tracks.low)), Column(std::move(tracks.high))};
     columns.slices.name = in_order(slices.name);
-    columns.slices.track = in_order(track_of_);
     columns.slices.category = in_order(slices.category);
     columns.slices.args = in_order(slices.args);
     columns.slices.event_index = in_order(slices.event_index);

@@ -121,6 +121,10 @@ Result<void> check_slices(const TraceColumns& columns, ArgsCheck& args) {
   const std::size_t texts = columns.strings.size(), categories = columns.categories.size();
   DurationLimit durations;
   for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t short_ns = slices.dur_ns.short_ns[i];
+    EXPECT_FIT(short_ns < slices.dur_ns.kLong ||
+                   short_ns - slices.dur_ns.kLong < slices.dur_ns.long_ns.size(),
+               "a slice without its duration");
     EXPECT_FIT(is_possible_time(slices.start_ns[i]) && slices.dur_ns[i] >= 0 &&
                    durations.take(slices.dur_ns[i]),
                "a slice whose times do not fit");

@@ -25,8 +25,9 @@ std::string small_index() {
   std::string kernels;
   for (int i = 0; i < 33; ++i)
     kernels += R"({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": )" +
-               std::to_string(30 + i) + R"(, "dur": 1, "args": {"correlation": )" +
-               std::to_string(100 + i) + R"(, "device": 0, "stream": 7}},)";
+               std::to_string(30 + i) + R"(, "dur": 1, "args": {"External id": )" +
+               std::to_string(60 + i) + R"(, "correlation": )" + std::to_string(100 + i) +
+               R"(, "device": 0, "stream": 7}},)";
   const auto trace = read_trace_bytes(
       R"({"schemaVersion": 1, "baseTimeNanoseconds": 7,
   "deviceProperties": [{"id": 0}], "traceEvents": [)" +
@@ -34,6 +35,7 @@ std::string small_index() {
       R"({"ph": "X", "cat": "cpu_op", "name": "aten::é", "pid": 5, "tid": 5, "ts": 1, "dur": 9,
    "args": {"External id": 1, "Input Dims": [[2], []], "k": "v", "d": 0.5, "n": 5000000000}},
   {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "pid": 5, "tid": 5, "ts": 0, "dur": 20},
+  {"ph": "X", "cat": "user_annotation", "name": "long", "pid": 5, "tid": 5, "ts": 40, "dur": 3e6},
   {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 5, "tid": 5, "ts": 3, "dur": 1,
    "args": {"correlation": 8}},
   {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 5, "dur": 2,
@@ -63,8 +65,10 @@ void read_everything(const Trace& trace) {
 }
 
 TEST(IndexDamageTest, EveryTableHasARow) {
-  for (const IndexSection& section : head_of(small_index()).sections)
+  for (const IndexSection& section : head_of(small_index()).sections) {
+    if (std::string_view(section.name) == "slices.track_high") continue;  // of over 65,536 tracks
     EXPECT_GT(section.row_count, 0u) << section.name;
+  }
 }
 
 TEST(IndexDamageTest, CutAtEveryByteIsRefused) {
@@ -112,6 +116,31 @@ TEST(IndexDamageTest, HostileRowsAreRefusedOrReadable) {
   EXPECT_GT(read, 500u);  // times, numbers of arguments, characters of texts
 }
 
+// The kernels' correlation is kept as its difference to External id, their own word 0.
+TEST(IndexDamageTest, ADifferenceToNoOwnNumberIsRefused) {
+  const std::string whole = small_index();
+  std::size_t differences = 0;
+  for (const IndexSection& section : head_of(whole).sections) {
+    if (std::string_view(section.name) != "args.fields") continue;
+    ASSERT_EQ(section.row_bytes, 32u);  // key, type, is shared, base
+    for (std::size_t row = 0; row < section.row_count; ++row) {
+      const std::size_t base_at = section.offset + row * 32 + 24;
+      std::uint64_t base = 0;
+      std::memcpy(&base, whole.data() + base_at, sizeof(base));
+      if (base == ArgField::kNoBase) continue;
+      EXPECT_EQ(base, 0u);
+      ++differences;
+      for (const std::uint64_t other : {1u, 7u, 0xfffeu, 0x10000u}) {
+        std::string text = whole;
+        std::memcpy(text.data() + base_at, &other, sizeof(other));
+        seal(text);
+        EXPECT_FALSE(read_text(text)) << other;
+      }
+    }
+  }
+  EXPECT_EQ(differences, 1u);
+}
+
 TEST(IndexDamageTest, HostileSectionsAreRefused) {
   const std::string whole = small_index();
   const std::size_t count = head_of(whole).sections.size();
@@ -124,6 +153,7 @@ TEST(IndexDamageTest, HostileSectionsAreRefused) {
         std::string text = whole;
         std::memcpy(text.data() + sizeof(IndexHeader) + i * sizeof(IndexSection) + field, &value,
                     8);
+        if (text == whole) continue;  // a column that has no rows
         seal(text);
         const auto trace = read_text(text);
         EXPECT_FALSE(trace) << i << " " << field << " " << value;
@@ -162,7 +192,7 @@ TEST(IndexDamageTest, RandomChangesOfSealedIndexes) {
     for (std::size_t edits = 1 + random() % 4; edits > 0; --edits) {
       const IndexSection& section = sections[random() % sections.size()];
       const std::size_t size = section.row_count * section.row_bytes;
-      if (random() % 8 == 0)
+      if (size == 0 || random() % 8 == 0)
         text[random() % text.size()] = static_cast<char>(random());
       else
         text[section.offset + random() % size] =

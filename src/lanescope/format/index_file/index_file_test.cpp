@@ -33,7 +33,8 @@ std::array<std::uint64_t, kRowNumbers<T>> numbers_of(const T& row) {
 }
 
 bool same(const ArgField& a, const ArgField& b) {
-  return a.key == b.key && a.type == b.type && a.is_shared == b.is_shared && a.word == b.word;
+  return a.key == b.key && a.type == b.type && a.is_shared == b.is_shared && a.word == b.word &&
+         a.base == b.base;
 }
 bool same(const ArgShape& a, const ArgShape& b) {
   return a.first_field == b.first_field && a.field_count == b.field_count && a.slots == b.slots;
@@ -124,21 +125,35 @@ TEST(IndexFileTest, EqualTracesHaveEqualBytes) {
 TEST(IndexFileTest, RowsLieWhereTheDescriptionSays) {
   const auto trace = read_trace_bytes(R"({"traceEvents": [
     {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 5, "tid": 6, "ts": 1.5, "dur": 2},
-    {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 5, "tid": 6, "ts": 2.0, "dur": 1}]})");
+    {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 5, "tid": 6, "ts": 2.0, "dur": 3e6}]})");
   ASSERT_TRUE(trace);
   const std::string text = index_text(*trace, {10, 20, 30});
   const auto head = testing_index::head_of(text);
   EXPECT_EQ(text.substr(0, 8), "LSINDEX\n");
   EXPECT_EQ(head.header.file_bytes, text.size());
   EXPECT_EQ(head.header.source.changed_ns, 20);
-  ASSERT_EQ(head.sections.size(), 34u);  // the values and 33 columns
+  ASSERT_EQ(head.sections.size(), 36u);  // the values and 35 columns
   EXPECT_STREQ(head.sections[0].name, "values");
   EXPECT_STREQ(head.sections[1].name, "slices.start_ns");
-  // 64 + 34 * 64 + 8 = 2248 bytes of head, so the rows begin at 2304 = 36 * 64.
-  EXPECT_EQ(head.sections[0].offset, 2304u);
+  // 64 + 36 * 64 + 8 = 2376 bytes of head, so the rows begin at 2432 = 38 * 64.
+  EXPECT_EQ(head.sections[0].offset, 2432u);
   std::array<std::int64_t, 2> start_ns{};
   std::memcpy(start_ns.data(), text.data() + head.sections[1].offset, sizeof(start_ns));
   EXPECT_EQ(start_ns, (std::array<std::int64_t, 2>{1500, 2000}));
+  // "b" takes 3 s, more than the 2^31 ns of a short one: row 0 of the long ones.
+  std::array<std::uint32_t, 2> short_dur_ns{};
+  EXPECT_STREQ(head.sections[2].name, "slices.short_dur_ns");
+  std::memcpy(short_dur_ns.data(), text.data() + head.sections[2].offset, sizeof(short_dur_ns));
+  EXPECT_EQ(short_dur_ns, (std::array<std::uint32_t, 2>{2000, 0x80000000}));
+  EXPECT_STREQ(head.sections[8].name, "slices.long_dur_ns");
+  ASSERT_EQ(head.sections[8].row_count, 1u);
+  std::int64_t long_dur_ns = 0;
+  std::memcpy(&long_dur_ns, text.data() + head.sections[8].offset, sizeof(long_dur_ns));
+  EXPECT_EQ(long_dur_ns, 3'000'000'000);
+  EXPECT_STREQ(head.sections[4].name, "slices.track_low");
+  EXPECT_EQ(head.sections[4].row_bytes, 2u);
+  EXPECT_STREQ(head.sections[9].name, "slices.track_high");
+  EXPECT_EQ(head.sections[9].row_count, 0u);  // one track
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace lanescope::format {
 
 inline constexpr char kIndexMagic[8] = {'L', 'S', 'I', 'N', 'D', 'E', 'X', '\n'};
-inline constexpr std::uint32_t kIndexVersion = 3;
+inline constexpr std::uint32_t kIndexVersion = 4;
 inline constexpr std::uint32_t kIndexByteOrder = 0x01020304;  // other bytes on other machines
 inline constexpr std::uint64_t kIndexAlignment = 64;
 inline constexpr std::string_view kIndexEnding = ".lanescope";

@@ -75,7 +75,7 @@ Fields&& each_field(Fields&& fields, Row& row) {
     fields.field(row.first_field).field(row.field_count);
   } else {
     static_assert(std::is_same_v<T, ArgField>);
-    fields.field(row.key).field(row.type).field(row.is_shared);
+    fields.field(row.key).field(row.type).field(row.is_shared).field(row.base);
   }
   return std::forward<Fields>(fields);
 }

@@ -26,7 +26,7 @@ inline constexpr std::size_t kRowNumbers<Step> = 2;
 template <>
 inline constexpr std::size_t kRowNumbers<ArgShape> = 2;
 template <>
-inline constexpr std::size_t kRowNumbers<ArgField> = 3;
+inline constexpr std::size_t kRowNumbers<ArgField> = 4;
 // Base time, window (start, end, has a span), sizes (input, unpacked, events), and three numbers
 // for each ImportIssue.
 inline constexpr std::size_t kValuesNumbers = 7 + 3 * kImportIssueCount;

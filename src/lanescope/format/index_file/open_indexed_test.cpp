@@ -123,6 +123,19 @@ TEST_F(OpenIndexedTest, AnIndexOfAnotherBuildIsReplaced) {
   EXPECT_TRUE(opens_by_index());
 }
 
+// The layout before durations took four bytes and arguments had differences.
+TEST_F(OpenIndexedTest, AnIndexOfAnOlderVersionIsReplaced) {
+  const MadeIndex made = make();
+  const std::string now = read(made.path);
+  std::string older = now;
+  older[offsetof(IndexHeader, version)] = 3;
+  write(made.path, older);
+  EXPECT_FALSE(opens_by_index());
+  EXPECT_EQ(slices(), 100u);
+  EXPECT_TRUE(opens_by_index());
+  EXPECT_EQ(read(made.path), now);
+}
+
 TEST_F(OpenIndexedTest, OnlyReadingReplacesNothing) {
   const MadeIndex made = make();
   write(made.path, read(made.path).substr(0, 500));

@@ -160,6 +160,8 @@ class IndexReader {
       return [&fit, rows](const char*, const auto& column) { fit = fit && column.size() == rows; };
     };
     each_slice_column(same(columns.slices.size()), columns.slices);
+    const std::size_t upper = columns.slices.track.high.size();
+    fit = fit && (upper == 0 || upper == columns.slices.size());
     each_instant_column(same(columns.instants.size()), columns.instants);
     each_counter_column(same(columns.counters.size()), columns.counters);
     if (!fit) return damaged("columns of one table with different lengths");
@@ -171,6 +173,7 @@ class IndexReader {
     std::vector<ArgShape> shapes(columns.args.shapes.begin(), columns.args.shapes.end());
     std::vector<ArgField> fields(columns.args.fields.begin(), columns.args.fields.end());
     std::size_t first = 0;
+    std::vector<bool> is_own_int;  // of the event's own words, whether it is all of a kInt32
     for (ArgShape& shape : shapes) {
       if (shape.first_field != first || shape.field_count > kMostFields ||
           shape.field_count > fields.size() - first)
@@ -178,6 +181,7 @@ class IndexReader {
       first += shape.field_count;
       shape.slots.fill(-1);
       std::size_t own = 0, shared = 0;  // words up to now
+      is_own_int.clear();
       for (std::uint32_t i = 0; i < shape.field_count; ++i) {
         ArgField& field = fields[shape.first_field + i];
         if (field.type > ArgType::kJson || raw(field.key) >= columns.strings.size())
@@ -186,6 +190,13 @@ class IndexReader {
         field.word = static_cast<std::uint16_t>(word);
         word += arg_words(field.type);
         if (word > kMostArgWords) return damaged("arguments longer than an event may have");
+        if (!field.is_shared) {
+          is_own_int.resize(own);
+          if (field.type == ArgType::kInt32) is_own_int[field.word] = true;
+        }
+        if (field.base != ArgField::kNoBase && !(field.is_shared && field.type == ArgType::kInt32 &&
+                                                 field.base < own && is_own_int[field.base]))
+          return damaged("a difference to another argument than an own number");
         const ArgKey known = arg_key(columns.strings.view(field.key));
         if (known != ArgKey::kCount)
           shape.slots[static_cast<std::size_t>(known)] = static_cast<std::int16_t>(i);
