@@ -259,6 +259,7 @@ class Finder {
     });
     for (const Candidate* each : order)
       if (auto found = each->rank == Rank::kOptimizer ? iterations_of_optimizer(*each)
+                       : each->rank == Rank::kWait    ? iterations_of_waits(*each)
                                                       : iterations_of(*each))
         return found;
     return iterations_of_operators();
@@ -348,7 +349,7 @@ class Finder {
   // An iteration may hold several steps: of one optimizer for each parameter, of a GAN's two parts.
   std::optional<Iterations> iterations_of_optimizer(const Candidate& all) const {
     constexpr std::size_t kMostSteps = 8;
-    if (const std::size_t steps = steps_between_long_periods(all); steps > 0)
+    if (const std::size_t steps = marks_between_long_periods(all, {2, 3}); steps > 0)
       if (auto found = iterations_of(every(steps, all))) {
         found->owner = std::to_string(steps);
         return found;
@@ -372,10 +373,26 @@ class Finder {
     return found;
   }
 
+  // A program may wait once for each request or row of a batch. Every n-th period between two waits then holds what it does for
+  // the whole batch, and n waits are one iteration.
+  std::optional<Iterations> iterations_of_waits(const Candidate& all) const {
+    if (const std::size_t waits = marks_between_long_periods(all, {3, 2}); waits > 0)
+      if (auto found = iterations_of(every(waits, all))) {
+        found->waits = waits;
+        return found;
+      }
+    return iterations_of(all);
+  }
+
+  struct LongPeriods {
+    std::size_t fewest = 2;
+    std::int64_t least_tenths = 3;  // of the time
+  };
+
   // Reinforcement learning plays with the policy, then makes many optimizer steps on what it saw. Every n-th period between two
   // steps then holds the play: it is long, and has work that the others have not. Returns n; 0: there are no such periods, or
-  // they have less than three tenths of the time.
-  std::size_t steps_between_long_periods(const Candidate& all) const {
+  // fewer than `least`, or they have less of the time.
+  std::size_t marks_between_long_periods(const Candidate& all, LongPeriods least) const {
     constexpr std::int64_t kLonger = 3;  // times the median
     std::vector<std::int64_t> lengths;
     for (std::size_t i = 0; i + 1 < all.marks.size(); ++i)
@@ -391,9 +408,9 @@ class Finder {
       at.push_back(i);
       long_ns += lengths[i];
     }
-    if (at.size() < 2 ||
-        wide(long_ns) * 10 <
-            wide(trace_.end_ns(all.marks.back()) - trace_.end_ns(all.marks.front())) * 3)
+    if (at.size() < least.fewest || wide(long_ns) * 10 < wide(trace_.end_ns(all.marks.back()) -
+                                                              trace_.end_ns(all.marks.front())) *
+                                                             least.least_tenths)
       return 0;
     const std::size_t steps = at[1] - at[0];
     if (steps < 2 || at.front() >= steps || at.back() + steps < lengths.size()) return 0;

@@ -26,6 +26,7 @@ struct Iterations {
   IterationMark kind = IterationMark::kRangeStart;
   std::string mark;   // "Optimizer.step#SGD.step", "cudaStreamSynchronize", "aten::mm"
   std::string owner;  // of a wait: its outermost operator; of optimizer steps: how many, or empty
+  std::size_t waits = 1;      // kWait: of an iteration
   std::vector<Range> ranges;  // three or more, in order, each begins where the one before ends
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
 
 #include "lanescope/testing/sketch.h"
@@ -118,6 +119,33 @@ TEST(IterationsTest, ARangeOfTheProgramsOwnHoldsTheLastIterationToo) {
   EXPECT_EQ(found->ranges[1].start_ns, 100);
   EXPECT_EQ(found->ranges[1].end_ns, 200);
   EXPECT_EQ(found->ranges[2].end_ns, 250);
+}
+
+// One round and one wait for each of three requests, after six launches for all of them in 250: three waits are one iteration.
+// Not so where the six launches come at unequal distances, or where nothing more is launched in the long periods.
+TEST(IterationsTest, WaitsForTheRequestsOfABatchAreOneIteration) {
+  const auto draw = [](std::initializer_list<int> requests, int launches) {
+    Program program;
+    int at = 0;
+    for (const int count : requests) {
+      for (int i = 0; i < launches; ++i) program.launch("layer", at + 10 * i);
+      at += 250;
+      for (int i = 0; i < count; ++i, at += 60) program.round(at).wait(at + 45);
+    }
+    return program.find();
+  };
+  const auto found = draw({3, 3, 3, 3, 3}, 6);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kWait);
+  EXPECT_EQ(found->waits, 3u);
+  ASSERT_EQ(found->ranges.size(), 4u);
+  // The third wait ends at 250 + 120 + 45 + 5; a batch takes 250 + 3 x 60.
+  EXPECT_EQ(found->ranges[0].start_ns, 420);
+  EXPECT_EQ(found->ranges[0].end_ns, 850);
+  const auto unequal = draw({3, 4, 3, 2, 3}, 6);
+  EXPECT_TRUE(!unequal || unequal->waits == 1);
+  const auto only_longer = draw({3, 3, 3, 3, 3}, 0);
+  EXPECT_TRUE(!only_longer || only_longer->waits == 1);
 }
 
 TEST(IterationsTest, AWaitInEveryRoundCutsWhatRepeats) {

@@ -70,6 +70,13 @@ Sentence found_iterations_note(const Facts& facts) {
   if (found->kind == analysis::IterationMark::kRangeEnd)
     return say(begin + "the end of one {} to the end of the next, {} found.",
                {name(found->mark), how_many});
+  if (found->waits > 1)
+    return found->owner.empty()
+               ? say("The trace marks no steps: a step here is an iteration of {} {}, {} found.",
+                     {count(found->waits), name(found->mark), how_many})
+               : say("The trace marks no steps: a step here is an iteration of {} {} in {}, {} "
+                     "found.",
+                     {count(found->waits), name(found->mark), name(found->owner), how_many});
   if (found->kind == analysis::IterationMark::kWait && !found->owner.empty())
     return say(begin + "one {} in {} to the next, {} found.",
                {name(found->mark), name(found->owner), how_many});

@@ -1,6 +1,7 @@
 // A loop of the program takes much of the step: many short calls, each with its launch. Its time is the CPU's.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -45,6 +47,35 @@ bool takes_apart(const Owner& owner) {
 // True: some of its launch calls took much longer than others. Then these launches delay the CPU, not the loop.
 bool has_slow_launches(const Owner& owner) {
   return owner.work.launch_spread.excess_ns * 20 >= owner.total_ns * 3;
+}
+
+// Does the loop begin after this place of the sequence? As many equal rounds follow, with the names of its cell.
+bool begins_after(const Trace& trace, const CallSequence& calls, std::size_t place,
+                  const Owner& owner) {
+  const auto size = static_cast<std::size_t>(owner.cell_size);
+  const std::size_t first = place + 1, end = first + size * rounds_of(owner);
+  if (size == 0 || end > calls.size()) return false;
+  const auto name_at = [&](std::size_t i) { return trace.slices().name[raw(calls[i])]; };
+  for (std::size_t i = first + size; i < end; ++i)
+    if (name_at(i) != name_at(i - size)) return false;
+  std::set<std::string_view> round;
+  for (std::size_t i = first; i < first + size; ++i) round.insert(trace.name(calls[i]));
+  return round.contains("aten::item") && !round.contains("aten::unbind") &&
+         std::all_of(owner.cell.begin(), owner.cell.end(),
+                     [&](const std::string& each) { return round.contains(each); });
+}
+
+// The rounds work on the rows of one tensor, as in `for row in x` (aten::unbind directly before them), and one value is read in
+// each: they need nothing of each other but the Python that puts these values into a list. A round that does not fit ends the
+// comparison, so this is O(calls) for the loops of real programs.
+bool reads_a_value_of_each_row(const Facts& facts, const Owner& owner) {
+  if (owner.work.waits != owner.rounds) return false;
+  const Trace& trace = *facts.trace;
+  for (const CallSequence& calls : call_sequences(facts))
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (trace.name(calls[i]) == "aten::unbind" && begins_after(trace, calls, i, owner))
+        return true;
+  return false;
 }
 
 struct LoopedCalls {
@@ -82,11 +113,15 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
   for (const Owner& owner : owners->owners) {
     // Other rules report waits for the GPU in each round, the optimizer's loop, and operators with advice of their own.
     if (owner.kind != OwnerKind::kLoop ||
-        is_most(owner.total_ns - owner.cpu_ns(), owner.total_ns) ||
-        owner.work.waits >= owner.rounds || takes_apart(owner) || has_slow_launches(owner) ||
-        is_of_optimizer(owner) || known_operator(facts, owner))
+        is_most(owner.total_ns - owner.cpu_ns(), owner.total_ns) || takes_apart(owner) ||
+        has_slow_launches(owner) || is_of_optimizer(owner) || !is_cpu_time(mechanism_of(owner)))
       continue;
-    if (!is_cpu_time(mechanism_of(owner))) continue;
+    if (reads_a_value_of_each_row(facts, owner) && !remedy_of_loop(facts, owner).pattern.empty()) {
+      loops.emplace_back(&owner, say("Each round takes a row of one tensor: call the body once for "
+                                     "all rows, and read all results in one copy"));
+      continue;
+    }
+    if (owner.work.waits >= owner.rounds || known_operator(facts, owner)) continue;
     if (Sentence remedy = remedy_of_loop(facts, owner); !remedy.pattern.empty())
       loops.emplace_back(&owner, std::move(remedy));
   }

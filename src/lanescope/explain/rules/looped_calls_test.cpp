@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/rule_helpers_test.h"
@@ -18,15 +19,17 @@ struct DrawnLoopedCalls {
   int rounds = 20;
   const char* first = "aten::mul";
   const char* second = "aten::add";
-  int gradients = 0;      // that the step accumulates
-  bool waits = false;     // for the GPU, in each round
-  const char* dims = "";  // of both
+  int gradients = 0;                     // that the step accumulates
+  bool waits = false;                    // for the GPU, in each round
+  const char* dims = "";                 // of both
+  std::vector<const char*> before = {};  // called before the first round
 };
 
 // Four steps. A round is two operators of 10 us with a kernel of 1 us each.
 Trace drawn(const DrawnLoopedCalls& loop) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
+    for (const char* op : loop.before) p.cpu_op(op, 3);
     for (int i = 0; i < loop.rounds; ++i) {
       p.launch({.us = 1, .op = loop.first, .dims = loop.dims});
       p.launch({.us = 1, .op = loop.second, .dims = loop.dims});
@@ -56,6 +59,19 @@ TEST(LoopedCallsTest, AllRoundsButOneAreAtStake) {
 TEST(LoopedCallsTest, IsQuietForFewRoundsAndForWaits) {
   EXPECT_FALSE(find_by_rule(drawn({.rounds = 6}), "looped-calls"));
   EXPECT_FALSE(find_by_rule(drawn({.waits = true}), "looped-calls"));
+}
+
+// `for row in logits: sample(row).item()`: rounds of rows of one tensor. Not so where another call comes between, or where each
+// round takes its own tensor apart.
+TEST(LoopedCallsTest, ReadsAValueOfEachRowOfATensor) {
+  const auto action = [](const DrawnLoopedCalls& loop) {
+    const auto finding = find_by_rule(drawn(loop), "looped-calls");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action({.waits = true, .before = {"aten::unbind"}}),
+              ::testing::StartsWith("Each round takes a row of one tensor"));
+  EXPECT_EQ(action({.waits = true, .before = {"aten::unbind", "aten::relu"}}), "");
+  EXPECT_EQ(action({.first = "aten::unbind", .waits = true, .before = {"aten::unbind"}}), "");
 }
 
 // Loops that only take tensors apart, and the layers of a model, are not its business.
