@@ -7,6 +7,7 @@
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -331,7 +332,7 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
           {count(found.first.works.size())});
   // A larger batch does as much for each launch; it helps as long as most kernels are tiny.
   const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count &&
-                        !are_for_parameters(facts);
+                        !are_for_parameters(facts) && works_on_batch(facts);
   finding.action =
       is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
                             "launches {} of them now",

@@ -9,6 +9,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 
 namespace lanescope::explain::rules {
@@ -129,5 +130,44 @@ bool make_has_growing_buffer(const Facts& facts) {
 }  // namespace
 
 bool has_growing_buffer(const Facts& facts) { return made_once<make_has_growing_buffer>(facts); }
+
+namespace {
+
+// Each round looks up a word, attends and chooses the next one, and no shapes are recorded: the keys of earlier words may be one
+// more in each round, and the trace does not show it.
+bool make_chooses_words_without_shapes(const Facts& facts) {
+  constexpr std::uint64_t kFewestWords = 4;
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::uint64_t lookups = 0, choices = 0, attentions = 0;
+  enum class Call : std::uint8_t { kUnknown, kOther, kLookup, kChoice, kAttention, kNode };
+  std::vector<Call> calls(trace.strings().size(), Call::kUnknown);  // by name
+  const auto kind_of = [](std::string_view op) {
+    return op == "aten::embedding"                             ? Call::kLookup
+           : op == "aten::argmax" || op == "aten::multinomial" ? Call::kChoice
+           : op == "aten::scaled_dot_product_attention"        ? Call::kAttention
+           : op.starts_with(kEvaluateNode)                     ? Call::kNode
+                                                               : Call::kOther;
+  };
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    const std::uint32_t label = raw(trace.slices().name[i]);
+    if (trace.kind(id) != CategoryKind::kCpuOp || label >= calls.size()) continue;
+    Call& call = calls[label];
+    if (call == Call::kUnknown) call = kind_of(trace.name(id));
+    if (call == Call::kOther || !inside(windows, trace.start_ns(id))) continue;
+    if (call == Call::kNode || trace.slice_args(id).has(ArgKey::kInputDims)) return false;
+    lookups += call == Call::kLookup ? 1 : 0;
+    choices += call == Call::kChoice ? 1 : 0;
+    attentions += call == Call::kAttention ? 1 : 0;
+  }
+  return choices >= kFewestWords && lookups >= choices && attentions >= choices;
+}
+
+}  // namespace
+
+bool chooses_words_without_shapes(const Facts& facts) {
+  return made_once<make_chooses_words_without_shapes>(facts);
+}
 
 }  // namespace lanescope::explain::rules

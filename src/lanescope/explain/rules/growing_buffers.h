@@ -25,4 +25,8 @@ std::map<std::string, GrowingBuffer> buffers_by_shape(const Trace& trace,
 // can replay them. O(slices).
 bool has_growing_buffer(const Facts& facts);
 
+// True: four rounds or more look up a word, attend and choose the next one, without a backward pass, and no shapes are recorded. A
+// cache that grows may be hidden in them. O(slices).
+bool chooses_words_without_shapes(const Facts& facts);
+
 }  // namespace lanescope::explain::rules

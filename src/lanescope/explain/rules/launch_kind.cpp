@@ -9,6 +9,7 @@
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -161,7 +162,6 @@ bool tell_stacked_rows(const Facts& facts, Finding& finding) {
 
 void fit_launch_advice(const Facts& facts, Finding& finding) {
   if (tell_stacked_rows(facts, finding)) return;
-  constexpr std::string_view kOrBatch = ", or a larger batch";
   const bool is_of_graphs = finding.action.pattern.find("reduce-overhead") != std::string::npos;
   const OperatorThatWaits waiting = is_of_graphs ? operator_that_waits(facts) : OperatorThatWaits{};
   if (!waiting.op.empty()) {
@@ -188,6 +188,10 @@ void fit_launch_advice(const Facts& facts, Finding& finding) {
     finding.action = say(
         "The cache grows each time: write into one of full length and mask it (static KV cache), "
         "then torch.compile(mode=\"reduce-overhead\")");
+  else if (is_of_graphs && waiting.op.empty() && chooses_words_without_shapes(facts))
+    finding.action =
+        say("With a cache of one length (static KV cache, masked): "
+            "torch.compile(mode=\"reduce-overhead\"); or a larger batch");
   else if (is_of_graphs && waiting.op.empty() && runs_sharding_hooks(facts))
     finding.action = say(
         "FSDP runs Python around each layer: shard fewer, larger parts, compile each of them, or a "
@@ -196,9 +200,10 @@ void fit_launch_advice(const Facts& facts, Finding& finding) {
     finding.action =
         say("torch.compile does not compile torch.jit.script modules: replay a CUDA graph "
             "(make_graphed_callables), or leave TorchScript");
-  if (const std::size_t at = finding.action.pattern.find(kOrBatch);
-      at != std::string::npos && are_for_parameters(facts))
-    finding.action.pattern.erase(at, kOrBatch.size());
+  if (!works_on_batch(facts))
+    leave_out_batch(finding);
+  else if (are_for_parameters(facts))
+    leave_out_batch(finding.action.pattern);
 }
 
 }  // namespace lanescope::explain::rules

@@ -9,6 +9,7 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -183,6 +184,7 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
                        ? say("Look for strided or scattered reads, and results that are too large")
                    : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
                               : say("Give each kernel more work: a larger batch");
+  if (!works_on_batch(facts)) leave_out_batch(finding);
   return finding;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -29,6 +30,27 @@ TEST(TinyKernelsTest, AdvisesNothingThatTheProgramDoes) {
               ::testing::HasSubstr("torch.compile(model"));
 }
 
+// A larger batch is advised where something shows that there is one: layers, or products that are not part of solving a system.
+TEST(TinyKernelsTest, AdvisesALargerBatchOnlyWhereThereIsABatch) {
+  const auto action = [](std::string_view op, std::string_view other) {
+    ProgramSketch program;
+    for (int i = 0; i < 3; ++i) {
+      program.step();
+      for (int k = 0; k < 250; ++k) program.launch({.us = 2, .op = k == 9 ? other : op});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "tiny-kernels");
+    return finding ? finding->action.pattern : std::string();
+  };
+  const std::string graph = R"(Use torch.compile(mode="reduce-overhead"))";
+  EXPECT_EQ(action("aten::roll", "aten::sum"), graph);  // a simulation
+  EXPECT_EQ(action("aten::matmul", "aten::linalg_cholesky"), graph);
+  EXPECT_THAT(action("aten::roll", "aten::linear"), ::testing::HasSubstr("or a larger batch"));
+  EXPECT_THAT(action("aten::matmul", "aten::sum"), ::testing::HasSubstr("or a larger batch"));
+  EXPECT_THAT(action("aten::matmul", "aten::linalg_vector_norm"),
+              ::testing::HasSubstr("or a larger batch"));
+}
+
 // A product whose first size is another in each of 250 rounds.
 TEST(TinyKernelsTest, AdvisesEqualSizesForALoopOfUnequalOnes) {
   ProgramSketch program;
@@ -43,6 +65,24 @@ TEST(TinyKernelsTest, AdvisesEqualSizesForALoopOfUnequalOnes) {
   const auto finding = find_by_rule(program.trace(), "tiny-kernels");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("pad to one size"));
+}
+
+// Words are chosen one by one, and no shapes show whether the cache grows. A classifier takes argmax, too, but attends to no cache.
+TEST(TinyKernelsTest, NamesTheCacheAsAConditionWithoutShapes) {
+  const auto action = [](std::string_view attention) {
+    ProgramSketch program;
+    for (int i = 0; i < 6; ++i) {
+      program.step().launch({.us = 2, .op = "aten::embedding"});
+      for (int k = 0; k < 250; ++k)
+        program.launch({.us = 2, .op = k % 10 ? "aten::add" : attention});
+      program.launch({.us = 2, .op = "aten::argmax"}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "tiny-kernels");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("aten::scaled_dot_product_attention"),
+              ::testing::StartsWith("With a cache of one length"));
+  EXPECT_THAT(action("aten::linear"), ::testing::StartsWith("Use torch.compile(model"));
 }
 
 TEST(TinyKernelsTest, IsQuietWhenTheGpuKeepsUp) {
