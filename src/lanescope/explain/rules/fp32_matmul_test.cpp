@@ -22,6 +22,28 @@ TEST(Fp32MatmulTest, SpeaksOfTheOrdinaryUnits) {
   EXPECT_NEAR(finding->arithmetic.at(0).values.at(1).real, 494.5 / 67, 0.001);
 }
 
+// The GPU waits for 60 launches of 40 us each, then the CPU waits for the last product. It is the critical path for most of its
+// time, or for next to none of it where as much Python follows.
+TEST(Fp32MatmulTest, CountsTheCriticalPathOfAStepThatWaitsForTheCpu) {
+  const auto found = [](std::int64_t product_us) {
+    ProgramSketch program;
+    program.sketch().metadata("deviceProperties", kH200);
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int k = 0; k < 60; ++k)
+        p.pass(30).launch({.name = kElementwise, .us = 12, .op = "aten::add"});
+      p.launch({.name = "ampere_sgemm_128x64_nn", .us = product_us}).wait();
+    });
+    return find_by_rule(program.trace(), "fp32-matmul");
+  };
+  const auto finding = found(1000);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_LE(finding->at_stake_ns, us(1000));
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), 1'000'000 * (1 - 67 / 494.5), 20'000);
+  const auto small = found(250);
+  EXPECT_TRUE(!small || small->kind == FindingKind::kWhere);
+}
+
 // One convolution of 500 us and four products of 300 us: the products are most of it.
 TEST(Fp32MatmulTest, ShowsTheOperatorWithMostOfTheTime) {
   const auto finding = find_in_steps("fp32-matmul", [](ProgramSketch& p) {

@@ -183,6 +183,29 @@ std::uint64_t count_same_masks(const Facts& facts, std::vector<SliceId> sizers) 
   return same;
 }
 
+// Indices of a mask are made once in a step, so one wait of each step stays, and so do the waits for anything but sizes.
+void keep_one_wait_of_a_step(const Facts& facts, const HostSyncs& found, Finding& finding) {
+  std::int64_t sizes_ns = found.sizing_ns;
+  for (const auto& [asker, group] : found.groups)
+    if (group.asks_for_size > 0) sizes_ns += group.cost_ns();
+  std::set<std::size_t> steps;
+  for (const SliceId op : found.sizers)
+    steps.insert(steady_step_at(facts, facts.trace->start_ns(op)));
+  const double uses = static_cast<double>(std::max<std::size_t>(1, found.sizers.size()));
+  const double part = 1 - std::min(1.0, static_cast<double>(steps.size()) / uses);
+  const auto saved_ns =
+      static_cast<std::int64_t>(part * static_cast<double>(std::min(sizes_ns, found.at_stake_ns)));
+  finding.at_stake_ns = facts.per_step(saved_ns);
+  finding.at_stake_ratio = share_of(saved_ns, facts.wall.partition.wall_ns);
+  finding.own_cost_ns = static_cast<std::int64_t>(part * static_cast<double>(finding.own_cost_ns));
+  finding.arithmetic.push_back(
+      say(facts,
+          "one of {} waits for a size stays [per step], and so do waits for anything else: at most "
+          "{} of {} [per step] go",
+          {count(found.sizers.size() / std::max<std::size_t>(1, steps.size())),
+           ns(finding.at_stake_ns), ns(facts.per_step(found.at_stake_ns))}));
+}
+
 // The CPU waits for a size that only the GPU knows: that of a boolean mask (aten::index), or of the output of another operator.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -223,6 +246,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
   if (has_mask && count_same_masks(facts, found.sizers) * 2 > found.sizers.size()) {
     finding.action =
         say("If it is one mask, make its indices once: i = mask.nonzero(as_tuple=True); x[i]");
+    keep_one_wait_of_a_step(facts, found, finding);
     finding.try_next = {
         "x[mask] and x[mask] = y look for the elements of the mask each time, and wait each time: "
         "i = mask.nonzero(as_tuple=True) once, then x[i] and x[i] = y wait no more, and compute "

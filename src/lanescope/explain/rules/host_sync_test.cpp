@@ -528,6 +528,9 @@ TEST(HostSyncTest, MakesTheIndicesOfOneMaskOnce) {
   const auto others = finding_with("aten::gt");
   ASSERT_TRUE(others);
   EXPECT_THAT(others->action.pattern, HasSubstr("torch.where"));
+  // One of the four waits of a step stays.
+  EXPECT_NEAR(static_cast<double>(same->at_stake_ns),
+              0.75 * static_cast<double>(others->at_stake_ns), 2);
 }
 
 // torch.bincount has no mask to multiply with.
