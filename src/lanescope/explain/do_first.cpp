@@ -8,6 +8,7 @@
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"
+#include "lanescope/explain/rules/copy_sources.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
@@ -418,6 +419,8 @@ std::vector<TimeTaker> largest_kernels(const Facts& facts) {
 
 namespace {
 
+constexpr char kCastsAndCopies[] = "casts and copies";
+
 // Empty: the name does not say.
 std::string words_of_kind(const Trace& trace, SliceId work) {
   if (trace.kind(work) != CategoryKind::kKernel) return "copies and fills";
@@ -428,11 +431,25 @@ std::string words_of_kind(const Trace& trace, SliceId work) {
       {"fused", "fused kernels"},      {"reduction", "reductions"},
       {"indexing", "indexing"},        {"optimizer", "optimizer"},
       {"collective", "communication"}, {"fft", "FFT"},
-      {"copy", "casts and copies"},    {"memset", "copies and fills"}};
+      {"copy", kCastsAndCopies},       {"memset", "copies and fills"}};
   if (kernel_name.kind == "elementwise")
-    return kernel_name.operation == "copy" ? "casts and copies" : "elementwise";
+    return kernel_name.operation == "copy" ? kCastsAndCopies : "elementwise";
   const auto words = kWords.find(kernel_name.kind);
   return words == kWords.end() ? "" : words->second;
+}
+
+// The two operators that ask for most of the casts and copies, with three twentieths of them or more each.
+Sentence sources_of_copies(const Facts& facts) {
+  constexpr std::int64_t kLeastTwentieths = 3;
+  const std::vector<rules::CopySource> sources = rules::copy_sources(facts);
+  std::int64_t all_ns = 0;
+  for (const rules::CopySource& each : sources) all_ns += each.time_ns;
+  Sentence text;
+  for (std::size_t i = 0; i < sources.size() && i < 2; ++i) {
+    if (sources[i].time_ns * 20 < all_ns * kLeastTwentieths) break;
+    append(text, say(i == 0 ? "most in {}" : " and {}", {name(sources[i].name)}));
+  }
+  return text;
 }
 
 }  // namespace
@@ -460,6 +477,11 @@ std::vector<KindOfWork> kinds_of_gpu_work(const Facts& facts) {
   sort_rows(kinds.begin(), kinds.end(),
             [](const KindOfWork& a, const KindOfWork& b) { return a.ratio > b.ratio; });
   if (kinds.size() > kMostKinds) kinds.resize(kMostKinds);
+  // What is largest of all needs a place, because no product or loss is in its name.
+  constexpr double kLeastWithSources = 0.15;
+  if (!kinds.empty() && kinds.front().words == kCastsAndCopies &&
+      kinds.front().ratio >= kLeastWithSources)
+    kinds.front().sources = sources_of_copies(facts);
   return kinds;
 }
 

@@ -11,13 +11,14 @@ using testing::Fields;
 using testing::grid;
 using testing::ProgramSketch;
 
-constexpr const char* kKernelRules[] = {"copy-before-gemm", "fp32-matmul",  "half-off-tensor-cores",
-                                        "unaligned-dims",   "slow-gemm",    "slow-attention",
-                                        "same-flops",       "wave-tail",    "few-blocks",
-                                        "low-occupancy",    "memory-roof",  "no-roof",
-                                        "layout-copies",    "conv-layout",  "conv-bias",
-                                        "math-attention",   "matmul-chain", "split-k",
-                                        "occupancy-query"};
+constexpr const char* kKernelRules[] = {
+    "copy-before-gemm", "fp32-matmul",    "half-off-tensor-cores",
+    "unaligned-dims",   "slow-gemm",      "slow-attention",
+    "same-flops",       "wave-tail",      "few-blocks",
+    "low-occupancy",    "memory-roof",    "no-roof",
+    "layout-copies",    "conv-layout",    "conv-bias",
+    "math-attention",   "matmul-chain",   "split-k",
+    "occupancy-query",  "operator-copies"};
 
 TEST(KernelRulesTest, AreNotCheckedWithoutAGpu) {
   testing::Sketch sketch;

@@ -200,9 +200,11 @@ std::string kinds_of_work_text(const Facts& facts) {
   const std::vector<explain::KindOfWork> kinds = explain::kinds_of_gpu_work(facts);
   if (kinds.size() < 2) return {};
   std::string text;
-  for (const explain::KindOfWork& kind : kinds)
+  for (const explain::KindOfWork& kind : kinds) {
     text += fmt::format("{}{} {}", text.empty() ? kKindsOfWork : ", ", kind.words,
                         rounded_percent(kind.ratio));
+    if (!kind.sources.pattern.empty()) text += fmt::format(" ({})", rounded_sentence(kind.sources));
+  }
   return text + ".";
 }
 

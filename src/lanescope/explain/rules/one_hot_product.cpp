@@ -183,8 +183,8 @@ Finding tell_one_hot_product(const Facts& facts, const OneHotProduct& found) {
       "to take rows of a table, use F.embedding(index, table) or table[index]: they read one row "
       "for each index",
       "to add up rows by class, use index_add_ or scatter_add_"};
-  for (const char* covered :
-       {"hotspot-kernel", "fp32-matmul", "slow-gemm", "no-roof", "memory-roof", "inflated-tensor"})
+  for (const char* covered : {"hotspot-kernel", "fp32-matmul", "slow-gemm", "no-roof",
+                              "memory-roof", "inflated-tensor", "operator-copies"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = say("A product takes a one-hot matrix, {} x {}: almost all of it are zeros",
                       {count(rows), count(classes)});
