@@ -11,6 +11,7 @@
 #include "lanescope/explain/rules/copy_sources.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/step_path.h"
 #include "lanescope/explain/user_code.h"
 #include "lanescope/names/kernel_name.h"
 
@@ -83,6 +84,35 @@ void put_causes_before_vague(const Explanation& explanation, std::vector<std::si
         found.begin() + static_cast<std::ptrdiff_t>(i), found.end(),
         [&](std::size_t other) { return comes_before_vague(explanation, findings[other], vague); });
     while (i < found.size() && !is_vague(findings[found[i]])) ++i;
+  }
+}
+
+// The recording says that the CPU is the limit, and without the profiler it may be the GPU: more than two thirds of that step are
+// the GPU's work, within the error of the estimate.
+bool may_be_gpu_bound(const Explanation& explanation) {
+  if (!explanation.gains) return false;
+  const std::int64_t busy_ns = explanation.gains->busy_ns(),
+                     step_ns = explanation.gains->mean_step_ns();
+  return busy_ns * 3 > step_ns * 2 &&
+         is_gpu_bound(busy_ns, step_ns - explanation.gains->base().cpu_error_ns);
+}
+
+// In such a step, what launches gain is the least sure. A cost of the GPU's work that may gain two thirds as much comes first.
+void put_gpu_work_before_launches(const Explanation& explanation, std::vector<std::size_t>& found) {
+  if (!may_be_gpu_bound(explanation)) return;
+  const std::vector<Finding>& findings = explanation.findings;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Finding& launches = findings[found[i]];
+    if (launches.kind != FindingKind::kBound && !is_of_all_launches(launches)) continue;
+    std::stable_partition(
+        found.begin() + static_cast<std::ptrdiff_t>(i), found.end(), [&](std::size_t other) {
+          const Finding& work = findings[other];
+          const Rule* rule = find_rule(work.rule);
+          return work.kind == FindingKind::kCost && rule && rule->fix == Fix::kGpu &&
+                 !is_general(work) &&
+                 gain_ns(explanation, work) * 3 >= gain_ns(explanation, launches) * 2;
+        });
+    return;
   }
 }
 
@@ -167,6 +197,7 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation, bool has_
   };
   sort_rows(found.begin(), found.end(), comes_before);
   put_causes_before_vague(explanation, found);
+  put_gpu_work_before_launches(explanation, found);
   return found;
 }
 

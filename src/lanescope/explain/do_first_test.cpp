@@ -86,6 +86,23 @@ TEST_F(DoFirstTest, LaunchesThatAGraphReplacesAreNotSaidTwice) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"tiny-kernels"}));
 }
 
+// 40 launches of 10 us, with kernels of 5 us each: without the profiler a step takes about 244 us, of which the GPU works 200, and
+// the CPU's time is unsure by 68. So the GPU may be the limit, and its work comes before launches. With 3 us it works only 120.
+TEST(DoFirstOrderTest, WorkOfTheGpuComesBeforeLaunchesWhereItMayBeTheLimit) {
+  const auto order = [](std::int64_t kernel_us) {
+    const Trace trace = loop(4, 40, {.us = kernel_us}).trace();
+    const Facts facts = *gather_facts(trace);
+    Explanation all;
+    all.findings = {cost("tiny-kernels", 30'000, 0.1, "a graph"),
+                    cost("unfused-chain", 22'000, 0.08, "one kernel")};
+    all.findings[1].gain_is_bound = true;
+    all.gains = GainModel::of(facts);
+    return rules_of(all, do_first(facts, all));
+  };
+  EXPECT_EQ(order(5), (std::vector<std::string>{"unfused-chain", "tiny-kernels"}));
+  EXPECT_EQ(order(3), (std::vector<std::string>{"tiny-kernels", "unfused-chain"}));
+}
+
 TEST_F(DoFirstTest, TheBoundIsOneWhereNoCostExplainsHalfOfIt) {
   all_.findings = {cost("bound", 80'000, 0.8, "do bound"), cost("a", 39'000, 0.39, "do a")};
   all_.findings[0].kind = FindingKind::kBound;
