@@ -54,6 +54,7 @@ class StackBuilder {
     if (is_verbose || (list_.is_own && list_.has_python_frames)) copy_parents_to_frames();
     if (is_verbose || list_.is_own) {
       link_rows();
+      if (list_.is_own) find_forward_tracks();
       const std::vector<std::uint32_t> at_row = python_stacks_at_rows();
       if (list_.is_own && list_.style == TableStyle::kTorch) use_frames_as_stacks(at_row);
       copy_stacks_to_linked_rows(at_row);
@@ -124,12 +125,15 @@ class StackBuilder {
   // frames, so recorded frames replace the lines. With module frames alone there is no call stack.
   void use_frames_as_stacks(const std::vector<std::uint32_t>& at_row) {
     for (std::uint32_t i = 0; i < events_.size(); ++i)
-      if (out_.stack_of[i] != 0 && at_row[i] != 0) out_.stack_of[i] = at_row[i];
+      if (at_row[i] != 0 && (out_.stack_of[i] != 0 || is_called_elsewhere_[i]))
+        out_.stack_of[i] = at_row[i];
   }
 
   // A slice that Kineto recorded has no stack in the file. torch gives it the Python frames of its
   // parent: for device work the launch call, else the operator; for a call the operator. Without a
-  // parent, also for annotations on the device, it takes the place of the main thread at its begin.
+  // parent, also for annotations on the device, it takes the place of the main thread at its begin,
+  // where that thread only happens to be. In lanescope's own traces an annotation on the device has
+  // the stack of the annotation.
   void copy_stacks_to_linked_rows(const std::vector<std::uint32_t>& at_row) {
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       if (!is_from_kineto(i)) continue;
@@ -156,9 +160,10 @@ class StackBuilder {
     };
     parent_row_.assign(events_.size(), TorchEvent::kNoEvent);
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      if (!is_from_kineto(i) || trace_.kind(events_[i].slice) == CategoryKind::kGpuUserAnnotation)
-        continue;
-      if (events_[i].on_device)
+      if (!is_from_kineto(i)) continue;
+      const bool is_annotation = trace_.kind(events_[i].slice) == CategoryKind::kGpuUserAnnotation;
+      if (is_annotation && !list_.is_own) continue;
+      if (events_[i].on_device && !is_annotation)
         parent_row_[i] = find(call_by_correlation, integer(i, ArgKey::kCorrelation));
       if (parent_row_[i] == TorchEvent::kNoEvent)
         parent_row_[i] = find(row_by_external_id, integer(i, ArgKey::kExternalId));
@@ -215,7 +220,8 @@ class StackBuilder {
   // The Python stack at the start of each row, as torch finds it: everything is pushed on its
   // thread's stack, and its end pops it with all that came after it. So a call of another thread
   // that ends within a frame of the main thread closes that frame early. In lanescope's own traces
-  // only frames close frames.
+  // only frames close frames. A backward row on a thread without open frames was called from where
+  // its forward thread is: autograd runs the nodes of a GPU on a thread of their own.
   std::vector<std::uint32_t> python_stacks_at_rows() {
     std::vector<Node> nodes = nodes_in_order();
     std::unordered_map<std::uint32_t, std::uint32_t> top;       // node by track
@@ -223,6 +229,7 @@ class StackBuilder {
     using End = std::pair<std::int64_t, std::uint32_t>;
     std::priority_queue<End, std::vector<End>, std::greater<>> ends;
     std::vector<std::uint32_t> at_row(events_.size(), 0);
+    is_called_elsewhere_.assign(events_.size(), false);
     const auto pop = [&](std::uint32_t ended) {
       if (nodes[ended].is_finished) return;
       std::uint32_t& open = top.at(nodes[ended].track);
@@ -235,7 +242,14 @@ class StackBuilder {
       for (; !ends.empty() && ends.top().first < node.start_ns; ends.pop()) pop(ends.top().second);
       std::uint32_t& open = top.try_emplace(node.track, TorchEvent::kNoEvent).first->second;
       node.parent = open;
-      const SliceId around = open == TorchEvent::kNoEvent ? kNone<SliceId> : nodes[open].python;
+      SliceId around = open == TorchEvent::kNoEvent ? kNone<SliceId> : nodes[open].python;
+      if (list_.is_own && around == kNone<SliceId> && node.row != TorchEvent::kNoEvent) {
+        const auto caller = top.find(forward_track(events_[node.row]));
+        if (caller != top.end() && caller->second != TorchEvent::kNoEvent) {
+          around = nodes[caller->second].python;
+          is_called_elsewhere_[node.row] = around != kNone<SliceId>;
+        }
+      }
       node.python = node.row == TorchEvent::kNoEvent ? node.frame : around;
       if (node.row != TorchEvent::kNoEvent && around != kNone<SliceId>) {
         const auto [it, added] = stack_in.try_emplace(raw(around), 0);
@@ -246,6 +260,13 @@ class StackBuilder {
         continue;
       open = n;
       ends.emplace(node.end_ns, n);
+    }
+    for (std::uint32_t i = 0; i < events_.size(); ++i) {  // parents come first
+      const std::uint32_t parent = events_[i].parent;
+      if (at_row[i] != 0 || parent == TorchEvent::kNoEvent || !is_called_elsewhere_[parent])
+        continue;
+      at_row[i] = at_row[parent];
+      is_called_elsewhere_[i] = true;
     }
     return at_row;
   }
@@ -277,45 +298,63 @@ class StackBuilder {
     return fwd_thread(event) != 0 && !name.starts_with(kEngine);
   }
 
-  // torch finds forward stacks by (sequence number, logical thread). A file has logical numbers of
-  // forward threads only on backward rows, so each number means the track that has most of its
-  // sequence numbers. A backward row without a number (AccumulateGrad) finds nothing: torch
-  // searches thread 0, but numbers threads from 1.
-  void copy_forward_stacks_to_backward() {
-    std::vector<std::uint32_t> backward(
-        events_.size(),
-        TorchEvent::kNoEvent);  // the innermost backward row at or above
-    std::map<std::pair<std::int64_t, std::uint32_t>, std::uint32_t>
-        forward;  // (sequence, track) -> first row's stack
+  // A file has logical numbers of forward threads only on backward rows, so each number means the
+  // track that has most of its sequence numbers. Fills backward_ and forward_tracks_.
+  void find_forward_tracks() {
+    if (!backward_.empty()) return;
+    backward_.assign(events_.size(), TorchEvent::kNoEvent);
     std::unordered_map<std::int64_t, std::uint32_t> track_of;
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       const TorchEvent& event = events_[i];
       if (event.is_removed || event.on_device) continue;
       if (is_backward(event))
-        backward[i] = i;
+        backward_[i] = i;
       else if (event.parent != TorchEvent::kNoEvent)
-        backward[i] = backward[event.parent];
-      if (backward[i] != TorchEvent::kNoEvent) continue;
-      const std::int64_t sequence = sequence_of(event);
-      forward.try_emplace({sequence, event.thread}, out_.stack_of[i]);
-      if (fwd_thread(event) == 0) track_of.try_emplace(sequence, event.thread);
+        backward_[i] = backward_[event.parent];
+      if (backward_[i] == TorchEvent::kNoEvent && fwd_thread(event) == 0)
+        track_of.try_emplace(sequence_of(event), event.thread);
     }
     std::map<std::int64_t, std::map<std::uint32_t, std::size_t>>
         votes;  // logical thread -> track -> voters
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      if (backward[i] != i || sequence_of(events_[i]) < 0) continue;
+      if (backward_[i] != i || sequence_of(events_[i]) < 0 || fwd_thread(events_[i]) == 0) continue;
       const auto it = track_of.find(sequence_of(events_[i]));
-      if (it == track_of.end()) continue;
-      if (fwd_thread(events_[i]) != 0) ++votes[fwd_thread(events_[i])][it->second];
+      if (it != track_of.end()) ++votes[fwd_thread(events_[i])][it->second];
+    }
+    for (const auto& [thread, tracks] : votes) {
+      std::size_t most = 0;
+      for (const auto& [track, count] : tracks)
+        if (count > most) {
+          most = count;
+          forward_tracks_[thread] = track;
+        }
+    }
+  }
+
+  // kNoTrack: not a backward row, or not known.
+  static constexpr std::uint32_t kNoTrack = ~std::uint32_t{0};
+  std::uint32_t forward_track(const TorchEvent& event) const {
+    const std::int64_t thread = fwd_thread(event);
+    const auto it = thread == 0 ? forward_tracks_.end() : forward_tracks_.find(thread);
+    return it == forward_tracks_.end() ? kNoTrack : it->second;
+  }
+
+  // torch finds forward stacks by (sequence number, logical thread). A backward row without a number
+  // (AccumulateGrad) finds nothing: torch searches thread 0, but numbers threads from 1.
+  void copy_forward_stacks_to_backward() {
+    find_forward_tracks();
+    std::map<std::pair<std::int64_t, std::uint32_t>, std::uint32_t>
+        forward;  // (sequence, track) -> first row's stack
+    for (std::uint32_t i = 0; i < events_.size(); ++i) {
+      const TorchEvent& event = events_[i];
+      if (event.is_removed || event.on_device || backward_[i] != TorchEvent::kNoEvent) continue;
+      forward.try_emplace({sequence_of(event), event.thread}, out_.stack_of[i]);
     }
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      if (backward[i] == TorchEvent::kNoEvent) continue;
-      const TorchEvent& row = events_[backward[i]];
-      std::pair<std::uint32_t, std::size_t> best{0, 0};
-      for (const auto& candidate : votes[fwd_thread(row)])
-        if (candidate.second > best.second) best = candidate;
-      const auto it = forward.find({sequence_of(row), best.first});
-      out_.stack_of[i] = best.second > 0 && it != forward.end() ? it->second : 0;
+      if (backward_[i] == TorchEvent::kNoEvent) continue;
+      const TorchEvent& row = events_[backward_[i]];
+      const auto it = forward.find({sequence_of(row), forward_track(row)});
+      out_.stack_of[i] = it != forward.end() ? it->second : 0;
     }
   }
 
@@ -329,6 +368,9 @@ class StackBuilder {
   std::unordered_map<std::int64_t, SliceId> python_by_id_;
   std::unordered_set<std::string> python_names_;
   std::vector<std::uint32_t> parent_row_;  // for Kineto's rows: the call or operator
+  std::vector<bool> is_called_elsewhere_;  // the frames around it are those of another thread
+  std::vector<std::uint32_t> backward_;    // the innermost backward row at or above
+  std::unordered_map<std::int64_t, std::uint32_t> forward_tracks_;  // by torch's number of a thread
 };
 
 }  // namespace

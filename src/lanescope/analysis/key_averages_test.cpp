@@ -325,6 +325,54 @@ TEST(KeyAveragesTest, OwnOperatorsHaveTheFramesAroundThemInTorchsStyle) {
   EXPECT_EQ(stacks(TableStyle::kLanescope), (std::vector<Stack>{lines, lines, line, later, none}));
 }
 
+// main [0, 1000) calls backward [300, 900); thread 200 runs the nodes meanwhile, without any frame.
+TEST(KeyAveragesTest, OwnBackwardRowsOfAnotherThreadHaveTheFramesThatWaitForThem) {
+  const auto stacks = [](TableStyle style, bool is_own) {
+    Sketch sketch;
+    if (is_own) sketch.metadata("lanescope_version", "\"1\"");
+    sketch
+        .op("aten::mul", 100, 50, {.external_id = 2, .sequence = 5, .call_stack = "a.py(9): main;"})
+        .op("autograd::engine::evaluate_function: MulBackward0", 400, 200,
+            {.tid = 200, .external_id = 3, .sequence = 5, .fwd_thread = 1})
+        .op("MulBackward0", 410, 50, {.tid = 200, .external_id = 4, .sequence = 5, .fwd_thread = 1})
+        .op("aten::neg", 420, 10, {.tid = 200, .external_id = 5})
+        .op("aten::sum", 500, 20, {.tid = 200, .external_id = 6})
+        .runtime("cudaLaunchKernel", 505, 5, {.tid = 200, .external_id = 6, .correlation = 70})
+        .op("aten::abs", 700, 20, {.tid = 200, .external_id = 7});  // not inside a node
+    python_frame(sketch, "main", 0, 1000, 1, 0);
+    python_frame(sketch, "backward", 300, 600, 2, 1);
+    const KeyAverages table = averages(std::move(sketch).trace(), style, {.group_by_stack_n = 5});
+    return std::vector<Stack>{row(table, "autograd::engine::evaluate_function: MulBackward0").stack,
+                              row(table, "MulBackward0").stack,
+                              row(table, "aten::neg").stack,
+                              row(table, "aten::sum").stack,
+                              row(table, "cudaLaunchKernel").stack,
+                              row(table, "aten::abs").stack};
+  };
+  const Stack waits{"backward", "main"}, forward{"main"}, none;
+  EXPECT_EQ(stacks(TableStyle::kTorch, true),
+            (std::vector<Stack>{waits, forward, forward, waits, waits, none}));
+  const Stack line{"a.py(9): main"};
+  EXPECT_EQ(stacks(TableStyle::kLanescope, true)[0], none) << "no Python line called it";
+  EXPECT_EQ(stacks(TableStyle::kTorch, false)[0], none) << "torch's files say it themselves";
+}
+
+// step [100, 500) has the range; the GPU runs its work while main is elsewhere.
+TEST(KeyAveragesTest, AnOwnRangeOnTheDeviceHasTheStackOfTheRange) {
+  for (const bool is_own : {false, true}) {
+    Sketch sketch;
+    if (is_own) sketch.metadata("lanescope_version", "\"1\"");
+    sketch.annotation("range", 150, 100, {.external_id = 2, .call_stack = "step;main;"})
+        .kernel("gemm", 700, 5, {.external_id = 3, .correlation = 70})
+        .gpu_annotation("range", 699, 7, {.external_id = 2});
+    python_frame(sketch, "main", 0, 1000, 1, 0);
+    python_frame(sketch, "step", 100, 400, 2, 1);
+    const KeyAverages table =
+        averages(std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
+    EXPECT_EQ(row(table, "range", true).stack, is_own ? (Stack{"step", "main"}) : Stack{"main"});
+  }
+}
+
 TEST(KeyAveragesTest, LaunchesWithoutASingleKernelWereRecordedWithoutTheDevice) {
   const auto device = [](std::string_view call, TableStyle style) {
     Sketch sketch;
