@@ -106,7 +106,8 @@ __all__ = [
 ]
 
 # torch's own objects, for programs that import everything from one place, sorted: lanescope before torch.
-_OF_TORCH = ("ExecutionTraceObserver", "_ExperimentalConfig", "itt", "kineto_available")
+_OF_TORCH = ("ExecutionTraceObserver", "KinetoStepTracker", "RecordScope", "_ExperimentalConfig", "itt", "kineto_available")
+_KinetoProfile = profile  # torch.profiler's class below its profile, with fewer arguments
 
 
 def __getattr__(name: str) -> Any:

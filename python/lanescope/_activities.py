@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from typing import Any, Iterable, List, Optional, Set
+from typing import Any, Dict, Iterable, List, Optional, Set
 
 from ._observer_build import torch_directory, torch_has_cuda
 from ._torch_enums import SharedEnum
@@ -74,6 +74,12 @@ def activity_bits(activities: Iterable[ProfilerActivity]) -> int:
     return sum(bits.get(activity.name, 0) for activity in activities)
 
 
+def activity_filters(activities: Optional[Iterable[Any]]) -> Dict[ProfilerActivity, Set[str]]:
+    """Of each activity that is given as ``{activity: [kinds]}``, the kinds, as torch.profiler keeps them."""
+    dicts = [item for item in activities or () if isinstance(item, dict)]
+    return {ProfilerActivity[member.name]: set(kinds) for item in dicts for member, kinds in item.items()}
+
+
 def parse_activities(activities: Optional[Iterable[Any]]) -> Set[ProfilerActivity]:
     """A set of our activities, from ours, torch.profiler's, or dicts ``{activity: [kinds]}`` of either."""
     if activities is None:
@@ -81,9 +87,10 @@ def parse_activities(activities: Optional[Iterable[Any]]) -> Set[ProfilerActivit
     parsed: List[ProfilerActivity] = []
     for item in activities:
         for member in item.keys() if isinstance(item, dict) else (item,):
-            activity = ProfilerActivity.__members__.get(str(getattr(member, "name", "")))
-            if activity is None:
-                raise TypeError(f"expected a ProfilerActivity or a dict of them, found {type(member).__name__}")
+            try:
+                activity = ProfilerActivity[str(getattr(member, "name", ""))]
+            except KeyError:
+                raise TypeError(f"expected a ProfilerActivity or a dict of them, found {type(member).__name__}") from None
             if activity in parsed:
                 raise ValueError(f"activity {activity.name} is given more than once")
             parsed.append(activity)

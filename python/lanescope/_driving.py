@@ -44,6 +44,7 @@ class Driving(Windows):
     all_api: bool
     detach: Optional[bool]
     experimental_config: Optional[object]
+    post_processing_timeout_s: Optional[float]
     step_num: int
     _activity_bits: int
     _output_dir: str
@@ -106,6 +107,8 @@ class Driving(Windows):
         self._at_rest = False  # acc_events: not gone on with
 
     def _run(self, by_hand: bool) -> None:
+        if self.post_processing_timeout_s is not None and self.post_processing_timeout_s < 0:
+            raise ValueError(f"post_processing_timeout_s must not be negative; found {self.post_processing_timeout_s}")
         if _torch.loaded_torch() is not None and ProfilerActivity.CPU in self.activities:
             reason = _torch.ensure_observer()
             if reason:

@@ -69,27 +69,55 @@ class SharedEnumMeta(EnumMeta):
                 after_import("torch", _register_early_members)
         return member
 
+    def _torch_member(cls, name: str) -> Any:
+        """torch's member that we do not have, because that torch is newer; None: there is none."""
+        theirs = torchs(cls)
+        return None if theirs is None else getattr(theirs, "__members__").get(name)
+
     def __getattribute__(cls, name: str) -> Any:
         value = super().__getattribute__(name)
         return cls._shared(value) if not name.startswith("_") and type(value) is cls else value
+
+    def __getattr__(cls, name: str) -> Any:
+        member = None if name.startswith("_") else cls._torch_member(name)
+        if member is None:
+            raise AttributeError(f"{type.__getattribute__(cls, '__name__')} has no member {name!r}")
+        return member
 
     def __call__(cls, value: Any, *args: Any, **kwargs: Any) -> Any:
         theirs = torchs(cls)
         if theirs is not None and type(value) is theirs:
             return value
-        return cls._shared(super().__call__(value, *args, **kwargs))
+        try:
+            return cls._shared(super().__call__(value, *args, **kwargs))
+        except ValueError:
+            for member in () if theirs is None else getattr(theirs, "__members__").values():
+                if member.value == value:
+                    return member
+            raise
 
     def __getitem__(cls, name: str) -> Any:
-        return cls._shared(cls._member_map_[name])
+        member = cls._member_map_.get(name)
+        found = cls._torch_member(name) if member is None else cls._shared(member)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def __iter__(cls) -> Iterator[Any]:
-        return (cls._shared(cls._member_map_[name]) for name in cls._member_names_)
+        yield from cls.__members__.values()
 
     def __reversed__(cls) -> Iterator[Any]:
-        return (cls._shared(cls._member_map_[name]) for name in reversed(cls._member_names_))
+        yield from reversed(list(cls.__members__.values()))
+
+    def __len__(cls) -> int:
+        return len(cls.__members__)
 
     @property
     def __members__(cls) -> Mapping[str, Any]:  # type: ignore[override]
+        """Those of torch when it is loaded: an older torch lacks some of ours, and a newer one has more."""
+        theirs = torchs(cls)
+        if theirs is not None:
+            return MappingProxyType(dict(getattr(theirs, "__members__")))
         return MappingProxyType({name: cls._shared(member) for name, member in cls._member_map_.items()})
 
     def __contains__(cls, value: Any) -> bool:

@@ -212,7 +212,7 @@ class KeyAverages(EventList):
             trace,
             style=self._style,
             group_by_input_shape=group_by_input_shape,
-            group_by_stack_n=group_by_stack_n,
+            group_by_stack_n=max(group_by_stack_n, 0),  # as torch
             group_by_overload_name=group_by_overload_name,
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,

@@ -106,7 +106,7 @@ class EventList(LazyList[Any]):
     def table(
         self,
         sort_by: Optional[str] = None,
-        row_limit: int = 100,
+        row_limit: Optional[int] = 100,
         max_src_column_width: Optional[int] = 75,
         max_name_column_width: Optional[int] = 55,
         max_shapes_column_width: Optional[int] = 80,
@@ -115,7 +115,7 @@ class EventList(LazyList[Any]):
         time_unit: Optional[str] = None,
     ) -> Table:
         """torch's table of these rows, as text. ``time_unit`` is "s", "ms", "us" or None (each cell its own);
-        ``row_limit`` -1: all rows.
+        ``row_limit`` -1 or None: all rows.
 
         Raises InvalidArgumentError for a sort key that does not exist, and names those that do; it is an AttributeError, too,
         as in torch.
@@ -123,7 +123,7 @@ class EventList(LazyList[Any]):
         try:
             text = self._rows(sort_by).table(
                 sort_by=sort_by,
-                row_limit=row_limit,
+                row_limit=-1 if row_limit is None else row_limit,
                 max_src_column_width=max_src_column_width,
                 max_name_column_width=max_name_column_width,
                 max_shapes_column_width=max_shapes_column_width,

@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Union
 
 from . import _activities, _samples, _torch_tools
-from ._activities import ProfilerActivity, activity_bits, parse_activities
+from ._activities import ProfilerActivity, activity_bits, activity_filters, parse_activities
 from ._budget import parse_budget
 from ._driving import Driving
 from ._flight import parse_last, parse_slow_step
@@ -40,7 +40,8 @@ class profile(Driving, Results):
 
     Args:
         activities: what to record, of :class:`ProfilerActivity`; default: what :func:`supported_activities` gives, and
-            nothing is said on a machine without a GPU. Activities that are named and cannot be recorded give a warning.
+            nothing is said on a machine without a GPU. Activities that are named and cannot be recorded give a warning. Of a
+            dict ``{activity: [kinds]}`` all kinds are recorded, with a warning.
         schedule: from a step number to a :class:`ProfilerAction`, see :func:`lanescope.schedule`. None records
             everything from ``start()`` to ``stop()``.
         on_trace_ready: called with this object after each finished cycle, on the thread that steps or stops.
@@ -116,7 +117,9 @@ class profile(Driving, Results):
         sample_python: Union[bool, int] = False,
     ) -> None:
         Driving.__init__(self, custom_trace_id_callback)
+        activities = None if activities is None else list(activities)
         self.activities = parse_activities(activities)
+        self.activity_filters = activity_filters(activities)
         if use_cuda is not None:
             warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
@@ -138,8 +141,8 @@ class profile(Driving, Results):
         self.acc_events = bool(acc_events)
         self.post_processing_timeout_s = post_processing_timeout_s
         self.on_trace_ready = on_trace_ready
-        self.schedule: Callable[[int], Any] = schedule if schedule is not None else always
-        self.record_steps = schedule is not None
+        self.schedule: Callable[[int], Any] = schedule or always
+        self.record_steps = bool(schedule)
         self._output_dir = "" if output_dir is None else os.fspath(output_dir)
         self._set_flight_recorder(last, slow_step, max_dumps, dump_signal)
         self._set_limits(max_size, disk_reserve, budget)
@@ -194,6 +197,9 @@ class profile(Driving, Results):
         return "cuda" if ProfilerActivity.CUDA in self.activities else None
 
     def _warn_about_what_is_missing(self) -> None:
+        if self.activity_filters:
+            filtered = ", ".join(sorted(activity.name for activity in self.activity_filters))
+            warn_about(f"the kinds of events that are named for {filtered} are not chosen from: all kinds are recorded", once=True)
         unseen = sorted(a.name for a in self.activities if a not in (ProfilerActivity.CPU, ProfilerActivity.CUDA))
         if unseen:
             warn_about(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True)

@@ -101,9 +101,28 @@ class Results:
         last = self._result().cycle_count()
         return range(1 if self.acc_events else max(last, 1), last + 1)
 
-    def table(self, *args: Any, **kwargs: Any) -> Table:
-        """torch's table of all events, one by one; :meth:`key_averages` has the sums."""
-        return self.events().table(*args, **kwargs)
+    def table(
+        self,
+        sort_by: Optional[str] = None,
+        row_limit: Optional[int] = 100,
+        max_src_column_width: Optional[int] = 75,
+        max_name_column_width: Optional[int] = 55,
+        max_shapes_column_width: Optional[int] = 80,
+        header: Optional[str] = None,
+        top_level_events_only: bool = False,
+        time_unit: Optional[str] = None,
+    ) -> Table:
+        """torch's table of all events, one by one (:meth:`EventList.table`); :meth:`key_averages` has the sums."""
+        return self.events().table(
+            sort_by,
+            row_limit,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            header,
+            top_level_events_only,
+            time_unit,
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """All events added up; its key is "Total"."""

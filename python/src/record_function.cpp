@@ -24,8 +24,9 @@ namespace lanescope::python {
 namespace {
 
 struct RecordFunction {
-  PyObject_HEAD PyObject* name;  // str
-  PyObject* args;                // str or None, shown by torch's listeners only
+  PyObject_HEAD PyObject* name;  // as given: str or bytes
+  PyObject* text;                // str: the name
+  PyObject* args;                // str, bytes or None, shown by torch's listeners only
   PyObject* torch_range;  // while open without the observer and torch listens: torch's own, or null
   LanescopeSharedRange* shared_range;  // while open with the observer and others listen, or null
   std::uint32_t name_id;               // 0: not interned yet
@@ -107,26 +108,32 @@ std::string_view utf8_of(PyObject* text) {
   return "(name that is not UTF-8)";
 }
 
+std::string_view text_of_args(PyObject* args) {
+  if (PyUnicode_Check(args)) return utf8_of(args);
+  if (PyBytes_Check(args))
+    return {PyBytes_AS_STRING(args), static_cast<std::size_t>(PyBytes_GET_SIZE(args))};
+  return {};
+}
+
 // Shows the range to torch's listeners, if there are any. True: the observer has recorded it.
 bool begin_for_torch(RecordFunction* self) {
   if (!lanescope_range_listeners.load(std::memory_order_relaxed)) {
     if (torch_is_listening()) self->torch_range = open_torch_range(self);
     return false;
   }
-  const std::string_view args =
-      PyUnicode_Check(self->args) ? utf8_of(self->args) : std::string_view();
   bool recorded = false;
-  self->shared_range = record::open_shared_range(utf8_of(self->name), args, &recorded);
+  self->shared_range =
+      record::open_shared_range(utf8_of(self->text), text_of_args(self->args), &recorded);
   return recorded;
 }
 
 void begin(RecordFunction* self) {
   if (begin_for_torch(self) || !record::is_recording()) return;  // also while nothing is recorded
   const record::RangeCall call;
-  if (call.is_paused() && !record::is_step_name(utf8_of(self->name))) [[unlikely]]
+  if (call.is_paused() && !record::is_step_name(utf8_of(self->text))) [[unlikely]]
     return record::count_left_out_range();
   if (self->name_id == 0) {
-    const std::string_view name = utf8_of(self->name);
+    const std::string_view name = utf8_of(self->text);
     self->name_id = record::intern_text(name.data(), name.size());
   }
   record::RangeInfo info;
@@ -150,31 +157,68 @@ void end(RecordFunction* self) {
 
 RecordFunction* self_of(PyObject* object) { return reinterpret_cast<RecordFunction*>(object); }
 
+// A new reference to the name as str; null: Python has an error set. torch takes bytes as well.
+PyObject* text_of_name(PyObject* name) {
+  if (PyUnicode_Check(name)) return new_ref(name);
+  if (PyBytes_Check(name))
+    return PyUnicode_DecodeUTF8(PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), "replace");
+  PyErr_Format(PyExc_TypeError, "record_function: expected a name of type str, found %.100s",
+               Py_TYPE(name)->tp_name);
+  return nullptr;
+}
+
+bool set_name(RecordFunction* self, PyObject* name) {
+  PyObject* text = text_of_name(name);
+  if (!text) return false;
+  Py_XSETREF(self->text, text);
+  PyObject* before = std::exchange(self->name, new_ref(name));
+  Py_XDECREF(before);
+  self->name_id = 0;
+  return true;
+}
+
+bool set_args(RecordFunction* self, PyObject* args) {
+  PyObject* before = std::exchange(self->args, new_ref(args));
+  Py_XDECREF(before);
+  return true;
+}
+
 PyObject* make(PyObject* name, PyObject* args) {
-  if (!PyUnicode_Check(name)) {
-    PyErr_Format(PyExc_TypeError, "record_function: expected a name of type str, found %.100s",
-                 Py_TYPE(name)->tp_name);
-    return nullptr;
-  }
   PyObject* object = record_function_type->tp_alloc(record_function_type, 0);
   if (!object) return nullptr;
   RecordFunction* self = self_of(object);
-  self->name = new_ref(name);
-  self->args = new_ref(args);
+  set_args(self, args);
+  if (set_name(self, name)) return object;
+  Py_DECREF(object);
+  return nullptr;
+}
+
+// Of a subclass as well, whose __init__ may have other arguments.
+PyObject* type_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* object = type->tp_alloc(type, 0);
+  PyObject* name = object ? PyUnicode_FromString("") : nullptr;
+  if (!name) {
+    Py_XDECREF(object);
+    return nullptr;
+  }
+  set_args(self_of(object), Py_None);
+  set_name(self_of(object), name);
+  Py_DECREF(name);
   return object;
 }
 
-PyObject* type_new(PyTypeObject*, PyObject* positional, PyObject* keywords) {
+int type_init(PyObject* object, PyObject* positional, PyObject* keywords) {
   static const char* names[] = {"name", "args", nullptr};
   PyObject* name = nullptr;
   PyObject* args = Py_None;
   if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O|O:record_function",
                                    const_cast<char**>(names), &name, &args)) {
-    return nullptr;
+    return -1;
   }
-  return make(name, args);
+  return set_name(self_of(object), name) && set_args(self_of(object), args) ? 0 : -1;
 }
 
+// Only of this type, not of subclasses.
 PyObject* type_vectorcall(PyObject* type, PyObject* const* args, std::size_t flags,
                           PyObject* keywords) {
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
@@ -189,7 +233,8 @@ PyObject* type_vectorcall(PyObject* type, PyObject* const* args, std::size_t fla
     for (Py_ssize_t i = 0; i < named_count && ok; ++i) {
       ok = PyDict_SetItem(named, PyTuple_GET_ITEM(keywords, i), args[count + i]) == 0;
     }
-    if (ok) made = type_new(reinterpret_cast<PyTypeObject*>(type), positional, named);
+    if (ok) made = type_new(reinterpret_cast<PyTypeObject*>(type), nullptr, nullptr);
+    if (made && type_init(made, positional, named) != 0) Py_CLEAR(made);
   }
   Py_XDECREF(positional);
   Py_XDECREF(named);
@@ -200,6 +245,7 @@ void dealloc(PyObject* object) {
   RecordFunction* self = self_of(object);
   end(self);
   Py_XDECREF(self->name);
+  Py_XDECREF(self->text);
   Py_XDECREF(self->args);
   PyTypeObject* type = Py_TYPE(object);
   type->tp_free(object);
@@ -214,7 +260,7 @@ PyObject* enter(PyObject* object, PyObject*) {
 
 PyObject* exit(PyObject* object, PyObject* const*, Py_ssize_t) {
   end(self_of(object));
-  Py_RETURN_FALSE;
+  Py_RETURN_NONE;
 }
 
 // As a decorator: every call opens a range of its own, so recursion and threads nest as they
@@ -229,8 +275,11 @@ PyObject* call(PyObject* object, PyObject* positional, PyObject* keywords) {
   PyObject* module = PyImport_ImportModule("lanescope._decorate");
   if (!module) return nullptr;
   const RecordFunction* self = self_of(object);
+  const bool is_ours =
+      Py_TYPE(object) == record_function_type;  // else it may have its own __enter__
   PyObject* wrapped =
-      PyObject_CallMethod(module, "decorate", "OOO", self->name, self->args, function);
+      is_ours ? PyObject_CallMethod(module, "decorate", "OOO", self->name, self->args, function)
+              : PyObject_CallMethod(module, "decorate_with", "OO", object, function);
   Py_DECREF(module);
   return wrapped;
 }
@@ -240,6 +289,14 @@ PyObject* repr(PyObject* object) {
 }
 PyObject* get_name(PyObject* object, void*) { return new_ref(self_of(object)->name); }
 PyObject* get_args(PyObject* object, void*) { return new_ref(self_of(object)->args); }
+int put_name(PyObject* object, PyObject* name, void*) {  // from the next __enter__ on
+  if (name) return set_name(self_of(object), name) ? 0 : -1;
+  PyErr_SetString(PyExc_AttributeError, "record_function: the name cannot be deleted");
+  return -1;
+}
+int put_args(PyObject* object, PyObject* args, void*) {
+  return set_args(self_of(object), args ? args : Py_None) ? 0 : -1;
+}
 
 constexpr const char* kDoc =
     "record_function(name, args=None)\n--\n\n"
@@ -249,7 +306,7 @@ constexpr const char* kDoc =
     "traces while one of\n"
     "them is on. `args` is a text that is shown as the range's input. May be used again after it "
     "was left; for nesting make a "
-    "new one.";
+    "new one. A subclass may extend __init__, __enter__ and __exit__.";
 
 PyTypeObject* make_type() {
   static std::array<PyMethodDef, 3> methods = {{
@@ -259,16 +316,17 @@ PyTypeObject* make_type() {
       {nullptr, nullptr, 0, nullptr},
   }};
   static std::array<PyGetSetDef, 3> properties = {{
-      {"name", get_name, nullptr, "The label.", nullptr},
-      {"args", get_args, nullptr, "As given.", nullptr},
+      {"name", get_name, put_name, "The label.", nullptr},
+      {"args", get_args, put_args, "As given.", nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr},
   }};
   static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
   type.tp_name = "lanescope.record_function";
   type.tp_basicsize = sizeof(RecordFunction);
-  type.tp_flags = Py_TPFLAGS_DEFAULT;
+  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   type.tp_doc = kDoc;
   type.tp_new = type_new;
+  type.tp_init = type_init;
   type.tp_vectorcall = type_vectorcall;
   type.tp_dealloc = dealloc;
   type.tp_call = call;

@@ -50,9 +50,21 @@ assert not hasattr(lanescope, "whatever")
     )
 
 
+def test_the_names_below_profile_are_there(torch):
+    from lanescope import KinetoStepTracker, RecordScope, _KinetoProfile
+
+    assert KinetoStepTracker is torch_profiler.KinetoStepTracker and RecordScope is torch_profiler.RecordScope
+    low = _KinetoProfile(activities=[lanescope.ProfilerActivity.CPU], record_shapes=True)
+    low.start()
+    torch.ones(2)
+    low.stop()
+    assert [event.name for event in low.events()].count("aten::ones") == 1
+    assert isinstance(lanescope.profile(), _KinetoProfile)
+
+
 def test_every_public_attribute_of_torchs_profile_is_there(torch):
     """Of a profile that has run; what is left out is how torch keeps its own state."""
-    internals = {"action_map", "activity_filters", "has_cudagraphs", "mem_tl", "step_rec_fn"}
+    internals = {"action_map", "has_cudagraphs", "mem_tl", "step_rec_fn"}
     with torch_profiler.profile(activities=[torch_profiler.ProfilerActivity.CPU]) as theirs:
         pass
     with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU]) as ours:
@@ -140,6 +152,42 @@ def test_table_and_key_averages_take_every_argument():
     assert arguments(ours.table)[: len(parameters) - 1] == arguments(EventList.table)
     for name, parameter in parameters.items():
         assert inspect.signature(ours.table).parameters[name].default == parameter.default
+
+
+def test_limits_that_torch_takes_are_taken(torch):
+    """None: all rows; and a number of frames below 0 is none."""
+    texts = []
+    for profiler in (torch_profiler, lanescope):
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as prof:
+            torch.ones(2) + 1
+        rows = prof.key_averages()
+        lengths = [len(rows.table(row_limit=limit).splitlines()) for limit in (None, -1, 0, 1)]
+        texts.append((lengths, len(prof.key_averages(group_by_stack_n=-1)), len(prof.profiler.table(row_limit=None).splitlines())))
+    assert texts[0] == texts[1]
+
+
+def test_a_negative_time_for_results_is_refused(torch):
+    for profiler in (torch_profiler, lanescope):
+        with pytest.raises(ValueError, match="post_processing_timeout_s"):
+            profiler.profile(activities=[profiler.ProfilerActivity.CPU], post_processing_timeout_s=-1.0).start()
+
+
+def test_a_schedule_that_is_false_is_none(torch):
+    for profiler in (torch_profiler, lanescope):
+        with profiler.profile(activities=[profiler.ProfilerActivity.CPU], schedule={}) as prof:
+            torch.ones(2)
+        assert [event.name for event in prof.events()].count("aten::ones") == 1
+
+
+def test_chosen_kinds_of_events_are_kept_and_a_warning_says_that_all_are_recorded(torch, monkeypatch):
+    from lanescope import _warnings
+
+    monkeypatch.setattr(_warnings, "_said", set())
+    CPU = lanescope.ProfilerActivity.CPU
+    with pytest.warns(UserWarning, match="named for CPU .* all kinds are recorded"):
+        prof = lanescope.profile(activities=iter([{CPU: ["cpu_op"]}]))
+    assert prof.activities == {CPU} and prof.activity_filters == {CPU: {"cpu_op"}}
+    assert lanescope.profile(activities=[CPU]).activity_filters == {}
 
 
 def test_rows_have_the_fields_of_torchs_rows():

@@ -78,8 +78,79 @@ def test_any_text_is_a_name():
 
 
 def test_a_name_that_is_no_text_is_refused():
-    with pytest.raises(TypeError, match="int"):
-        record_function(3)
+    for name in (3, None, ["a"]):
+        with pytest.raises(TypeError, match="expected a name of type str"):
+            record_function(name)
+
+
+def test_a_name_of_bytes_is_text_as_in_torch(torch):
+    odd = {b"bytes": "bytes", "größe".encode(): "größe", b"\xff": "\ufffd"}
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        with torch.profiler.record_function(b"bytes"):
+            pass
+        with record_function(b"ours"):
+            pass
+    assert [e.name for e in theirs.events()] == ["bytes", "ours"]
+    with profile() as prof:
+        for name in odd:
+            with record_function(name, b"args") as entered:
+                assert entered.name is name and entered.args == b"args"
+
+        @record_function(b"decorated")
+        def function():
+            pass
+
+        function()
+    assert names(prof) == [*odd.values(), "decorated"]
+
+
+def test_the_name_may_be_changed_before_the_next_range():
+    label = record_function("first")
+    with profile() as prof:
+        with label:
+            pass
+        label.name = "second"
+        with label:
+            pass
+        with pytest.raises(TypeError, match="int"):
+            label.name = 3
+        with label:
+            pass
+    assert names(prof) == ["first", "second", "second"]
+
+
+def test_a_subclass_may_extend_it(torch):
+    """What programs do with torch's class."""
+
+    def made_of(base):
+        class Stage(base):
+            entered = 0
+
+            def __init__(self, number):
+                super().__init__(f"stage {number}")
+                self.number = number
+
+            def __enter__(self):
+                self.entered += 1
+                return super().__enter__()
+
+        class Plain(base):
+            pass
+
+        with Stage(3) as stage:
+            torch.ones(2)
+        with Plain("plain", "args") as plain:
+            pass
+        decorated = Stage(4)
+        count = decorated(lambda n: n + 1)
+        return stage.number, stage.entered, stage.name, plain.name, plain.args, count(1), count(2), decorated.entered
+
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as theirs:
+        expected = made_of(torch.profiler.record_function)
+    with profile() as ours:
+        assert made_of(record_function) == expected
+    ranges = [[e.name for e in prof.events() if not e.name.startswith("aten::")] for prof in (theirs, ours)]
+    assert ranges[0] == ranges[1] == ["stage 3", "plain", "stage 4", "stage 4"]
 
 
 def test_every_thread_is_recorded():

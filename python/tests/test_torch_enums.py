@@ -26,9 +26,53 @@ def test_members_are_torchs_own(theirs):
         for name, member in torchs.__members__.items():
             assert getattr(ours, name) is ours[name] is ours(member) is ours(getattr(member, "value")) is member
             assert isinstance(member, ours) and member in ours
-        assert list(ours.__members__.values()) == list(ours)
-        assert set(ours.__members__) >= set(torchs.__members__)
+        assert dict(ours.__members__) == dict(torchs.__members__)
+        assert list(ours) == list(torchs.__members__.values()) == list(reversed(list(reversed(ours))))
+        assert len(ours) == len(torchs.__members__)
         assert issubclass(torchs, ours)
+
+
+def test_orders_are_torchs(theirs):
+    """Where torch's members have an order, ours have the same; where they have none, sorting fails in both."""
+    for ours, torchs in theirs.items():
+
+        def order(members):
+            try:
+                return sorted(members)
+            except TypeError as error:
+                return str(error)
+
+        assert order(ours.__members__.values()) == order(torchs.__members__.values())
+
+
+def test_an_older_torch_has_fewer_members_and_a_newer_one_more(run_python):
+    """Of a torch that is made up."""
+    run_python(
+        code="""
+import sys, types
+from enum import Enum
+import lanescope
+from lanescope import DeviceType, ProfilerAction
+
+class ProfilerActionOfTorch(Enum):
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+    LATER = 9
+
+module = types.ModuleType("torch.profiler.profiler")
+module.ProfilerAction = ProfilerActionOfTorch
+sys.modules["torch.profiler.profiler"] = module
+assert list(ProfilerAction) == list(ProfilerActionOfTorch) and len(ProfilerAction) == 5
+assert ProfilerAction.LATER is ProfilerAction["LATER"] is ProfilerAction(9) is ProfilerActionOfTorch.LATER
+assert ProfilerAction.DEVICE_STOPPED.value == 4 and ProfilerAction["DEVICE_STOPPED"].value == 4
+assert "DEVICE_STOPPED" not in ProfilerAction.__members__ and "LATER" in ProfilerAction.__members__
+for get in (lambda: ProfilerAction.NEVER, lambda: ProfilerAction["NEVER"], lambda: DeviceType.NEVER, lambda: ProfilerAction(7)):
+    try:
+        get()
+    except (AttributeError, KeyError, ValueError):
+        continue
+    raise SystemExit("found what there is not")
+"""
+    )
 
 
 def test_a_number_that_is_no_member_is_refused():
