@@ -18,12 +18,29 @@ using analysis::Window;
 namespace {
 
 struct ScalerSync {
-  bool scaler = false;
+  enum class Reader : std::uint8_t { kScaler, kNorm, kEachNorm } reader = Reader::kNorm;
   std::size_t waits = 0;
   std::int64_t idle_ns = 0;
   std::int64_t waited_ns = 0;
   SliceId longest = kNone<SliceId>;
 };
+
+// How many waits have a norm between the wait before and themselves: a loop that reads each norm.
+std::size_t waits_after_own_norm(const Trace& trace, const std::set<std::uint32_t>& waits,
+                                 const std::vector<std::int64_t>& norms) {
+  std::vector<std::int64_t> starts;
+  for (const std::uint32_t wait : waits) starts.push_back(trace.start_ns(SliceId{wait}));
+  sort_rows(starts.begin(), starts.end(),
+            [](const std::int64_t a, const std::int64_t b) { return a < b; });
+  std::size_t result = 0;
+  auto norm = norms.begin();
+  for (const std::int64_t start : starts) {
+    const auto after = std::lower_bound(norm, norms.end(), start);
+    if (after != norm) ++result;
+    norm = after;
+  }
+  return result;
+}
 
 std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -52,9 +69,11 @@ std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   // From the first check or norm after the backward pass to the optimizer's start.
   std::vector<bool> by_scaler;
   std::vector<Window> spans;
+  std::vector<std::int64_t> norms;
   std::int64_t from = 0;
   bool open = false, checked = false;
   for (const Mark& mark : marks) {
+    if (mark.kind == Mark::Kind::kNorm) norms.push_back(mark.time_ns);
     if (mark.kind == Mark::Kind::kEnd && open) {
       spans.push_back({from, mark.time_ns});
       by_scaler.push_back(checked);
@@ -90,21 +109,56 @@ std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   // Without the waits the CPU runs ahead, but only the time of the GPU's work can hide it.
   idle_ns = std::min(idle_ns, facts.wall.partition.busy_ns());
-  // clip_grad_norm_ reads one number; a loop of .item() over the gradients belongs to host-sync.
-  if (!scaler && waits.size() > 2 * facts.selection.steady.size()) return std::nullopt;
+  // The scaler and clip_grad_norm_ read one number each. More are a loop: over the gradients' norms
+  // (the scaler may add one a step), or over something that belongs to host-sync.
+  const std::size_t steps = facts.selection.steady.size();
+  const bool many = waits.size() > 2 * steps;
+  const std::size_t own = many ? waits_after_own_norm(trace, waits, norms) : 0;
+  const bool each = own >= 4 * steps && own + steps >= waits.size();
+  if (many && !each && !scaler) return std::nullopt;
   if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return std::nullopt;
-  return ScalerSync{scaler, waits.size(), idle_ns, waited_ns, longest};
+  using Reader = ScalerSync::Reader;
+  const Reader reader = each ? Reader::kEachNorm : scaler ? Reader::kScaler : Reader::kNorm;
+  return ScalerSync{reader, waits.size(), idle_ns, waited_ns, longest};
+}
+
+struct ReaderTexts {
+  const char* subject;
+  const char* try_next;
+  const char* action;
+};
+
+ReaderTexts texts_of(const ScalerSync::Reader reader) {
+  switch (reader) {
+    case ScalerSync::Reader::kScaler:
+      return {"The gradient scaler",
+              "use bf16, which needs no gradient scaler; with fp16 use an optimizer with "
+              "fused=True, which checks on the GPU",
+              "Use bf16 without a scaler, or an optimizer with fused=True"};
+    case ScalerSync::Reader::kEachNorm:
+      return {"Code that reads the norm of each gradient",
+              "call torch.nn.utils.clip_grad_norm_(parameters, limit): it takes all norms at once "
+              "and clips without a wait; log the norm that it returns every n steps",
+              "Call torch.nn.utils.clip_grad_norm_: it takes all norms at once, without a wait"};
+    case ScalerSync::Reader::kNorm:
+      break;
+  }
+  return {"Code that reads a gradient norm",
+          "call clip_grad_norm_(..., error_if_nonfinite=False, foreach=True), which needs no wait; "
+          "log the norm every n steps",
+          "Call clip_grad_norm_(error_if_nonfinite=False); log the norm every n steps"};
 }
 
 Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
-  const auto& [scaler, waits, idle_ns, waited_ns, longest] = measured;
+  const auto& [reader, waits, idle_ns, waited_ns, longest] = measured;
+  const ReaderTexts texts = texts_of(reader);
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict = say(facts,
-                        "{} asks the GPU for a number before each optimizer step: {} [wait|waits] "
-                        "in the steady steps, after which the GPU is idle for {} [per step] ({}).",
-                        {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
-                         count(waits), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+  finding.verdict = say(
+      facts,
+      "{} asks the GPU for a number before each optimizer step: {} [wait|waits] "
+      "in the steady steps, after which the GPU is idle for {} [per step] ({}).",
+      {text(texts.subject), count(waits), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
   finding.arithmetic.push_back(say(facts,
@@ -112,19 +166,13 @@ Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
                                    "GPU is busy; the waits themselves take {} [per step]",
                                    {ns(facts.per_step(waited_ns))}));
   finding.evidence.push_back(called_at(facts, longest, say("the longest of these waits")));
-  finding.try_next = {scaler ? "use bf16, which needs no gradient scaler; with fp16 use an "
-                               "optimizer with fused=True, which checks on the GPU"
-                             : "call clip_grad_norm_(..., error_if_nonfinite=False, foreach=True), "
-                               "which needs no wait; log the norm every n steps"};
+  finding.try_next = {texts.try_next};
   finding.confidence = facts.confidence();
   finding.sample_count = waits;
   finding.sample_noun = "wait";
   finding.explains.push_back({"host-sync", finding.at_stake_ns});
-  finding.action =
-      scaler ? say("Use bf16 without a scaler, or an optimizer with fused=True")
-             : say("Call clip_grad_norm_(error_if_nonfinite=False); log the norm every n steps");
-  finding.brief = say("{} waits for the GPU before each optimizer step",
-                      {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm")});
+  finding.action = say(texts.action);
+  finding.brief = say("{} waits for the GPU before each optimizer step", {text(texts.subject)});
   return finding;
 }
 

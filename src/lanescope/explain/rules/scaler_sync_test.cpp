@@ -72,5 +72,42 @@ TEST(ScalerSyncTest, OneNumberIsClippingALoopOfThemIsNot) {
   EXPECT_TRUE(find_by_rule(reading_norms(3).trace(), "host-sync"));
 }
 
+// The scaler's check, then for each gradient `norm` and .item(), and last the scaler's own .item().
+ProgramSketch reading_each(std::string_view norm, int gradients) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 300});
+    program.launch({.us = 10, .op = "aten::_amp_foreach_non_finite_check_and_unscale_"});
+    for (int k = 0; k < gradients; ++k)
+      program.launch({.us = 10, .op = norm}).wait("aten::item").pass(30);
+    program.launch({.us = 10}).wait("aten::item").pass(30);
+    program.begin("Optimizer.step#SGD.step").launch({.us = 50}).end().end();
+  }
+  return program;
+}
+
+TEST(ScalerSyncTest, NamesALoopThatReadsTheNormOfEachGradient) {
+  const auto finding =
+      find_by_rule(reading_each("aten::linalg_vector_norm", 5).trace(), "scaler-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].text, "Code that reads the norm of each gradient");
+  EXPECT_NE(finding->action.pattern.find("takes all norms at once"), std::string::npos);
+}
+
+// As many waits, but none of them reads a norm.
+TEST(ScalerSyncTest, NamesNoNormsWhereOtherNumbersAreRead) {
+  const auto finding = find_by_rule(reading_each("aten::mul", 5).trace(), "scaler-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].text, "The gradient scaler");
+}
+
+// Two calls that clip and read their norm are no loop over the gradients.
+TEST(ScalerSyncTest, NamesNoLoopForTwoNorms) {
+  const auto finding =
+      find_by_rule(reading_each("aten::linalg_vector_norm", 2).trace(), "scaler-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].text, "The gradient scaler");
+}
+
 }  // namespace
 }  // namespace lanescope::explain
