@@ -8,12 +8,11 @@
 namespace lanescope::analysis {
 namespace {
 
-constexpr std::string_view kRegion = "Torch-Compiled Region";
 constexpr std::string_view kCompileId = "dynamo_data: compile_id=";
 
 CompileLayer layer_of_name(std::string_view name) {
   if (name.starts_with("TorchDynamo Cache Lookup")) return CompileLayer::kCacheLookup;
-  if (name.starts_with(kRegion)) return CompileLayer::kRegion;
+  if (is_compiled_region(name)) return CompileLayer::kRegion;
   if (name.starts_with("AOTDispatcher Runtime Wrapper Prologue") || name == "Pregraph bytecode")
     return CompileLayer::kPrologue;
   if (name.starts_with("## Call CompiledFxGraph")) return CompileLayer::kGraph;
@@ -23,7 +22,7 @@ CompileLayer layer_of_name(std::string_view name) {
 }
 
 std::string_view region_id(std::string_view name) {
-  name.remove_prefix(kRegion.size());
+  name.remove_prefix(kCompiledRegion.size());
   return name.starts_with(": ") ? name.substr(2) : std::string_view();
 }
 
@@ -60,7 +59,7 @@ CompiledCode find_compiled_code(const Trace& trace, const SliceNesting& nesting)
     if (own == CompileLayer::kGraph && graphs.insert(raw(name)).second) code.graphs.push_back(name);
     if (own == CompileLayer::kRegion) {
       SliceId around = parent;
-      while (around != kNone<SliceId> && !trace.name(around).starts_with(kRegion))
+      while (around != kNone<SliceId> && !is_compiled_region(trace.name(around)))
         around = nesting.parent[raw(around)];
       code.calls.push_back({id, region_id(text), around});
     }

@@ -9,6 +9,23 @@
 
 namespace lanescope::analysis {
 
+// "Torch-Compiled Region: 0/1": the range of a call of compiled code.
+inline constexpr std::string_view kCompiledRegion = "Torch-Compiled Region";
+constexpr bool is_compiled_region(std::string_view name) {
+  return name.starts_with(kCompiledRegion);
+}
+
+// Autograd's function in such a range, "CompiledFunction", and its node "CompiledFunctionBackward".
+inline constexpr std::string_view kCompiledFunction = "CompiledFunction";
+constexpr bool is_of_compiled_function(std::string_view name) {
+  return name.starts_with(kCompiledFunction);
+}
+
+// A compiled region or the function in it: what it holds was compiled.
+constexpr bool runs_compiled_code(std::string_view name) {
+  return is_compiled_region(name) || name == kCompiledFunction;
+}
+
 // The layers of a call of compiled code, outside in. docs/definitions/steps.md#compiled-code.
 enum class CompileLayer : std::uint8_t {
   kNone,

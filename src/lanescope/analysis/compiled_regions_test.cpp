@@ -87,6 +87,15 @@ TEST(CompiledRegionsTest, CompilingIsTheOutermostTimedRowWithItsId) {
   EXPECT_TRUE(code.graphs.empty());  // what ran while compiling is no call
 }
 
+TEST(CompiledRegionsTest, NamesTellRegionsFunctionsAndTheirNodes) {
+  EXPECT_TRUE(is_compiled_region("Torch-Compiled Region: 0/1"));
+  EXPECT_FALSE(is_compiled_region("CompiledFunction"));
+  EXPECT_TRUE(runs_compiled_code("Torch-Compiled Region: 0/1"));
+  EXPECT_TRUE(runs_compiled_code("CompiledFunction"));
+  EXPECT_FALSE(runs_compiled_code("CompiledFunctionBackward"));
+  EXPECT_TRUE(is_of_compiled_function("CompiledFunctionBackward"));
+}
+
 TEST(CompiledRegionsTest, NothingCompiledIsNothing) {
   const Trace trace = testing::Sketch().op("aten::mm", 0, 10).trace();
   EXPECT_FALSE(find(trace).any());

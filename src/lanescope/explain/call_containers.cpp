@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain {
@@ -9,7 +10,7 @@ namespace {
 
 // Ranges of the program, and those of torch that its users know.
 bool is_range(std::string_view label) {
-  return is_own_range(label) || is_loader(label) || label.starts_with("Torch-Compiled Region");
+  return is_own_range(label) || is_loader(label) || analysis::is_compiled_region(label);
 }
 
 }  // namespace

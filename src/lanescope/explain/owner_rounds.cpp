@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/sentences.h"
@@ -26,8 +27,8 @@ bool differentiates_twice(const Owner& owner) { return has_in_round(owner, "Back
 // A layer, or compiled code: rounds of losses of one batch have none.
 bool has_forward_product(const Owner& owner) {
   const auto holds = [](const std::string& label) {
-    return is_product(label) || label.starts_with("CompiledFunction") ||
-           label.starts_with("Torch-Compiled Region");
+    return is_product(label) || analysis::is_of_compiled_function(label) ||
+           analysis::is_compiled_region(label);
   };
   return std::any_of(owner.cell.begin(), owner.cell.end(), holds) ||
          std::any_of(owner.parts.begin(), owner.parts.end(),

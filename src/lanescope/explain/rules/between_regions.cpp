@@ -10,6 +10,7 @@ namespace lanescope::explain::rules {
 
 using analysis::CompiledCall;
 using analysis::CompileLayer;
+using analysis::runs_compiled_code;
 
 namespace {
 
@@ -30,10 +31,6 @@ constexpr KnownBreak kKnownBreaks[] = {
     {"aten::unique_dim", kSizeOfData},
 };
 
-bool is_region(std::string_view label) {
-  return label.starts_with("Torch-Compiled Region") || label == "CompiledFunction";
-}
-
 }  // namespace
 
 SliceId eager_before(const Facts& facts, const CompiledFacts& compiled, const CompiledCall& call) {
@@ -48,13 +45,15 @@ SliceId eager_before(const Facts& facts, const CompiledFacts& compiled, const Co
     if (!is_front_end(trace.kind(id))) continue;
     const bool is_over = trace.end_ns(id) <= trace.start_ns(call.slice);
     // Compiled code came before: what lies between is known.
-    if (is_over && (layer[i] == CompileLayer::kGraph || is_region(trace.name(id)))) return found;
+    if (is_over && (layer[i] == CompileLayer::kGraph || runs_compiled_code(trace.name(id))))
+      return found;
     if (!is_over || found != kNone<SliceId> || trace.kind(id) != CategoryKind::kCpuOp ||
         (layer[i] != CompileLayer::kNone && layer[i] != CompileLayer::kRegion))
       continue;
     found = id;  // goes outwards: aten::item rather than what it calls
     for (SliceId up = compiled.nesting.parent[i];
-         up != kNone<SliceId> && !is_region(trace.name(up)); up = compiled.nesting.parent[raw(up)])
+         up != kNone<SliceId> && !runs_compiled_code(trace.name(up));
+         up = compiled.nesting.parent[raw(up)])
       if (trace.kind(up) == CategoryKind::kCpuOp && trace.end_ns(up) <= trace.start_ns(call.slice))
         found = up;
   }

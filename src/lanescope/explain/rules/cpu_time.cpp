@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
@@ -60,7 +61,7 @@ std::vector<std::string> advice_for(const Facts& facts, HostPart most,
     return {"operators may only have started work of the " + facts.vendor->name +
             ", or waited for it: look at what the device did first"};
   const bool compiled = std::any_of(shares.begin(), shares.end(), [](const HostShare& share) {
-    return share.name.find("Torch-Compiled Region") != std::string::npos;
+    return share.name.find(analysis::kCompiledRegion) != std::string::npos;
   });
   std::vector<std::string> advice;
   if (is_sampled && most == HostPart::kOutside)

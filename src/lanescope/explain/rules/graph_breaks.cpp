@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/between_regions.h"
@@ -73,21 +74,19 @@ constexpr double kLeastEagerShare = 0.05;  // of the steady wall, to be named fi
 EagerPart eager_part(const Facts& facts, const CompiledFacts& compiled,
                      const std::vector<bool>& broken) {
   const Trace& trace = *facts.trace;
-  const auto is_region = [&](SliceId slice) {
-    return trace.name(slice).starts_with("Torch-Compiled Region");
-  };
   EagerPart found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !broken[i] ||
-        compiled.code.layer[i] != CompileLayer::kRegion || is_region(id) ||
-        trace.name(id) == "CompiledFunction" ||
+        compiled.code.layer[i] != CompileLayer::kRegion ||
+        analysis::runs_compiled_code(trace.name(id)) ||
         steady_step_at(facts, trace.start_ns(id)) == ~std::size_t{0})
       continue;
     SliceId up = compiled.nesting.parent[i];
     while (up != kNone<SliceId> && trace.kind(up) != CategoryKind::kCpuOp)
       up = compiled.nesting.parent[raw(up)];
-    if (up != kNone<SliceId> && !is_region(up)) continue;  // a part of another operator
+    if (up != kNone<SliceId> && !analysis::is_compiled_region(trace.name(up)))
+      continue;  // a part of another operator
     found.calls.insert(i);
     if (found.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(found.longest))
       found.longest = id;

@@ -2,13 +2,12 @@
 
 #include <string_view>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain::rules {
 namespace {
-
-constexpr std::string_view kRegion = "Torch-Compiled Region";
 
 bool is_wrapper(std::string_view frame) {
   return frame.find("torch/_dynamo/eval_frame.py(") != frame.npos && frame.ends_with("): _fn");
@@ -23,7 +22,8 @@ bool is_own_function(const Facts& facts, SliceId slice) {
 
 SliceId left_out_function(const Facts& facts, SliceId op) {
   const Trace& trace = *facts.trace;
-  if (op == kNone<SliceId> || ancestor_named(facts, op, kRegion) == kNone<SliceId>)
+  if (op == kNone<SliceId> ||
+      ancestor_named(facts, op, analysis::kCompiledRegion) == kNone<SliceId>)
     return kNone<SliceId>;
   // Events around the operator, from the innermost: those of the thread that end after it.
   SliceId inner = kNone<SliceId>;
@@ -31,7 +31,7 @@ SliceId left_out_function(const Facts& facts, SliceId op) {
   for (std::uint32_t i = raw(op); i-- > first;) {
     const SliceId around{i};
     if (trace.end_ns(around) < trace.end_ns(op)) continue;
-    if (trace.name(around).starts_with(kRegion)) break;
+    if (analysis::is_compiled_region(trace.name(around))) break;
     if (trace.kind(around) != CategoryKind::kPythonFunction) continue;
     if (inner != kNone<SliceId> && is_wrapper(trace.name(around))) return inner;
     inner = is_own_function(facts, around) ? around : kNone<SliceId>;

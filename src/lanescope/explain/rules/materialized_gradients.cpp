@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
@@ -51,7 +52,7 @@ TakenGradients gradients_taken(const Trace& trace, SliceId node) {
 SliceId own_node_in(const Trace& trace, SliceId evaluated) {
   const std::string_view name =
       trace.name(evaluated).substr(std::string_view(kEvaluateNode).size());
-  if (!name.ends_with("Backward") || name.starts_with("CompiledFunction")) return kNone<SliceId>;
+  if (!name.ends_with("Backward") || analysis::is_of_compiled_function(name)) return kNone<SliceId>;
   const Track& track = trace.track(evaluated);
   for (std::uint32_t i = raw(evaluated) + 1; i < track.first_slice + track.slice_count &&
                                              trace.start_ns(SliceId{i}) < trace.end_ns(evaluated);

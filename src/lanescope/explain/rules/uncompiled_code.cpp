@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/python_frames.h"
@@ -14,7 +15,6 @@ namespace lanescope::explain::rules {
 namespace {
 
 constexpr std::string_view kLookup = "TorchDynamo Cache Lookup";
-constexpr std::string_view kRegion = "Torch-Compiled Region";
 
 // Is the event, or the call that launched it, inside of a function that torch.compile wraps, and in none of its regions?
 bool runs_uncompiled(const Facts& facts, SliceId slice) {
@@ -25,7 +25,7 @@ bool runs_uncompiled(const Facts& facts, SliceId slice) {
   for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
     const SliceId around{i};
     if (trace.end_ns(around) < trace.end_ns(slice)) continue;
-    if (trace.name(around).starts_with(kRegion)) return false;
+    if (analysis::is_compiled_region(trace.name(around))) return false;
     if (trace.kind(around) == CategoryKind::kPythonFunction &&
         trace.name(around).find("torch/_dynamo/eval_frame.py(") != std::string_view::npos)
       is_wrapped = true;
@@ -71,7 +71,7 @@ UncompiledCode make_uncompiled_code(const Facts& facts) {
     // Compiling, not running.
     if (label.ends_with("(dynamo_timed)")) return {};
     const bool is_lookup = label.starts_with(kLookup);
-    if (!is_lookup && !label.starts_with(kRegion)) continue;
+    if (!is_lookup && !analysis::is_compiled_region(label)) continue;
     const std::uint32_t thread = raw(trace.slices().track[i]);
     const auto before = open.find(thread);
     if (before != open.end()) {

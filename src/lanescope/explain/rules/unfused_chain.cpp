@@ -20,6 +20,7 @@
 #include <utility>
 #include <variant>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
@@ -428,7 +429,7 @@ Sentence compile_action(const Facts& facts, const ChainGroup& group) {
 
 // In a region of torch.compile whose backend generates no kernels at all, as aot_eager and eager do.
 bool is_compiled_to_operators(const Facts& facts, SliceId op) {
-  if (ancestor_named(facts, op, "Torch-Compiled Region") == kNone<SliceId>) return false;
+  if (ancestor_named(facts, op, analysis::kCompiledRegion) == kNone<SliceId>) return false;
   const auto& work = facts.device().timeline.work;
   return std::none_of(work.begin(), work.end(), [&](const analysis::DeviceWork& each) {
     return facts.trace->name(each.slice).starts_with("triton_");

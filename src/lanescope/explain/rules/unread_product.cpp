@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
@@ -32,7 +33,7 @@ constexpr std::size_t kMostInputs = 8;  // of a call that are looked at
 // torch's own nodes end with a number, and compiled code has operators that are not recorded.
 bool is_own_node(std::string_view node) {
   const std::string_view name = node.substr(std::string_view(kEvaluateNode).size());
-  return name.ends_with("Backward") && !name.starts_with("CompiledFunction");
+  return name.ends_with("Backward") && !analysis::is_of_compiled_function(name);
 }
 
 // Operators of the node's backward(), not those inside of them. Nothing: it launches work of its own, too.
