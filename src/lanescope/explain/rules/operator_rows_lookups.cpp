@@ -79,7 +79,7 @@ constexpr std::array kLookupOperatorRows = {
                    "For rows of up to 16 numbers: x.index_select(0, index), which needs no sort",
                    "index_select adds rows in parallel in its backward part (index_add_), in "
                    "another order from run to run. Where rows are wide and many, x[index] is "
-                   "faster: measured on an H200 with 1.5 million rows, index_select took 0.15 "
+                   "faster: measured on an H200 with 1.5 million rows, index_select took 0.16 "
                    "instead of 0.56 ms for rows of 8 numbers and 1.6 instead of 0.75 ms for 128; "
                    "with 100,000 rows it was faster up to 128 numbers",
                    kIndexSelect, adds_up_few_numbers, is_outside_index_backward},
