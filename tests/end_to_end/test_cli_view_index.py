@@ -47,7 +47,7 @@ def test_lanes_of_an_index_are_those_of_the_trace(binary: str, run: Any, place: 
         explained, gaps = view.json("/api/explain?trace=0"), view.json("/api/gaps?trace=0")
     assert run("index", path, env=env).code == 0
     names = section_names(path.with_name("trace.json.gz.lanescope"))
-    assert names[-20:][0] == "view.values" and names[-1] == "view.counter_ranges" and len(names) == 54
+    assert names[-20:][0] == "view.values" and names[-1] == "view.counter_ranges" and len(names) == 56
     with viewing(binary, path, env=env) as view:
         assert first_answers(view) == without
         # What needs the facts comes to the same, too.
