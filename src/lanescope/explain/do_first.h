@@ -73,8 +73,8 @@ std::vector<TimeTaker> largest_kernels(const Facts& facts);
 struct KindOfWork {
   std::string words;  // "matrix products"
   double ratio = 0;
-  Sentence sources =
-      {};  // "most in aten::einsum and ToCopyBackward0"; empty: no operator has enough of it
+  // "most in aten::einsum and ToCopyBackward0"; empty: no operator has enough of it.
+  Sentence sources = {};
 };
 std::vector<KindOfWork> kinds_of_gpu_work(const Facts& facts);
 

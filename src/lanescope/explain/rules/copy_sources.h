@@ -12,10 +12,10 @@ namespace lanescope::explain::rules {
 // One kernel that aten::copy_ launched.
 struct SourcedCopy {
   const KernelCall* kernel = nullptr;
-  SliceId asker = kNone<
-      SliceId>;  // the innermost operator around it that does more than copy; kNone: the program copies
-  SliceId outermost = kNone<
-      SliceId>;  // what the program or autograd called: the asker, what it lies in, or the copy itself
+  // The innermost operator around it that does more than copy; kNone: the program copies.
+  SliceId asker = kNone<SliceId>;
+  // What the program or autograd called: the asker, what it lies in, or the copy itself.
+  SliceId outermost = kNone<SliceId>;
   bool is_cast = false;    // to another type
   bool is_layout = false;  // aten::contiguous, aten::clone or aten::reshape asked for it
 };

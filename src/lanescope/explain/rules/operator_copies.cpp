@@ -133,9 +133,8 @@ void tell_between_layouts(const Facts& facts, const OperatorCopies& found, Findi
   finding.evidence.push_back(longest_of(facts, found.longest));
   finding.try_next = {
       "torch's group norm on CUDA works in channels-first: it copies a tensor in channels_last, "
-      "and "
-      "the next convolution copies the result back, in the backward pass again. torch.compile the "
-      "blocks: it fuses the norm with its neighbours and keeps the layout",
+      "and the next convolution copies the result back, in the backward pass again. torch.compile "
+      "the blocks: it fuses the norm with its neighbours and keeps the layout",
       "or use a group norm that takes channels_last, such as apex.contrib.group_norm"};
   finding.brief =
       say(facts,

@@ -156,8 +156,8 @@ Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
   Finding finding;
   finding.verdict = say(
       facts,
-      "{} asks the GPU for a number before each optimizer step: {} [wait|waits] "
-      "in the steady steps, after which the GPU is idle for {} [per step] ({}).",
+      "{} asks the GPU for a number before each optimizer step: {} [wait|waits] in the steady "
+      "steps, after which the GPU is idle for {} [per step] ({}).",
       {text(texts.subject), count(waits), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
