@@ -3,6 +3,9 @@
 #include <string_view>
 #include <utility>
 
+#include "lanescope/explain/rules/batch_advice.h"
+#include "lanescope/explain/rules/launch_kind.h"
+
 namespace lanescope::explain {
 namespace {
 
@@ -16,6 +19,19 @@ constexpr StepWords kStepWords[] = {
     {"[a step took]", "a step took", "the recording took"},
     {"[a step's]", "a step's", "the recording's"},
 };
+
+bool spares_launches(const Facts& facts) {
+  return rules::works_on_batch(facts) && !rules::are_for_parameters(facts);
+}
+
+// Words that are said only of some programs.
+struct Condition {
+  std::string_view written;
+  bool (*holds)(const Facts&);
+};
+constexpr Condition kConditions[] = {{"[if batch|", rules::works_on_batch},
+                                     {"[if a batch spares launches|", spares_launches}};
+
 constexpr std::string_view kInSteps = "[in {} steps]";
 // A count that does not divide by the steps is rounded where that changes it by a twentieth at most.
 constexpr std::int64_t kRoundedFrom = 10;  // of a step
@@ -23,14 +39,15 @@ constexpr std::int64_t kRoundedFrom = 10;  // of a step
 class Builder {
  public:
   Builder(const Facts& facts, std::string_view pattern, std::vector<Value> values)
-      : marked_(facts.steps.marked), rest_(pattern) {
+      : facts_(facts), marked_(facts.steps.marked), rest_(pattern) {
     sentence_.values = std::move(values);
     count_by_step();
   }
 
   Sentence build() {
     while (!rest_.empty())
-      if (!take_value() && !take_step_words() && !take_steps() && !take_noun()) {
+      if (!take_value() && !take_step_words() && !take_steps() && !take_condition() &&
+          !take_noun()) {
         sentence_.pattern += rest_.front();
         rest_.remove_prefix(1);
       }
@@ -118,6 +135,20 @@ class Builder {
     return true;
   }
 
+  bool take_condition() {
+    for (const Condition& condition : kConditions) {
+      if (!rest_.starts_with(condition.written)) continue;
+      const std::size_t close = rest_.find(']');
+      if (close == rest_.npos) return false;
+      if (condition.holds(facts_))
+        sentence_.pattern +=
+            rest_.substr(condition.written.size(), close - condition.written.size());
+      rest_.remove_prefix(close + 1);
+      return true;
+    }
+    return false;
+  }
+
   // "[call|calls]"
   bool take_noun() {
     if (!rest_.starts_with('[')) return false;
@@ -131,6 +162,7 @@ class Builder {
 
   static constexpr std::size_t kNoPlace = ~std::size_t{0};
 
+  const Facts& facts_;
   const bool marked_;
   std::string_view rest_;
   Sentence sentence_;
@@ -147,6 +179,10 @@ Sentence say(const Facts& facts, std::string_view pattern, std::initializer_list
 }
 Sentence say(const Facts& facts, std::string_view pattern, std::vector<Value> values) {
   return Builder(facts, pattern, std::move(values)).build();
+}
+
+std::string words_for(const Facts& facts, std::string_view pattern) {
+  return say(facts, pattern).pattern;
 }
 
 const char* step_noun(const Facts& facts) { return facts.steps.marked ? "step" : "recording"; }

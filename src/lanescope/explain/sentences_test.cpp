@@ -55,6 +55,25 @@ TEST(SentencesTest, TheSubjectIsAStepOrTheRecording) {
   }
 }
 
+// A simulation has no batch, and a larger batch leaves an optimizer as many launches.
+TEST(SentencesTest, WordsAboutABatchAreSaidOnlyOfProgramsThatHaveOne) {
+  const auto said = [](std::string_view op, std::string_view range) {
+    testing::ProgramSketch program;
+    program.steps(3, [&](testing::ProgramSketch& p) {
+      p.begin(range);
+      for (int k = 0; k < 9; ++k) p.launch({.us = 2, .op = op});
+      p.end();
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    return words_for(
+        *facts, "compile([if batch|model, ]mode)[if a batch spares launches|, or a batch], {}");
+  };
+  EXPECT_EQ(said("aten::linear", "forward"), "compile(model, mode), or a batch, {}");
+  EXPECT_EQ(said("aten::linear", "Optimizer.step#Adam.step"), "compile(model, mode), {}");
+  EXPECT_EQ(said("aten::roll", "forward"), "compile(mode), {}");
+}
+
 // "384 times in 4 steps" makes the reader divide.
 TEST(SentencesTest, ACountOfAllStepsIsToldOfOne) {
   const Facts facts = facts_with_steps(true);
@@ -86,7 +105,7 @@ TEST(SentencesTest, FewerValuesThanPlacesAreNoError) {
 
 TEST(SentencesTest, OtherBracketsStay) {
   const Facts facts = facts_with_steps(true);
-  for (const char* pattern : {"[{} x {}] by [{}]", "a | b", "[open", "{}[]", "{"})
+  for (const char* pattern : {"[{} x {}] by [{}]", "a | b", "[open", "{}[]", "{", "[if batch|open"})
     EXPECT_EQ(say(facts, pattern, {count(1), count(1), count(1)}).pattern, pattern);
 }
 

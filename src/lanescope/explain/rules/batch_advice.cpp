@@ -85,27 +85,4 @@ bool make_works_on_batch(const Facts& facts) {
 
 bool works_on_batch(const Facts& facts) { return made_once<make_works_on_batch>(facts); }
 
-void leave_out_batch(std::string& advice) {
-  static constexpr std::string_view kBatch[] = {", or use a larger batch", "; or a larger batch",
-                                                "; or use a larger batch", ", or a larger batch",
-                                                ": a larger batch;",       ", a larger batch",
-                                                "a larger batch, ",        " by a larger batch or"};
-  for (const std::string_view part : kBatch)
-    if (const std::size_t at = advice.find(part); at != std::string::npos) {
-      advice.erase(at, part.size());
-      if (part.starts_with(':')) advice.insert(at, ":");
-      if (part.starts_with(" by")) advice.insert(at, " by");
-      return;
-    }
-}
-
-void leave_out_batch(Finding& finding) {
-  leave_out_batch(finding.action.pattern);
-  for (std::string& line : finding.try_next) leave_out_batch(line);
-  // A simulation has no model.
-  constexpr std::string_view kModel = "torch.compile(model, mode";
-  if (const std::size_t at = finding.action.pattern.find(kModel); at != std::string::npos)
-    finding.action.pattern.replace(at, kModel.size(), "torch.compile(mode");
-}
-
 }  // namespace lanescope::explain::rules

@@ -9,6 +9,7 @@
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain::rules {
 
@@ -86,7 +87,8 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   if (!found.has_fused)
     finding.try_next.push_back("do not compile this function: nothing in it was fused");
   else if (!has_many_calls)
-    finding.try_next.push_back("give each call more work: a larger batch or more of the program");
+    finding.try_next.push_back(words_for(
+        facts, "give each call more work: [if batch|a larger batch or ]more of the program"));
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
@@ -98,8 +100,9 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
           ? (replays ? say("Compile one larger function: each call checks its own guards")
                      : say("Compile one larger function, or use "
                            "torch.compile(mode=\"reduce-overhead\")"))
-      : replays ? say("Give each compiled call more work, for example a larger batch")
-                : say("Use torch.compile(mode=\"reduce-overhead\"), or a larger batch");
+      : replays
+          ? say(facts, "Give each compiled call more work[if batch|, for example a larger batch]")
+          : say(facts, "Use torch.compile(mode=\"reduce-overhead\")[if batch|, or a larger batch]");
   // One larger function is what the program has asked for, where something between the calls cuts it.
   if (has_many_calls && is_known_break(found.cause.op)) {
     append(finding.brief, say(", with {} between them", {name(found.cause.op)}));

@@ -7,7 +7,6 @@
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_rounds.h"
-#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -17,6 +16,7 @@
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain::rules {
 
@@ -331,17 +331,18 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
       say(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
           {count(found.first.works.size())});
   // A larger batch does as much for each launch; it helps as long as most kernels are tiny.
-  const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count &&
-                        !are_for_parameters(facts) && works_on_batch(facts);
+  const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count;
   finding.action =
       is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
                             "launches {} of them now",
                             {count(found.compiled)})
       : is_compiled
           ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")
-      : are_tiny ? say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\"); or "
-                       "use a larger batch")
-                 : say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
+      : are_tiny
+          ? say(facts,
+                "Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")[if a "
+                "batch spares launches|; or use a larger batch]")
+          : say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
 

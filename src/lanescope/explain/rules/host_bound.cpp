@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
-#include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/bound.h"
@@ -14,6 +13,7 @@
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/launch_kind.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/long_gaps.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -21,6 +21,7 @@
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 #include "lanescope/explain/sampled_code.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain::rules {
 
@@ -125,31 +126,52 @@ std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
 }
 
 // What to do about launches, without what the program already does.
-std::vector<std::string> advice_about_launches(const Facts& facts) {
+std::vector<std::string> ways_to_launch_less(const Facts& facts) {
   static constexpr char kRecordingCosts[] =
       "time the step without a profiler: recording slows the CPU and causes part of the wait";
-  const auto replays = analysis::find_graph_replays(*facts.trace, facts.links);
-  if (std::any_of(replays.begin(), replays.end(), [&](const analysis::GraphReplay& replay) {
-        return inside(facts.steady_windows, replay.start_ns);
-      }))
-    return {
-        "CUDA graphs are in use: graph-gaps shows what the GPU waits for between replays, "
-        "outside-graphs what is launched one by one",
-        "put more work into one replay: a larger batch; input copies, sampling or several steps in "
-        "one graph",
-        kRecordingCosts};
-  const CompiledFacts compiled = compiled_facts_of(facts);
-  if (!compiled.code.calls.empty() || !compiled.code.graphs.empty())
-    return {
-        "torch.compile is in use: give each launch more work by a larger batch or larger compiled "
-        "functions; graph-breaks and compile-overhead show where the CPU is between them",
-        "mode=\"reduce-overhead\" replays the compiled code as a CUDA graph, if its shapes stay "
-        "the same",
-        kRecordingCosts};
-  return {"give each launch more work: a larger batch, fused operators, torch.compile",
+  switch (launch_mode_of(facts)) {
+    case LaunchMode::kReplayed:
+      return {
+          "CUDA graphs are in use: graph-gaps shows what the GPU waits for between replays, "
+          "outside-graphs what is launched one by one",
+          words_for(facts,
+                    "put more work into one replay:[if batch| a larger batch;] input copies, "
+                    "sampling or several steps in one graph"),
+          kRecordingCosts};
+    case LaunchMode::kCompiled:
+      return {words_for(facts,
+                        "torch.compile is in use: give each launch more work by[if batch| a larger "
+                        "batch or] larger compiled functions; graph-breaks and compile-overhead "
+                        "show where the CPU is between them"),
+              "mode=\"reduce-overhead\" replays the compiled code as a CUDA graph, if its shapes "
+              "stay the same",
+              kRecordingCosts};
+    case LaunchMode::kEager:
+      break;
+  }
+  return {words_for(facts,
+                    "give each launch more work: [if batch|a larger batch, ]fused operators, "
+                    "torch.compile"),
           "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "
           "torch.cuda.make_graphed_callables) if its shapes stay the same",
           kRecordingCosts};
+}
+
+LaunchAdvice usual_launch_advice(const Facts& facts) {
+  switch (launch_mode_of(facts)) {
+    case LaunchMode::kReplayed:
+      return {say(facts,
+                  "Give each replay more work: [if a batch spares launches|a larger batch, or "
+                  "]several steps in one graph")};
+    case LaunchMode::kCompiled:
+      return {say(facts,
+                  "Use torch.compile(mode=\"reduce-overhead\")[if a batch spares launches|, or a "
+                  "larger batch]"),
+              true};
+    case LaunchMode::kEager:
+      break;
+  }
+  return graph_advice(facts);
 }
 
 void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
@@ -182,16 +204,7 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
   if (in_long_gaps) {
     finding.brief = say("The GPU waits in long gaps while the CPU does something else");
     finding.action = say("Move that out of the step: input, logging, checkpoints, Python code");
-    return;
   }
-  finding.brief = say("The CPU launches work too slowly for the GPU");
-  const std::string_view advice = finding.try_next.front();
-  finding.action =
-      advice.starts_with("CUDA graphs are in use")
-          ? say("Give each replay more work: a larger batch, or several steps in one graph")
-      : advice.starts_with("torch.compile is in use")
-          ? say("Use torch.compile(mode=\"reduce-overhead\"), or a larger batch")
-          : say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
 // An operator whose slow first calls are most of the waits.
@@ -355,7 +368,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   // Faster launches do not shorten waits for batches, for the driver or for start-up.
   finding.try_next = in_long_gaps || is_measured(found.mostly.what)
                          ? advice_for(facts, found.mostly.what)
-                         : advice_about_launches(facts);
+                         : ways_to_launch_less(facts);
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
@@ -368,7 +381,8 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const bool is_quiet_code = are_launches && tell_quiet_code(facts, found, finding);
   if (are_launches && !is_quiet_code) {
     finding.is_about_all_work = true;
-    fit_launch_advice(facts, finding);
+    finding.brief = say("The CPU launches work too slowly for the GPU");
+    advise_about_launches(facts, usual_launch_advice(facts), finding);
   }
   // What launches cost without that is unknown, so nothing else is advised (blocking-launches).
   if (launches_block(facts)) {

@@ -3,19 +3,21 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
-#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/growing_buffers.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/stacked_rows.h"
+#include "lanescope/explain/sentences.h"
 #include "lanescope/model/names_where.h"
 
 namespace lanescope::explain::rules {
@@ -133,6 +135,8 @@ bool runs_torch_script(const Facts& facts) {
   return false;
 }
 
+namespace {
+
 // An optimizer is no part of the model that torch.compile would get.
 bool are_mostly_the_optimizers(const Facts& facts) {
   std::uint64_t own = 0;
@@ -160,50 +164,65 @@ bool tell_stacked_rows(const Facts& facts, Finding& finding) {
   return true;
 }
 
-void fit_launch_advice(const Facts& facts, Finding& finding) {
-  if (tell_stacked_rows(facts, finding)) return;
-  const bool is_of_graphs = finding.action.pattern.find("reduce-overhead") != std::string::npos;
-  const OperatorThatWaits waiting = is_of_graphs ? operator_that_waits(facts) : OperatorThatWaits{};
-  if (!waiting.op.empty()) {
-    const std::uint64_t pieces = facts.launches.linked_count;
-    if (waiting.pieces * 2 >= pieces) {
-      finding.brief = say("The CPU launches too slowly: {} launches {} of the GPU's work",
-                          {name(waiting.op), ratio(static_cast<std::int64_t>(waiting.pieces),
-                                                   static_cast<std::int64_t>(pieces))});
-      finding.action = say("Call it less often, or once for several inputs; it waits for the GPU");
-      finding.is_about_all_work = false;
-      finding.evidence.insert(finding.evidence.begin(),
-                              {waiting.longest, say("the longest of its calls")});
-      return;
-    }
-    finding.action =
-        are_mostly_the_optimizers(facts)
-            ? say("Most are the optimizer's, which waits in {}: join its parameters, such as "
-                  "tables of one width, so that it updates fewer",
-                  {name(waiting.op)})
-            : say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
-                  {name(waiting.op)});
-  }
-  if (is_of_graphs && waiting.op.empty() && has_growing_buffer(facts))
-    finding.action = say(
+// An operator that waits in each step launches most of the work.
+void tell_waiting_operator(const Facts& facts, const OperatorThatWaits& waiting, Finding& finding) {
+  finding.brief =
+      say("The CPU launches too slowly: {} launches {} of the GPU's work",
+          {name(waiting.op), ratio(static_cast<std::int64_t>(waiting.pieces),
+                                   static_cast<std::int64_t>(facts.launches.linked_count))});
+  finding.action = say("Call it less often, or once for several inputs; it waits for the GPU");
+  finding.is_about_all_work = false;
+  finding.evidence.insert(finding.evidence.begin(),
+                          {waiting.longest, say("the longest of its calls")});
+}
+
+// What is done instead of, or before, replaying a CUDA graph; nothing: a graph can be.
+std::optional<Sentence> instead_of_graph(const Facts& facts) {
+  if (const OperatorThatWaits& waiting = operator_that_waits(facts); !waiting.op.empty())
+    return are_mostly_the_optimizers(facts)
+               ? say("Most are the optimizer's, which waits in {}: join its parameters, such as "
+                     "tables of one width, so that it updates fewer",
+                     {name(waiting.op)})
+               : say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
+                     {name(waiting.op)});
+  if (has_growing_buffer(facts))
+    return say(
         "The cache grows each time: write into one of full length and mask it (static KV cache), "
         "then torch.compile(mode=\"reduce-overhead\")");
-  else if (is_of_graphs && waiting.op.empty() && chooses_words_without_shapes(facts))
-    finding.action =
-        say("With a cache of one length (static KV cache, masked): "
-            "torch.compile(mode=\"reduce-overhead\"); or a larger batch");
-  else if (is_of_graphs && waiting.op.empty() && runs_sharding_hooks(facts))
-    finding.action = say(
-        "FSDP runs Python around each layer: shard fewer, larger parts, compile each of them, or a "
-        "larger batch");
-  else if (is_of_graphs && waiting.op.empty() && runs_torch_script(facts))
-    finding.action =
-        say("torch.compile does not compile torch.jit.script modules: replay a CUDA graph "
-            "(make_graphed_callables), or leave TorchScript");
-  if (!works_on_batch(facts))
-    leave_out_batch(finding);
-  else if (are_for_parameters(facts))
-    leave_out_batch(finding.action.pattern);
+  if (chooses_words_without_shapes(facts))
+    return say(facts,
+               "With a cache of one length (static KV cache, masked): "
+               "torch.compile(mode=\"reduce-overhead\")[if a batch spares launches|; or a larger "
+               "batch]");
+  if (runs_sharding_hooks(facts))
+    return say(facts,
+               "FSDP runs Python around each layer: shard fewer, larger parts, compile each of "
+               "them[if a batch spares launches|, or a larger batch]");
+  if (runs_torch_script(facts))
+    return say(
+        "torch.compile does not compile torch.jit.script modules: replay a CUDA graph "
+        "(make_graphed_callables), or leave TorchScript");
+  return std::nullopt;
+}
+
+}  // namespace
+
+LaunchAdvice graph_advice(const Facts& facts) {
+  return {say(facts,
+              "Use torch.compile([if batch|model, ]mode=\"reduce-overhead\")[if a batch spares "
+              "launches|, or a larger batch]"),
+          true};
+}
+
+void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& finding) {
+  if (tell_stacked_rows(facts, finding)) return;
+  finding.action = std::move(usual.action);
+  if (!usual.is_cuda_graph) return;
+  const OperatorThatWaits& waiting = operator_that_waits(facts);
+  if (!waiting.op.empty() && waiting.pieces * 2 >= facts.launches.linked_count)
+    tell_waiting_operator(facts, waiting, finding);
+  else if (std::optional<Sentence> instead = instead_of_graph(facts))
+    finding.action = std::move(*instead);
 }
 
 }  // namespace lanescope::explain::rules

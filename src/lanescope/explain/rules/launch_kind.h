@@ -28,8 +28,18 @@ bool runs_sharding_hooks(const Facts& facts);
 // TorchScript runs in steady steps, as far as its backward pass shows: torch.compile leaves its modules as they are.
 bool runs_torch_script(const Facts& facts);
 
-// Changes the advice of a finding on launches in general where an operator waits in each step, a cache grows by torch.cat, FSDP runs
-// its hooks, TorchScript runs, or the launches are for parameters.
-void fit_launch_advice(const Facts& facts, Finding& finding);
+// What to do about launches in general.
+struct LaunchAdvice {
+  Sentence action;
+  bool is_cuda_graph = false;  // it replays one
+};
+
+// torch.compile with CUDA graphs, or a larger batch.
+LaunchAdvice graph_advice(const Facts& facts);
+
+// Sets what a finding on launches in general says to do: `usual`, or what fits better, and then its brief as well, where
+// a loop over rows has most of the work. A CUDA graph is not advised where an operator waits in each step, a cache grows by
+// torch.cat, FSDP runs its hooks or TorchScript runs.
+void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& finding);
 
 }  // namespace lanescope::explain::rules

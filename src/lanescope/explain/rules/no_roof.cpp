@@ -9,10 +9,10 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain::rules {
 
@@ -171,10 +171,12 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
         "or scattered reads, additions into few places, and operators that make more than is used",
         singles};
   else
-    finding.try_next = {is_eager
-                            ? "give each kernel more work: a larger batch, fusion (torch.compile)"
-                            : "give each kernel more work: a larger batch",
-                        singles};
+    finding.try_next = {
+        is_eager ? words_for(facts,
+                             "give each kernel more work: [if batch|a larger batch, "
+                             "]fusion (torch.compile)")
+                 : words_for(facts, "give each kernel more work[if batch|: a larger batch]"),
+        singles};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
   finding.action = dense ? say("See which {} are slow: lanescope roofline TRACE", {text(dense)})
@@ -182,9 +184,10 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
                                          "16-bit types, or take fewer rows")
                    : is_of_long_calls
                        ? say("Look for strided or scattered reads, and results that are too large")
-                   : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
-                              : say("Give each kernel more work: a larger batch");
-  if (!works_on_batch(facts)) leave_out_batch(finding);
+                   : is_eager ? say(facts,
+                                    "Give each kernel more work: [if batch|a larger batch, "
+                                    "]torch.compile")
+                              : say(facts, "Give each kernel more work[if batch|: a larger batch]");
   return finding;
 }
 

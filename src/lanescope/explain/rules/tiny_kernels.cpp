@@ -5,6 +5,7 @@
 #include "lanescope/explain/rules/launch_kind.h"
 #include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain::rules {
 
@@ -66,15 +67,20 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
   const LaunchMode mode = launch_mode_of(facts);
   if (mode == LaunchMode::kReplayed)
     finding.try_next = {
-        "launch fewer kernels outside of the graphs that are replayed: capture "
-        "more, use fused or foreach operators, a larger batch"};
+        words_for(facts,
+                  "launch fewer kernels outside of the graphs that are replayed: capture "
+                  "more, use fused or foreach operators[if batch|, a larger batch]")};
   else if (mode == LaunchMode::kCompiled)
     finding.try_next = {
-        "compile more of the step, use fused or foreach optimizers, a larger batch",
+        words_for(facts,
+                  "compile more of the step, use fused or foreach optimizers[if batch|, a larger "
+                  "batch]"),
         "let the compiled code replay a CUDA graph: mode=\"reduce-overhead\", if it is not set"};
   else
     finding.try_next = {
-        "run fewer, larger kernels: torch.compile, fused or foreach optimizers, a larger batch",
+        words_for(facts,
+                  "run fewer, larger kernels: torch.compile, fused or foreach optimizers[if "
+                  "batch|, a larger batch]"),
         "capture a CUDA graph, which launches the whole step at once"};
   finding.confidence = facts.confidence();
   finding.sample_count = launches.kernel_count;
@@ -82,12 +88,17 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
   finding.brief =
       say(facts, "The GPU waits for launches: {} kernels [per step], {} shorter than 10 us",
           {per_step, tiny});
-  finding.action =
-      mode == LaunchMode::kReplayed   ? say("Capture more of the step, or use a larger batch")
-      : mode == LaunchMode::kCompiled ? say("Compile more of the step, or use a larger batch")
-                                      : say("Use torch.compile(model, mode=\"reduce-overhead\"), "
-                                            "or a larger batch");
-  fit_launch_advice(facts, finding);
+  if (mode == LaunchMode::kEager)
+    advise_about_launches(facts, graph_advice(facts), finding);
+  else
+    advise_about_launches(
+        facts,
+        {say(facts, mode == LaunchMode::kReplayed
+                        ? "Capture more of the step[if a batch spares launches|, or use a larger "
+                          "batch]"
+                        : "Compile more of the step[if a batch spares launches|, or use a larger "
+                          "batch]")},
+        finding);
   advise_about_sizes(facts, finding);
   return finding;
 }
