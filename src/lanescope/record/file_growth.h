@@ -14,7 +14,7 @@ namespace lanescope::record {
 // A file system that cannot reserve is no error: it refuses append_zeroes() instead.
 int reserve_room(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-// Appends zeroes, at most 128 KiB in pages of 4 KiB. 0 or an errno. ESTALE: the file did not end at
+// Appends zeroes, at most 1 MiB. 0 or an errno. ESTALE: the file did not end at
 // `end`; what was appended is gone again. On a Linux before 4.16, a cut in the few instructions
 // before the growth is not noticed. Moves the descriptor's position. One thread at a time.
 int append_zeroes(int fd, std::uint64_t end, std::size_t bytes) noexcept;

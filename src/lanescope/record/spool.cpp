@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 
 #include "lanescope/codec/activity_layout.h"
 #include "lanescope/record/clock_anchor.h"
@@ -54,6 +55,7 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
     const MutexLock lock(spool->mutex_);
     spool->thread_chunks_.reserve(kMaxThreadChunks);  // new_thread() never allocates
   }
+  spool->closed_.emplace(spool->file_.get());
   spool->ring_.emplace(spool->file_.get(), options.ring);
   spool->dumper_.emplace(spool.get(), options.dumps);
   spool->on_check_ = options.on_check;
@@ -127,6 +129,7 @@ void Spool::run() noexcept {
     const bool is_measured = is_open && on_check_ && on_check_();
     file_->check_for_cut();
     close_full_chunks();
+    if (!is_open) closed_->unmap();
     own_chunks_.store(0, std::memory_order_relaxed);
     ring_->give_back_old(ticks());
     dumper_->check_requests();
@@ -178,32 +181,20 @@ void Spool::return_unused() noexcept {
     if (spool::ChunkHeader* chunk = pool_.take()) file_->return_chunk(chunk);
 }
 
-// Closed chunks that lie next to each other in memory, until they are unmapped.
-class Spool::ClosedChunks {
- public:
-  explicit ClosedChunks(SpoolFile* file) : file_(file) {}
-  ~ClosedChunks() { unmap(); }
-  ClosedChunks(const ClosedChunks&) = delete;
-  ClosedChunks& operator=(const ClosedChunks&) = delete;
-  void add(spool::ChunkHeader* chunk) noexcept {
-    auto* const at = reinterpret_cast<std::byte*>(chunk);
-    if (first_ && at == first_ + count_ * spool::kChunkBytes) {
-      ++count_;
-      return;
-    }
-    unmap();
-    first_ = at;
-    count_ = 1;
-  }
+void ClosedChunks::add(spool::ChunkHeader* chunk) noexcept {
+  if (count_ == chunks_.size()) unmap();
+  chunks_[count_++] = chunk;
+}
 
- private:
-  void unmap() noexcept {
-    if (first_) file_->unmap_chunks(reinterpret_cast<spool::ChunkHeader*>(first_), count_);
+void ClosedChunks::unmap() noexcept {
+  const auto place = [&](std::size_t at) { return reinterpret_cast<std::byte*>(chunks_[at]); };
+  std::sort(chunks_.begin(), chunks_.begin() + count_, std::less<>());
+  for (std::size_t first = 0, next = 1; first < count_; first = next++) {
+    while (next < count_ && place(next) == place(next - 1) + spool::kChunkBytes) ++next;
+    file_->unmap_chunks(chunks_[first], static_cast<std::uint32_t>(next - first));
   }
-  SpoolFile* file_;
-  std::byte* first_ = nullptr;
-  std::uint32_t count_ = 0;
-};
+  count_ = 0;
+}
 
 void Spool::close_full_chunks() noexcept {
   // The pool's list begins with the newest chunk, but a thread's chunks must be closed in order.
@@ -214,27 +205,26 @@ void Spool::close_full_chunks() noexcept {
     first = chunk;
     chunk = next;
   }
-  ClosedChunks closed(file_.get());
   for (spool::ChunkHeader* chunk = first; chunk;) {
     auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
     if (chunk->place != 0)
-      close_small(chunk, &closed);
+      close_small(chunk);
     else
-      close_recorded(chunk, &closed);
+      close_recorded(chunk);
     chunk = next;
   }
 }
 
-void Spool::close_recorded(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept {
+void Spool::close_recorded(spool::ChunkHeader* chunk) noexcept {
   ring_->add(chunk, ticks());
   file_->seal_chunk(chunk);
-  closed->add(chunk);
+  closed_->add(chunk);
 }
 
-void Spool::close_small(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept {
+void Spool::close_small(spool::ChunkHeader* chunk) noexcept {
   SpoolFile::close_small_chunk(chunk);
   ring_->add_small(chunk);
-  if (spool::ChunkHeader* shared = small_.release(chunk)) close_recorded(shared, closed);
+  if (spool::ChunkHeader* shared = small_.release(chunk)) close_recorded(shared);
 }
 
 spool::ChunkHeader* Spool::take_for_thread(std::uint32_t chunks) noexcept {
@@ -428,6 +418,7 @@ void Spool::finish(bool leave_mapped) noexcept {
   dumper_->finish();
   write_anchor();
   close_full_chunks();
+  closed_->unmap();
   ring_->finish();
   texts_->detach();
   {

@@ -2,6 +2,7 @@
 // and closes them, and the records that do not come from recording threads: thread slots, window
 // marks, clock anchors, metadata.
 #pragma once
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -35,6 +36,20 @@ struct SpoolOptions {
   // The background thread calls it at each check while a window is open. True: call it again in a
   // millisecond. It must not wait for anything that itself waits for that thread.
   bool (*on_check)() noexcept = nullptr;
+};
+
+// Closed chunks that are still mapped. To unmap one costs as much as to unmap eight neighbours: each
+// time, the mapping is split and all cores that run the program are interrupted. One thread.
+class ClosedChunks {
+ public:
+  explicit ClosedChunks(SpoolFile* file) : file_(file) {}
+  void add(spool::ChunkHeader* chunk) noexcept;
+  void unmap() noexcept;  // all of them
+
+ private:
+  SpoolFile* file_;
+  std::array<spool::ChunkHeader*, 16> chunks_{};  // 2 MiB
+  std::size_t count_ = 0;
 };
 
 // Any thread, unless a comment says otherwise. Nothing throws; what finds no room is
@@ -113,9 +128,8 @@ class Spool {
   spool::ChunkHeader* take_or_make() noexcept;
   spool::ChunkHeader* take_small() noexcept;
   spool::ChunkHeader* make_own() noexcept;
-  class ClosedChunks;
-  void close_recorded(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept;
-  void close_small(spool::ChunkHeader* chunk, ClosedChunks* closed) noexcept;
+  void close_recorded(spool::ChunkHeader* chunk) noexcept;
+  void close_small(spool::ChunkHeader* chunk) noexcept;
 
   std::unique_ptr<SpoolFile> file_;
   std::uint64_t id_ = 0;
@@ -129,8 +143,9 @@ class Spool {
   // no_own_until_: in ticks; until then they make none, as the last took long. Relaxed, as above.
   std::atomic<std::uint32_t> own_chunks_{0};
   std::atomic<std::uint64_t> no_own_until_{0};
-  std::optional<Ring> ring_;      // both exist from create() on
-  std::optional<Dumper> dumper_;  // its thread ends before the rest is destroyed
+  std::optional<ClosedChunks> closed_;  // of the background thread, and of finish() after its end
+  std::optional<Ring> ring_;            // both exist from create() on
+  std::optional<Dumper> dumper_;        // its thread ends before the rest is destroyed
   std::uint32_t first_target_ = 0, max_target_ = 0;
   bool (*on_check_)() noexcept = nullptr;
   std::thread thread_;
