@@ -5,8 +5,10 @@
 
 Blocks alternate in one process: no profiler, torch.profiler and lanescope, both with with_stack and with_modules; the order
 turns by one each round. A block is one profile of some steps, after two steps that do not count; starting and stopping is
-outside. Each block has three numbers a step: wall time, CPU time of the process (user and system, all threads), and, where the
-kernel and the machine count them, instructions in user mode of all threads. Medians, quartiles and minima of all rounds are
+outside. Each block has these numbers a step: wall time, CPU time of the process (user and system, all threads), and, where the
+kernel and the machine count them, instructions in user mode of all threads. The last number is the CPU time of the whole profile,
+from start() to the end of stop(), divided by all its steps: lanescope writes its recording while the program runs, in a thread of
+its own, and torch.profiler makes its events in stop(). Medians, quartiles and minima of all rounds are
 printed, and what a profiler adds: the median of its blocks less the block without a profiler of the same round, and the
 difference of the minima. Disturbances only add, so of a noisy machine the minima say more.
 
@@ -57,6 +59,7 @@ class Block(NamedTuple):  # of one step
     wall_us: float
     cpu_us: float
     instructions: Optional[float]
+    whole_cpu_us: float
 
 
 def resnet18() -> Tuple[torch.nn.Module, torch.Tensor, int]:
@@ -83,6 +86,7 @@ def synchronize() -> None:
 
 def measure_block(mode: str, step: Callable[[], None], steps: int, counter: Instructions) -> Block:
     prof = MODES[mode]()
+    begin = time.process_time_ns()
     if prof is not None:
         prof.start()
     step()
@@ -96,8 +100,12 @@ def measure_block(mode: str, step: Callable[[], None], steps: int, counter: Inst
     now = counter.read()
     if prof is not None:
         prof.stop()
+    whole = time.process_time_ns() - begin
     instructions = None if counted is None or now is None else (now - counted) / steps
-    return Block(wall / steps / 1000, cpu / steps / 1000, instructions)
+    return Block(wall / steps / 1000, cpu / steps / 1000, instructions, whole / (steps + 2) / 1000)
+
+
+ROWS = (("wall time", "us"), ("CPU time", "us"), ("instructions", "thousand"), ("CPU time of the whole profile", "us"))
 
 
 def measure(name: str, seconds: float, counter: Instructions) -> None:
@@ -114,7 +122,7 @@ def measure(name: str, seconds: float, counter: Instructions) -> None:
         for mode in modes:
             blocks[mode].append(found[mode])
     print(f"\n{name}, {x.device.type}: {len(blocks[modes[0]])} rounds of {steps} steps; load {os.getloadavg()[0]:.2f}")
-    for at, (title, unit) in enumerate((("wall time", "us"), ("CPU time", "us"), ("instructions", "thousand"))):
+    for at, (title, unit) in enumerate(ROWS):
         if blocks[modes[0]][0][at] is not None:
             print_rows(title, unit, {mode: [float(block[at] or 0) for block in blocks[mode]] for mode in modes})
 
@@ -123,7 +131,8 @@ def print_rows(title: str, unit: str, values: Dict[str, List[float]]) -> None:
     scale = 1000.0 if unit == "thousand" else 1.0
     bare = values["no profiler"]
     added: Dict[str, Tuple[float, float]] = {}
-    print(f"  {title}, {unit} a step{'':<22}median   [quartiles]        least    more: median    of the least")
+    header = f"  {title}, {unit} a step"
+    print(f"{header:<44}median   [quartiles]        least    more: median    of the least")
     for mode, found in values.items():
         low, median, high = (value / scale for value in statistics.quantiles(found, n=4))
         line = f"    {mode:<30}{median:>12.1f}   [{low:.1f} .. {high:.1f}]  {min(found) / scale:>10.1f}"
