@@ -217,11 +217,12 @@ class KeyAverages(EventList):
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
         )
-        self._use_device = averages.device or None
+        device = averages.device or self._use_device or ""
+        self._use_device = device or None
         self._profile_memory, self._with_flops = averages.profile_memory, averages.with_flops
         first = _First(trace, self._style)
         self._later(
-            len(averages), lambda: [FunctionEventAvg._of(row, averages.device, first) for row in averages.rows]
+            len(averages), lambda: [FunctionEventAvg._of(row, device, first) for row in averages.rows]
         )
 
     def _state(self) -> Dict[str, Any]:

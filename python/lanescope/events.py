@@ -66,7 +66,8 @@ class EventList(LazyList[Any]):
         super().__init__()
         source = self._source = Source(events, style, with_flops)
         kept = source.core.kept
-        self._use_device = source.device
+        # The profile's: torch's events have it whether or not the GPU did anything.
+        self._use_device = source.device = source.device or use_device
         self._with_flops = source.with_flops
         self._later(len(kept), lambda: [source.event(at) for at in kept])
 
@@ -173,6 +174,7 @@ class EventList(LazyList[Any]):
             group_by_input_shape=group_by_input_shapes,
             group_by_stack_n=group_by_stack_n,
             group_by_overload_name=group_by_overload_name,
+            use_device=self._use_device,
             profile_memory=self._profile_memory,
             with_flops=self._with_flops,
             style=self._style,

@@ -62,6 +62,7 @@ class Source:
     def with_frames(self) -> Iterator[FunctionEvent]:
         """All events in order, and the calls of Python functions that lanescope recorded."""
         whole = Source(self.trace, with_flops=self.with_flops, own_frames=True)
+        whole.device = self.device
         return (whole.event(at) for at in whole.core.kept)
 
     def stack_of(self, at: int) -> List[str]:

@@ -191,11 +191,6 @@ class profile(Driving, Results):
         found: ProfilerAction = ProfilerAction(self._action)
         return found
 
-    @property
-    def use_device(self) -> Optional[str]:
-        """"cuda" when its activity is asked for."""
-        return "cuda" if ProfilerActivity.CUDA in self.activities else None
-
     def _warn_about_what_is_missing(self) -> None:
         if self.activity_filters:
             filtered = ", ".join(sorted(activity.name for activity in self.activity_filters))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 
+from ._activities import ProfilerActivity, has_gpu, torch_sees_cuda
 from ._core import InvalidArgumentError, Profiler, Trace, UnavailableError, UnsupportedError
 from ._warnings import warn
 from .averages import FunctionEventAvg, KeyAverages
@@ -33,6 +34,7 @@ class Results:
     with_stack: bool
     with_flops: bool
     _core: Optional[Profiler]
+    activities: Any
     _last_events: Optional[EventList]
     _last_kineto_results: "Optional[KinetoResults]"
 
@@ -55,13 +57,26 @@ class Results:
         except UnavailableError:  # empty_reason tells why
             return Trace()
 
+    @property
+    def use_device(self) -> Optional[str]:
+        """"cuda" when its activity is asked for."""
+        return "cuda" if ProfilerActivity.CUDA in self.activities else None
+
+    def _device_used(self) -> Optional[str]:
+        """The device that torch.profiler names in each event, also when it did nothing."""
+        return self.use_device if has_gpu() and torch_sees_cuda() else None
+
     def events(self) -> EventList:
         """Every recorded event, not aggregated: a list, made when it is first looked at; times in microseconds, like
         torch.profiler's FunctionEvent list. The same list until more is recorded."""
         trace = self._trace_or_empty()
         if self._last_events is None or self._last_events.trace is not trace:
             self._last_events = EventList(
-                trace, profile_memory=self.profile_memory, with_flops=self.with_flops, warning=self.empty_reason
+                trace,
+                use_device=self._device_used(),
+                profile_memory=self.profile_memory,
+                with_flops=self.with_flops,
+                warning=self.empty_reason,
             )
         return self._last_events
 
@@ -88,6 +103,7 @@ class Results:
             group_by_input_shape=group_by_input_shape,
             group_by_stack_n=group_by_stack_n,
             group_by_overload_name=group_by_overload_name,
+            use_device=self._device_used(),
             profile_memory=self.profile_memory,
             with_flops=self.with_flops,
             warning=self.empty_reason,

@@ -24,12 +24,14 @@ namespace lanescope::python {
 namespace {
 
 struct RecordFunction {
-  PyObject_HEAD PyObject* name;  // as given: str or bytes
-  PyObject* text;                // str: the name
+  PyObject_HEAD PyObject* name;  // as given: str or bytes, else __enter__ fails
+  PyObject* text;                // str: the name; null: it is none
   PyObject* args;                // str, bytes or None, shown by torch's listeners only
   PyObject* torch_range;  // while open without the observer and torch listens: torch's own, or null
   LanescopeSharedRange* shared_range;  // while open with the observer and others listen, or null
   std::uint32_t name_id;               // 0: not interned yet
+  bool entered;                        // ever
+  bool stays_open;                     // when it is left: not run_callbacks_on_exit
   record::RangeToken token;
 };
 
@@ -157,24 +159,36 @@ void end(RecordFunction* self) {
 
 RecordFunction* self_of(PyObject* object) { return reinterpret_cast<RecordFunction*>(object); }
 
-// A new reference to the name as str; null: Python has an error set. torch takes bytes as well.
+// A new reference to the name as str; null without an error: it is none. torch takes bytes as well.
 PyObject* text_of_name(PyObject* name) {
   if (PyUnicode_Check(name)) return new_ref(name);
   if (PyBytes_Check(name))
     return PyUnicode_DecodeUTF8(PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name), "replace");
-  PyErr_Format(PyExc_TypeError, "record_function: expected a name of type str, found %.100s",
-               Py_TYPE(name)->tp_name);
   return nullptr;
 }
 
+// Anything is a name until the range is entered, as in torch.
 bool set_name(RecordFunction* self, PyObject* name) {
   PyObject* text = text_of_name(name);
-  if (!text) return false;
+  if (!text && PyErr_Occurred()) return false;
   Py_XSETREF(self->text, text);
   PyObject* before = std::exchange(self->name, new_ref(name));
   Py_XDECREF(before);
   self->name_id = 0;
   return true;
+}
+
+bool is_text(PyObject* object) { return PyUnicode_Check(object) || PyBytes_Check(object); }
+
+// False: Python has the error set that torch raises, too.
+bool check_texts(const RecordFunction* self) {
+  const char* what = self->text ? "args" : "name";
+  PyObject* found = self->text ? self->args : self->name;
+  if (self->text && (found == Py_None || is_text(found))) [[likely]]
+    return true;
+  PyErr_Format(PyExc_RuntimeError, "record_function: expected %s of type str, found %.100s", what,
+               Py_TYPE(found)->tp_name);
+  return false;
 }
 
 bool set_args(RecordFunction* self, PyObject* args) {
@@ -253,13 +267,21 @@ void dealloc(PyObject* object) {
 
 PyObject* enter(PyObject* object, PyObject*) {
   RecordFunction* self = self_of(object);
+  if (!check_texts(self)) return nullptr;
   end(self);  // entered twice without an exit: the first range ends here
+  self->entered = true;
   begin(self);
   return new_ref(object);
 }
 
 PyObject* exit(PyObject* object, PyObject* const*, Py_ssize_t) {
-  end(self_of(object));
+  RecordFunction* self = self_of(object);
+  if (self->stays_open) Py_RETURN_NONE;
+  if (!self->entered) {
+    PyErr_SetString(PyExc_AssertionError, "record_function: left before it was entered");
+    return nullptr;
+  }
+  end(self);
   Py_RETURN_NONE;
 }
 
@@ -298,6 +320,18 @@ int put_args(PyObject* object, PyObject* args, void*) {
   return set_args(self_of(object), args ? args : Py_None) ? 0 : -1;
 }
 
+PyObject* get_record(PyObject* object, void*) {
+  return new_ref(self_of(object)->entered ? object : Py_None);
+}
+PyObject* get_ends(PyObject* object, void*) {
+  return PyBool_FromLong(self_of(object)->stays_open ? 0 : 1);
+}
+int put_ends(PyObject* object, PyObject* value, void*) {
+  const int ends = value ? PyObject_IsTrue(value) : 1;
+  if (ends >= 0) self_of(object)->stays_open = ends == 0;
+  return ends < 0 ? -1 : 0;
+}
+
 constexpr const char* kDoc =
     "record_function(name, args=None)\n--\n\n"
     "A named range of this thread: a context manager, or a decorator whose every call is a "
@@ -315,9 +349,15 @@ PyTypeObject* make_type() {
        "End the range."},
       {nullptr, nullptr, 0, nullptr},
   }};
-  static std::array<PyGetSetDef, 3> properties = {{
+  static std::array<PyGetSetDef, 5> properties = {{
       {"name", get_name, put_name, "The label.", nullptr},
       {"args", get_args, put_args, "As given.", nullptr},
+      {"record", get_record, nullptr,
+       "None before the range is entered, then this object; torch's handle of a range, in torch.",
+       nullptr},
+      {"run_callbacks_on_exit", get_ends, put_ends,
+       "False: __exit__ leaves the range open. It ends when it is entered again or destroyed.",
+       nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr},
   }};
   static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 
@@ -77,10 +78,45 @@ def test_any_text_is_a_name():
     assert "Größe 大きさ" in names(prof)
 
 
-def test_a_name_that_is_no_text_is_refused():
-    for name in (3, None, ["a"]):
-        with pytest.raises(TypeError, match="expected a name of type str"):
-            record_function(name)
+def test_what_is_no_text_is_refused_where_torch_refuses_it(torch):
+    for base in (torch.profiler.record_function, record_function):
+        for label in (base(3), base(None), base(["a"]), base("name", 5)):  # made without an error
+            with pytest.raises(RuntimeError):
+                label.__enter__()
+    with profile() as prof:
+        with pytest.raises(RuntimeError, match="expected name of type str, found int"):
+            with record_function(3):
+                pass
+        with pytest.raises(RuntimeError, match="expected args of type str, found int"):
+            record_function("name", 5)(lambda: None)()
+    assert names(prof) == []
+
+
+def test_it_is_entered_before_it_is_left_as_in_torch(torch):
+    for base in (torch.profiler.record_function, record_function):
+        label = base("label")
+        assert label.record is None and label.run_callbacks_on_exit is True
+        with pytest.raises(AssertionError):
+            label.__exit__(None, None, None)
+        with label:
+            assert label.record is not None
+        assert label.record is not None
+
+
+def test_a_range_may_stay_open_when_it_is_left(torch):
+    def durations(module, stays_open):
+        with module.profile(activities=[module.ProfilerActivity.CPU]) as prof:
+            label = module.record_function("label")
+            with label:
+                label.run_callbacks_on_exit = not stays_open
+            time.sleep(0.02)
+            del label  # ends what is open
+        return [event.time_range.elapsed_us() for event in prof.events() if event.name == "label"]
+
+    for module in (torch.profiler, lanescope):
+        (left,) = durations(module, stays_open=False)
+        (stayed,) = durations(module, stays_open=True)
+        assert left < 10_000 < stayed, module
 
 
 def test_a_name_of_bytes_is_text_as_in_torch(torch):
@@ -112,11 +148,13 @@ def test_the_name_may_be_changed_before_the_next_range():
         label.name = "second"
         with label:
             pass
-        with pytest.raises(TypeError, match="int"):
-            label.name = 3
+        label.name = 3
+        with pytest.raises(RuntimeError, match="int"), label:
+            pass
+        label.name = "third"
         with label:
             pass
-    assert names(prof) == ["first", "second", "second"]
+    assert names(prof) == ["first", "second", "third"]
 
 
 def test_a_subclass_may_extend_it(torch):
