@@ -221,7 +221,9 @@ class StackBuilder {
   // thread's stack, and its end pops it with all that came after it. So a call of another thread
   // that ends within a frame of the main thread closes that frame early. In lanescope's own traces
   // only frames close frames. A backward row on a thread without open frames was called from where
-  // its forward thread is: autograd runs the nodes of a GPU on a thread of their own.
+  // its forward thread is: autograd runs the nodes of a GPU on a thread of their own. Rows of nodes
+  // that gather gradients (AccumulateGrad) name no forward thread. If the recording has one only, and
+  // it is in run_backward, they were called from there.
   std::vector<std::uint32_t> python_stacks_at_rows() {
     std::vector<Node> nodes = nodes_in_order();
     std::unordered_map<std::uint32_t, std::uint32_t> top;       // node by track
@@ -244,9 +246,12 @@ class StackBuilder {
       node.parent = open;
       SliceId around = open == TorchEvent::kNoEvent ? kNone<SliceId> : nodes[open].python;
       if (list_.is_own && around == kNone<SliceId> && node.row != TorchEvent::kNoEvent) {
-        const auto caller = top.find(forward_track(events_[node.row]));
+        const bool is_unnamed = is_node_without_thread(events_[node.row]);
+        const auto caller =
+            top.find(is_unnamed ? only_forward_track() : forward_track(events_[node.row]));
         if (caller != top.end() && caller->second != TorchEvent::kNoEvent) {
           around = nodes[caller->second].python;
+          if (is_unnamed && !is_run_backward(around)) around = kNone<SliceId>;
           is_called_elsewhere_[node.row] = around != kNone<SliceId>;
         }
       }
@@ -275,6 +280,17 @@ class StackBuilder {
     return trace_.slice_args(events_[i].slice).integer(key).value_or(0);
   }
 
+  static constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+
+  bool is_node_without_thread(const TorchEvent& event) const {
+    return fwd_thread(event) == 0 && std::string_view(names_[event.name]).starts_with(kEngine);
+  }
+
+  bool is_run_backward(SliceId frame) const {
+    return frame != kNone<SliceId> &&
+           trace_.name(frame).starts_with("<built-in method run_backward");
+  }
+
   // 0: not known, or a forward row.
   std::int64_t fwd_thread(const TorchEvent& event) const {
     if (event.slice == kNone<SliceId>) return 0;
@@ -289,7 +305,6 @@ class StackBuilder {
   // The file does not say which rows have torch's BACKWARD_FUNCTION scope. They are the rows inside
   // the engine's row of the same name, and other rows with a forward thread.
   bool is_backward(const TorchEvent& event) const {
-    constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
     const std::string_view name = names_[event.name];
     if (event.parent != TorchEvent::kNoEvent) {
       const std::string_view above = names_[events_[event.parent].name];
@@ -337,6 +352,16 @@ class StackBuilder {
     const std::int64_t thread = fwd_thread(event);
     const auto it = thread == 0 ? forward_tracks_.end() : forward_tracks_.find(thread);
     return it == forward_tracks_.end() ? kNoTrack : it->second;
+  }
+
+  // kNoTrack: none or several.
+  std::uint32_t only_forward_track() const {
+    std::uint32_t only = kNoTrack;
+    for (const auto& [thread, track] : forward_tracks_) {
+      if (only != kNoTrack && only != track) return kNoTrack;
+      only = track;
+    }
+    return only;
   }
 
   // torch finds forward stacks by (sequence number, logical thread). A backward row without a number

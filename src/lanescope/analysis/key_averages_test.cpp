@@ -357,6 +357,36 @@ TEST(KeyAveragesTest, OwnBackwardRowsOfAnotherThreadHaveTheFramesThatWaitForThem
   EXPECT_EQ(stacks(TableStyle::kTorch, false)[0], none) << "torch's files say it themselves";
 }
 
+// As above; the row of a node that gathers gradients names no forward thread.
+TEST(KeyAveragesTest, OwnRowsThatGatherGradientsHaveTheFramesOfTheOnlyForwardThread) {
+  constexpr const char* kNode =
+      "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
+  const auto stacks = [](const char* waiting, bool two_forward_threads) {
+    Sketch sketch;
+    sketch.metadata("lanescope_version", "\"1\"")
+        .op("aten::mul", 100, 50, {.external_id = 2, .sequence = 5, .call_stack = "a.py(9): main;"})
+        .op("MulBackward0", 410, 50, {.tid = 200, .external_id = 4, .sequence = 5, .fwd_thread = 1})
+        .op(kNode, 500, 50, {.tid = 200, .external_id = 5})
+        .op("torch::autograd::AccumulateGrad", 510, 30, {.tid = 200, .external_id = 6});
+    if (two_forward_threads)
+      sketch.op("aten::mul", 100, 50, {.tid = 300, .external_id = 7, .sequence = 6})
+          .op("MulBackward0", 470, 10,
+              {.tid = 200, .external_id = 8, .sequence = 6, .fwd_thread = 2});
+    python_frame(sketch, "main", 0, 1000, 1, 0);
+    python_frame(sketch, waiting, 300, 600, 2, 1);
+    const KeyAverages table =
+        averages(std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
+    return std::vector<Stack>{row(table, kNode).stack,
+                              row(table, "torch::autograd::AccumulateGrad").stack};
+  };
+  constexpr const char* kCall =
+      "<built-in method run_backward of torch._C._EngineBase object at 0x1>";
+  const Stack waits{kCall, "main"}, none;
+  EXPECT_EQ(stacks(kCall, false), (std::vector<Stack>{waits, none})) << "torch gives the node none";
+  EXPECT_EQ(stacks("sleep", false)[0], none) << "nobody waits for it there";
+  EXPECT_EQ(stacks(kCall, true)[0], none) << "either thread may have called it";
+}
+
 // step [100, 500) has the range; the GPU runs its work while main is elsewhere.
 TEST(KeyAveragesTest, AnOwnRangeOnTheDeviceHasTheStackOfTheRange) {
   for (const bool is_own : {false, true}) {
