@@ -82,8 +82,10 @@ def activity_filters(activities: Optional[Iterable[Any]]) -> Dict[ProfilerActivi
 
 def parse_activities(activities: Optional[Iterable[Any]]) -> Set[ProfilerActivity]:
     """A set of our activities, from ours, torch.profiler's, or dicts ``{activity: [kinds]}`` of either."""
+    if activities is None:
+        return supported_activities()
     parsed: List[ProfilerActivity] = []
-    for item in activities or ():
+    for item in activities:
         for member in item.keys() if isinstance(item, dict) else (item,):
             try:
                 activity = ProfilerActivity[str(getattr(member, "name", ""))]
@@ -92,4 +94,6 @@ def parse_activities(activities: Optional[Iterable[Any]]) -> Set[ProfilerActivit
             if activity in parsed:
                 raise ValueError(f"activity {activity.name} is given more than once")
             parsed.append(activity)
-    return set(parsed) or supported_activities()  # as torch, also for an empty list
+    if not parsed:
+        raise AssertionError("no activity was given; expected at least ProfilerActivity.CPU")
+    return set(parsed)

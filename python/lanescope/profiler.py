@@ -117,7 +117,7 @@ class profile(Driving, Results):
         sample_python: Union[bool, int] = False,
     ) -> None:
         Driving.__init__(self, custom_trace_id_callback)
-        activities = list(activities or ()) or None  # an empty list chooses nothing, as in torch
+        activities = None if activities is None else list(activities)
         self.activities = parse_activities(activities)
         self.activity_filters = activity_filters(activities)
         if use_cuda is not None:
