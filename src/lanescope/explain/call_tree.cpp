@@ -15,7 +15,7 @@ namespace {
 using analysis::Repeat;
 using simulate::PathPiece;
 
-constexpr std::size_t kMostCellNames = 12;
+constexpr std::size_t kMostCellNames = 64;
 
 bool is_step(std::string_view label) {
   return label.starts_with("ProfilerStep#") || label.starts_with("Iteration ");

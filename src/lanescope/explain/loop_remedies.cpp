@@ -5,12 +5,16 @@
 #include <string>
 #include <string_view>
 
+#include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/owner_rounds.h"
+#include "lanescope/explain/python_frames.h"
+#include "lanescope/explain/rules/operator_advice.h"
 #include "lanescope/explain/rules/uncompiled_code.h"
 #include "lanescope/explain/sentences.h"
+#include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain {
 namespace {
@@ -32,7 +36,10 @@ bool all_of_cell(const Owner& owner, bool (*holds)(std::string_view)) {
 }
 
 bool is_node(std::string_view op) { return op.find("Backward") != std::string_view::npos; }
-bool is_aten(std::string_view op) { return op.starts_with("aten::") && !is_node(op); }
+// torch.tensor() calls detach_, which has no namespace in traces.
+bool is_aten(std::string_view op) {
+  return (op.starts_with("aten::") || op == "detach_" || op == "detach") && !is_node(op);
+}
 
 bool has_many_rounds(const Facts& facts, const Owner& owner) {
   const std::uint64_t rounds = rounds_of(owner);
@@ -40,16 +47,38 @@ bool has_many_rounds(const Facts& facts, const Owner& owner) {
                                      a_step(facts, owner.rounds) >= kManyRounds);
 }
 
+bool is_in_cell(const Owner& owner, std::string_view op) {
+  return std::find(owner.cell.begin(), owner.cell.end(), op) != owner.cell.end();
+}
+
+bool has_cells(const Owner& owner) {
+  return std::any_of(owner.cell.begin(), owner.cell.end(),
+                     [](const std::string& op) { return rules::is_recurrent_cell(op); });
+}
+
 // Compiled code and other regions of their own do not join.
-bool is_short_loop(const Facts& facts, const Owner& owner) {
+bool is_loop_of_calls(const Facts& facts, const Owner& owner, std::uint64_t most_calls) {
   return owner.kind == OwnerKind::kLoop && owner.loops > 0 && facts.steps.marked &&
-         owner.cell_size <= kMostCallsOfARound && has_many_rounds(facts, owner) &&
+         owner.cell_size <= most_calls && has_many_rounds(facts, owner) &&
          is_cpu_time(mechanism_of(owner)) && all_of_cell(owner, is_aten);
+}
+bool is_short_loop(const Facts& facts, const Owner& owner) {
+  return is_loop_of_calls(facts, owner, kMostCallsOfARound);
+}
+
+// Stacks were recorded, and its longest call is in no nn.Module: it is no layer, each of which has weights of its own.
+bool is_outside_modules(const Facts& facts, const Owner& owner) {
+  const SliceId call = cpu_side(facts, owner.example);
+  return call != kNone<SliceId> && has_python_frames(*facts.trace) &&
+         module_around(*facts.trace, call).empty();
 }
 
 // May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
 bool could_be_batched(const Facts& facts, const Owner& owner) {
-  if (!is_short_loop(facts, owner) || owner.has_large_products || owner.has_backward) return false;
+  if (owner.has_backward || has_cells(owner)) return false;
+  const bool works_on_parts =
+      takes_parts(facts, owner) && is_loop_of_calls(facts, owner, kManyCallsOfARound);
+  if (!works_on_parts && (!is_short_loop(facts, owner) || owner.has_large_products)) return false;
   if (mechanism_of(owner) == Mechanism::kCode &&
       (!owner.frame.empty() || mean(owner.code_ns, owner.work.calls) > kLongestCodeBetweenNs))
     return false;
@@ -105,13 +134,16 @@ Sentence batch_text(const Facts& facts, const Owner& owner) {
     return rules::find_uncompiled_code(facts)
                ? say("Each layer needs the one before it: use a CUDA graph")
                : say("Each layer needs the one before it: torch.compile them, or use a CUDA graph");
-  Sentence text = say("If no round needs the one before it: batch all rounds");
+  Sentence text =
+      say(is_in_cell(owner, "aten::slice") && owner.cell_size > kMostCallsOfARound
+              ? "If no round needs the one before it: pass the whole tensor, not a slice a round"
+              : "If no round needs the one before it: batch all rounds");
   if (const std::string_view call = whole_call(owner); !call.empty())
     append(text, say(" ({})", {explain::text(std::string(call))}));
   append(text, say(facts, ", {} [call|calls] instead of {}",
                    {count(calls / rounds_of(owner)), count(calls)}));
-  // Without a GPU there is nothing to launch at once.
-  if (facts.main_device)
+  // Without a GPU there is nothing to launch at once, and no graph holds waits.
+  if (facts.main_device && owner.work.waits < owner.rounds)
     append(text, rules::find_uncompiled_code(facts)
                      ? say("; else use a CUDA graph")
                      : say("; else torch.compile its body, or use a CUDA graph"));
@@ -122,7 +154,7 @@ Sentence batch_text(const Facts& facts, const Owner& owner) {
 bool is_node_of(std::string_view node, std::string_view op) {
   if (op.starts_with("aten::")) op.remove_prefix(6);
   std::string letters;
-  for (const char c : op)
+  for (const char c : op.starts_with("conv") ? std::string_view("convolution") : op)
     if (c != '_') letters += c;
   return node.size() > letters.size() &&
          std::equal(letters.begin(), letters.end(), node.begin(), [](char a, char b) {
@@ -137,6 +169,13 @@ bool is_short_loop_without_layers(const Facts& facts, const Owner& owner) {
 }
 
 }  // namespace
+
+bool takes_parts(const Facts& facts, const Owner& owner) {
+  return owner.kind == OwnerKind::kLoop &&
+         (is_in_cell(owner, "aten::slice") || is_in_cell(owner, "aten::narrow") ||
+          is_in_cell(owner, "aten::select")) &&
+         (!owner.has_layers || has_cells(owner) || is_outside_modules(facts, owner));
+}
 
 std::uint64_t rounds_of(const Owner& owner) {
   return owner.rounds / std::max<std::uint64_t>(1, owner.loops);

@@ -23,6 +23,10 @@ std::uint64_t rounds_of(const Owner& owner);
 // made (PowBackward0 of aten::pow). Null: none, or not among the largest owners.
 const Owner* backward_of_loop(const Owners& owners, const Owner& owner);
 
+// Each round of the loop takes a part of a tensor (aten::slice, aten::narrow or aten::select), and rounds are no layers of a
+// model, whose weights differ: they have no products, or cells of a recurrent layer, or stacks show that they lie in no nn.Module.
+bool takes_parts(const Facts& facts, const Owner& owner);
+
 // What to do about a loop whose time is the CPU's. Empty: its rounds suggest nothing.
 Sentence remedy_of_loop(const Facts& facts, const Owner& owner);
 

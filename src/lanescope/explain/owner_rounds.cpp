@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lanescope/analysis/compiled_regions.h"
+#include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/sentences.h"
@@ -137,6 +138,18 @@ bool copies_layouts(const Owner& owner) {
 
 }  // namespace
 
+bool may_narrow_by_mask(const Facts& facts, const Owner& owner) {
+  const bool takes_of_rest =
+      std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& op) {
+        return op == "aten::select" || op == "aten::slice" || op == "aten::narrow";
+      });
+  if (!takes_of_rest || owner.kind != OwnerKind::kLoop || owner.rounds == 0 || owner.has_layers ||
+      owner.has_backward || owner.work.size_waits < owner.rounds)
+    return false;
+  const SliceId call = cpu_side(facts, owner.example);
+  return call != kNone<SliceId> && !facts.trace->slice_args(call).has(ArgKey::kInputDims);
+}
+
 Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
   Sentence text;
   // Only if that is at least 30 % of its time.
@@ -178,6 +191,10 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
     return say(
         "If no round needs the one before it: pad to one size, or group equal sizes, and make one "
         "call");
+  if (may_narrow_by_mask(facts, owner))
+    return say(
+        "If a round goes on with what its mask left: compute for all at once, loop over the "
+        "result only (as torchvision.ops.nms does); else masks without a wait (torch.where)");
   if (owner.has_backward && owner.repeats_graph)
     return say(
         "The rounds go back over one graph: make one call of them, with "

@@ -10,6 +10,10 @@ namespace lanescope::explain {
 // that is differentiated, copies between layouts, calls much longer than equal ones. Empty: none.
 Sentence more_of_rounds(const Facts& facts, const Owner& owner);
 
+// Each round takes a part of a tensor, as the first of what is left, and asks the GPU how many elements a mask has; no round has layers of a model, and no shapes were recorded that would show
+// whether it goes on with those elements.
+bool may_narrow_by_mask(const Facts& facts, const Owner& owner);
+
 // What to change about such rounds; empty: they suggest nothing.
 Sentence remedy_of_rounds(const Facts& facts, const Owner& owner);
 

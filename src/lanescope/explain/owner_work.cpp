@@ -10,6 +10,7 @@
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/host_syncs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 
@@ -30,6 +31,20 @@ Spread spread_of(const std::vector<std::int64_t>& times) {
   return spread;
 }
 
+// The program's own operators that copy from the CPU to the GPU.
+std::unordered_set<std::uint32_t> uploading_operators(const Facts& facts) {
+  std::unordered_set<std::uint32_t> found;
+  if (!facts.main_device) return found;
+  for (const DeviceWork* work : rules::steady_work(facts)) {
+    const SliceId launch = facts.links.launch_of[raw(work->slice)];
+    if (launch == kNone<SliceId> || !facts.trace->name(work->slice).starts_with("Memcpy HtoD"))
+      continue;
+    const SliceId op = rules::outermost_operator_of(facts, launch);
+    if (op != kNone<SliceId>) found.insert(raw(op));
+  }
+  return found;
+}
+
 void add_calls(const Facts& facts, const FindOwner& owner_of) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
@@ -43,6 +58,7 @@ void add_calls(const Facts& facts, const FindOwner& owner_of) {
         owner->work.start_up_ns += trace.dur_ns(id);
       }
     }
+  const std::unordered_set<std::uint32_t> uploads = uploading_operators(facts);
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     const ApiCall call = trace.api_call(id);
@@ -58,6 +74,9 @@ void add_calls(const Facts& facts, const FindOwner& owner_of) {
       owner->work.allocator_ns += trace.dur_ns(id);
     } else {
       ++owner->work.waits;
+      owner->work.upload_waits +=
+          uploads.contains(raw(rules::outermost_operator_of(facts, id))) ? 1 : 0;
+      owner->work.size_waits += rules::asks_for_size(facts, id) ? 1 : 0;
     }
   }
 }

@@ -48,7 +48,10 @@ struct OwnerWork {
   std::int64_t allocator_ns = 0;
   std::uint64_t start_up_calls = 0;  // first uses of libraries and kernels
   std::int64_t start_up_ns = 0;
-  std::uint64_t waits = 0;   // calls in which the CPU may wait for the GPU
+  std::uint64_t waits = 0;         // calls in which the CPU may wait for the GPU
+  std::uint64_t upload_waits = 0;  // of `waits`: in operators that copy to the GPU
+  std::uint64_t size_waits =
+      0;  // of `waits`: for a size that the GPU computes, as a mask has (aten::nonzero)
   std::uint64_t copies = 0;  // between CPU and GPU, or on the GPU, by copy engines
   std::int64_t copied_bytes = 0, copies_ns = 0;
   SliceId longest_copy = kNone<SliceId>;

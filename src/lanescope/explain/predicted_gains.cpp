@@ -367,8 +367,12 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   gain.state = prediction->is_unsure() || may_gain ? Gain::State::kUnsure : Gain::State::kPredicted;
   const std::int64_t most_ns = most_of(findings);
   gain.gain_ns = std::clamp<std::int64_t>(prediction->gain_ns(), 0, most_ns);
+  // Without these calls nothing is left of them: a fix that replaces them gains no more.
+  const auto is_whole_removal = [](const Finding* each) {
+    return each->gain_is_bound && !each->spared_calls.empty();
+  };
   if (std::all_of(findings.begin(), findings.end(),
-                  [](const Finding* each) { return is_of_gpu(*each); }))
+                  [&](const Finding* each) { return is_of_gpu(*each) || is_whole_removal(each); }))
     gain.most_ns = std::clamp<std::int64_t>(prediction->high_gain_ns, 0, most_ns);
   const bool is_bound = std::any_of(findings.begin(), findings.end(), [](const Finding* each) {
     const Rule* rule = find_rule(each->rule);

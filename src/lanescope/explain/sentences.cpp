@@ -21,7 +21,8 @@ constexpr StepWords kStepWords[] = {
 };
 
 bool spares_launches(const Facts& facts) {
-  return rules::works_on_batch(facts) && !rules::are_for_parameters(facts);
+  return rules::works_on_batch(facts) && !rules::are_for_parameters(facts) &&
+         !rules::are_of_parts(facts);
 }
 
 // Words that are said only of some programs.

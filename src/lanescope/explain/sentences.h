@@ -19,8 +19,8 @@ namespace lanescope::explain {
 //   "[in {} steps]"    "per step", and the count right before it is divided by the steps; "in {} steps" if it is below ten
 //                      per step and does not divide; or "in the recording", without the value. "once per step" of one time
 //   "[if batch| words]"  the words where the program works on a batch (rules::works_on_batch), else nothing
-//   "[if a batch spares launches| words]"  the same, but not where most launches are for parameters: a larger batch makes as
-//                      many of those
+//   "[if a batch spares launches| words]"  the same, but not where most launches are for parameters, or of loops over parts
+//                      of a tensor: a larger batch makes as many of those
 // Other brackets stay.
 Sentence say(const Facts& facts, std::string_view pattern,
              std::initializer_list<Value> values = {});

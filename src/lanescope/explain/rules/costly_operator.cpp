@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -30,6 +31,7 @@ constexpr double kLeastCostlyOperatorShare = 0.08, kLeastOfKernelsOnly = 0.03;
 
 struct AdvisedCalls {
   std::vector<SliceId> calls;
+  std::vector<SliceId> nodes;  // of the backward pass, where it counts
   std::vector<const DeviceWork*> works;
   std::int64_t busy_ns = 0, idle_ns = 0;
   std::int64_t cost_ns() const { return busy_ns + idle_ns; }
@@ -50,6 +52,31 @@ std::pair<SliceId, const OperatorAdvice*> advised_around(const Facts& facts, Sli
   return found;
 }
 
+// What replaces the cells of a recurrent layer has a backward pass of its own: the nodes of autograd that cells made, with their
+// work, are calls of the row, too.
+void add_backward_of_cells(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
+  if (!is_recurrent_cell(row.op)) return;
+  std::unordered_set<std::uint32_t> own;
+  for (const SliceId call : calls.calls) own.insert(raw(call));
+  const auto is_own = [&](SliceId slice) { return own.contains(raw(slice)); };
+  std::unordered_set<std::uint32_t> nodes;
+  for (const AutogradPair& pair : autograd_pairs(facts)) {
+    SliceId around = pair.forward;
+    while (around != kNone<SliceId> && !is_own(around)) around = facts.nesting.parent[raw(around)];
+    if (around == kNone<SliceId>) continue;
+    for (const SliceId node : pair.nodes) nodes.insert(raw(node));
+  }
+  for (const std::uint32_t node : nodes) calls.nodes.push_back(SliceId{node});
+  for (const DeviceWork* work : steady_work(facts)) {
+    SliceId around = facts.links.op_of[raw(work->slice)];
+    while (around != kNone<SliceId> && !nodes.contains(raw(around)))
+      around = facts.nesting.parent[raw(around)];
+    if (around != kNone<SliceId>) calls.works.push_back(work);
+  }
+  sort_rows(calls.works.begin(), calls.works.end(),
+            [](const DeviceWork* a, const DeviceWork* b) { return a->start_ns < b->start_ns; });
+}
+
 ByRow find_calls(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
@@ -67,6 +94,7 @@ ByRow find_calls(const Facts& facts) {
     const auto [call, row] = advised_around(facts, facts.links.op_of[raw(work->slice)]);
     if (row) found[row].works.push_back(work);
   }
+  for (auto& [row, calls] : found) add_backward_of_cells(facts, *row, calls);
   return found;
 }
 
@@ -95,8 +123,9 @@ void measure_cost(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& c
   if (row.is_kernel_only && facts.main_device)
     windows = keep_kernels(facts, row.kernel, calls);
   else
-    for (const SliceId call : calls.calls)
-      windows.push_back({trace.start_ns(call), trace.end_ns(call)});
+    for (const std::vector<SliceId>* part : {&calls.calls, &calls.nodes})
+      for (const SliceId call : *part)
+        windows.push_back({trace.start_ns(call), trace.end_ns(call)});
   if (!facts.main_device) {
     calls.busy_ns = total_length(std::move(windows));
     return;
@@ -219,14 +248,25 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.at_stake_ns = facts.per_step(calls.cost_ns());
   finding.at_stake_ratio = share_of(calls.cost_ns(), wall_ns);
   finding.waiting_ns = facts.per_step(calls.idle_ns);
+  // What replaces a recurrent layer's cells takes some of their time, so their removal is a bound.
+  if (!calls.nodes.empty()) {
+    finding.spared_calls = calls.calls;
+    finding.spared_calls.insert(finding.spared_calls.end(), calls.nodes.begin(), calls.nodes.end());
+    sort_rows(finding.spared_calls.begin(), finding.spared_calls.end(),
+              [](SliceId a, SliceId b) { return raw(a) < raw(b); });
+    finding.gain_is_bound = true;
+  }
   if (!facts.main_device)
     finding.arithmetic.push_back(
         say("the time of these calls; what replaces them takes some of it itself"));
   else
     finding.arithmetic.push_back(say(
         facts,
-        "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; what "
-        "replaces them takes some of this time itself",
+        calls.nodes.empty()
+            ? "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; "
+              "what replaces them takes some of this time itself"
+            : "GPU work of these calls and of their backward pass {} [per step] + the GPU's waits "
+              "for the CPU during them {}; what replaces them takes some of this time itself",
         {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     const auto& [each, own] = found.ranked[i];

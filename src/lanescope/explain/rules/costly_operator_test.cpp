@@ -52,6 +52,53 @@ TEST(CostlyOperatorTest, WantsManyCellsThatTheProgramCalled) {
       find_by_rule(step_with("aten::lstm_cell", 30, "cell", "aten::lstm", 8), "costly-operator"));
 }
 
+// nn.LSTM has a backward pass of its own, too: 8 cells of 30 us and their nodes of 50 us are 640 us of a step, without the node of
+// another operator.
+TEST(CostlyOperatorTest, CountsTheBackwardPassOfCells) {
+  ProgramSketch program;
+  int number = 0;
+  program.steps(6, [&](ProgramSketch& p) {
+    const int first = number;
+    for (int i = 0; i < 8; ++i)
+      p.begin_op("aten::lstm_cell", {.sequence = number})
+          .begin_op("aten::_thnn_fused_lstm_cell", {.sequence = number++})
+          .kernel("cell", 30)
+          .end()
+          .end();
+    p.begin_op("aten::mm", {.sequence = number++}).kernel("gemm", 100).end();
+    for (int i = number - 1; i >= first; --i)
+      p.begin_op(i == number - 1
+                     ? "autograd::engine::evaluate_function: MmBackward0"
+                     : "autograd::engine::evaluate_function: ThnnFusedLstmCellBackward0",
+                 {.sequence = i, .fwd_thread = 1})
+          .kernel("k", 50)
+          .end();
+  });
+  const auto finding = find_by_rule(program.trace(), "costly-operator");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->arithmetic[0].values[0].integer, us(8 * 80));
+  EXPECT_EQ(finding->verdict.values[2].integer, 8);  // calls, without nodes
+  EXPECT_EQ(finding->spared_calls.size() % 16, 0u);
+  EXPECT_TRUE(finding->gain_is_bound);
+}
+
+// One kernel joins up to 128 tensors. Long ones move data that has to be moved.
+TEST(CostlyOperatorTest, KnowsJoinsOfHundredsOfSmallTensors) {
+  const auto action = [](int kernels, std::int64_t us) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op("aten::cat").pass(300);
+      for (int i = 0; i < kernels; ++i) p.kernel("CatArrayBatchedCopy<float, 128>", us);
+      p.end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action(3, 2), ::testing::HasSubstr("take a batch by index"));
+  EXPECT_EQ(action(2, 2), "");
+  EXPECT_EQ(action(3, 40), "");
+}
+
 // topk of long rows sorts: that is its own business.
 TEST(CostlyOperatorTest, LeavesSortsOfOtherOperatorsAlone) {
   EXPECT_TRUE(find_by_rule(step_with("aten::sort", 300), "costly-operator"));

@@ -333,9 +333,12 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   // A larger batch does as much for each launch; it helps as long as most kernels are tiny.
   const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count;
   finding.action =
-      is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
-                            "launches {} of them now",
-                            {count(found.compiled)})
+      !found.blocking.empty() && waits_inside(facts).are_many()
+          ? say(facts, "First remove the {} waits [per step], most in {}: no CUDA graph holds them",
+                {count(waits_inside(facts).per_step), name(waits_inside(facts).op)})
+      : is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
+                              "launches {} of them now",
+                              {count(found.compiled)})
       : is_compiled
           ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")
       : are_tiny

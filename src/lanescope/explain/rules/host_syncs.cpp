@@ -25,6 +25,15 @@ SliceId outermost_operator(const Facts& facts, SliceId call) {
   return found;
 }
 
+bool asks_for_size(const Facts& facts, SliceId call) {
+  const auto is_sized_by_data = [](std::string_view name) {
+    return name == "aten::nonzero" || name == "aten::masked_select" || name == "aten::_unique2" ||
+           name == "aten::unique_consecutive" || name == "aten::unique_dim" ||
+           name == "aten::repeat_interleave" || name == "aten::bincount";
+  };
+  return ancestor_where(facts, facts.links.op_of[raw(call)], is_sized_by_data) != kNone<SliceId>;
+}
+
 namespace {
 
 // The copy that a wait ends: both outside of operators, and the wait is the next call of its thread. kNone: none. A copy of pinned
@@ -118,17 +127,6 @@ bool launches_by_known_calls(const Facts& facts) {
     if (facts.trace->api_call(launch).is_known()) return true;
   }
   return false;
-}
-
-// True: only the GPU knows the size of the operator's output, so the CPU must ask for it. Boolean
-// masks find their elements with aten::nonzero.
-bool asks_for_size(const Facts& facts, SliceId call) {
-  const auto is_sized_by_data = [](std::string_view name) {
-    return name == "aten::nonzero" || name == "aten::masked_select" || name == "aten::_unique2" ||
-           name == "aten::unique_consecutive" || name == "aten::unique_dim" ||
-           name == "aten::repeat_interleave" || name == "aten::bincount";
-  };
-  return ancestor_where(facts, facts.links.op_of[raw(call)], is_sized_by_data) != kNone<SliceId>;
 }
 
 // Calls that wait, and the operators and calls that copied to the GPU (sorted).

@@ -75,6 +75,10 @@ struct HostSyncs {
 // operators; it does not count.
 SliceId outermost_operator(const Facts& facts, SliceId call);
 
+// True: only the GPU knows the size of the operator's output, so the CPU must ask for it. Boolean
+// masks find their elements with aten::nonzero.
+bool asks_for_size(const Facts& facts, SliceId call);
+
 // Quiet: no wait costs 1 % of the steps.
 Measurement<HostSyncs> measure_host_sync(const Facts& facts);
 

@@ -10,6 +10,8 @@
 
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/loop_remedies.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -67,6 +69,19 @@ bool make_are_for_parameters(const Facts& facts) {
 
 bool are_for_parameters(const Facts& facts) { return made_once<make_are_for_parameters>(facts); }
 
+bool are_of_parts(const Facts& facts) {
+  const Owners* owners = step_owners(facts);
+  if (!owners) return false;
+  std::uint64_t pieces = 0;
+  for (const Owner& owner : owners->owners) {
+    if (!takes_parts(facts, owner)) continue;
+    pieces += owner.work.launches;
+    const Owner* backward = backward_of_loop(*owners, owner);
+    if (backward && !takes_parts(facts, *backward)) pieces += backward->work.launches;
+  }
+  return pieces * 2 >= facts.launches.linked_count && pieces > 0;
+}
+
 namespace {
 
 OperatorThatWaits make_operator_that_waits(const Facts& facts) {
@@ -109,6 +124,57 @@ OperatorThatWaits make_operator_that_waits(const Facts& facts) {
 const OperatorThatWaits& operator_that_waits(const Facts& facts) {
   return made_once<make_operator_that_waits>(facts);
 }
+
+namespace {
+
+WaitsInside make_waits_inside(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  WaitsInside found;
+  if (!facts.steps.marked || facts.selection.steady.empty()) return found;
+  std::vector<analysis::Window> launches(facts.steps.steps.size(), {0, 0});
+  for (const analysis::DeviceWork* work : steady_work(facts)) {
+    const SliceId call = facts.links.launch_of[raw(work->slice)];
+    if (call == kNone<SliceId>) continue;
+    const std::size_t step = steady_step_at(facts, trace.start_ns(call));
+    if (step >= launches.size()) continue;
+    analysis::Window& window = launches[step];
+    if (window.end_ns == 0) window.start_ns = trace.start_ns(call);
+    window.start_ns = std::min(window.start_ns, trace.start_ns(call));
+    window.end_ns = std::max(window.end_ns, trace.start_ns(call));
+  }
+  std::map<std::string_view, std::uint64_t> calls;
+  SliceId last = kNone<SliceId>;  // an operator may wait several times
+  std::uint64_t all = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId call{i};
+    if (!is_api_call(trace.kind(call)) ||
+        trace.api_call(call).does(api_effect::kAllocates | api_effect::kFrees) ||
+        !analysis::is_blocking_call(trace, facts.links, call))
+      continue;
+    const std::size_t step = steady_step_at(facts, trace.start_ns(call));
+    if (step >= launches.size() || trace.start_ns(call) < launches[step].start_ns ||
+        trace.start_ns(call) >= launches[step].end_ns)
+      continue;
+    const SliceId outermost = outermost_operator_of(facts, call);
+    const SliceId asks = outermost == kNone<SliceId> ? call : outermost;
+    if (asks == last) continue;
+    last = asks;
+    ++calls[trace.name(asks)];
+    ++all;
+  }
+  std::uint64_t most = 0;
+  for (const auto& [op, count] : calls)
+    if (count > most) {
+      most = count;
+      found.op = std::string(op);
+    }
+  found.per_step = all / facts.selection.steady.size();
+  return found;
+}
+
+}  // namespace
+
+const WaitsInside& waits_inside(const Facts& facts) { return made_once<make_waits_inside>(facts); }
 
 bool runs_sharding_hooks(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -189,6 +255,15 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
     return say(
         "The cache grows each time: write into one of full length and mask it (static KV cache), "
         "then torch.compile(mode=\"reduce-overhead\")");
+  const WaitsInside& waits = waits_inside(facts);
+  if (chooses_words_without_shapes(facts) && waits.are_many())
+    return say(facts,
+               "With a cache of one length (static KV cache, masked), and without the {} waits "
+               "[per step], most in {}: torch.compile(mode=\"reduce-overhead\")",
+               {count(waits.per_step), name(waits.op)});
+  if (waits.are_many())
+    return say(facts, "First remove the {} waits [per step], most in {}: no CUDA graph holds them",
+               {count(waits.per_step), name(waits.op)});
   if (chooses_words_without_shapes(facts))
     return say(facts,
                "With a cache of one length (static KV cache, masked): "

@@ -12,6 +12,10 @@ namespace lanescope::explain::rules {
 // they are for parameters, and a larger batch neither spares nor enlarges them. O(work x depth).
 bool are_for_parameters(const Facts& facts);
 
+// Half of the pieces of GPU work or more are launched by loops whose rounds each take a part of a tensor, or by their backward
+// passes: with a larger batch there may be more rounds.
+bool are_of_parts(const Facts& facts);
+
 // An operator, not of copies or single values, in which the CPU waits for the GPU in each step:
 // no CUDA graph can hold it.
 struct OperatorThatWaits {
@@ -20,6 +24,16 @@ struct OperatorThatWaits {
   SliceId longest = kNone<SliceId>;
 };
 const OperatorThatWaits& operator_that_waits(const Facts& facts);
+
+// Operators in the middle of steps in which the CPU waits for the GPU. A CUDA graph of the step holds none.
+struct WaitsInside {
+  std::uint64_t per_step = 0;
+  std::string op;  // that waits most often; empty: none waits
+  // So many that they, and not the launches, are what to change first.
+  bool are_many() const { return per_step >= 4; }
+};
+// Counted are operators, and calls outside of operators, between the first and the last launch of a step. Only for marked steps. O(slices).
+const WaitsInside& waits_inside(const Facts& facts);
 
 // FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step
 // nor one compiled function can hold that.
@@ -38,7 +52,7 @@ struct LaunchAdvice {
 LaunchAdvice graph_advice(const Facts& facts);
 
 // Sets what a finding on launches in general says to do: `usual`, or what fits better, and then its brief as well, where
-// a loop over rows has most of the work. A CUDA graph is not advised where an operator waits in each step, a cache grows by
+// a loop over rows has most of the work. A CUDA graph is not advised where an operator waits in each step, many do, a cache grows by
 // torch.cat, FSDP runs its hooks or TorchScript runs.
 void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& finding);
 

@@ -11,6 +11,7 @@
 #include "lanescope/explain/owner_advice.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_mechanism.h"
+#include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -33,6 +34,8 @@ bool is_move(std::string_view op) {
 // True: more than three fifths of the calls take a tensor apart or put it together, and no other call takes two fifths of
 // the time. python-indexing reports such loops.
 bool takes_apart(const Owner& owner) {
+  constexpr std::uint64_t kMostCalls = 24;  // of a round that is about indexing
+  if (owner.cell_size > kMostCalls) return false;
   if (!owner.parts.empty() && !is_move(owner.parts.front().name) &&
       owner.parts.front().time_ns * 5 >= owner.total_ns * 2)
     return false;
@@ -42,6 +45,13 @@ bool takes_apart(const Owner& owner) {
   const auto moves = std::count_if(owner.cell.begin(), owner.cell.end(), is_move);
   return std::any_of(owner.cell.begin(), owner.cell.end(), indexes) &&
          moves * 5 > static_cast<std::ptrdiff_t>(owner.cell.size()) * 3;
+}
+
+// True: each round waits, and not for a copy to the GPU that goes with the round. Copies alone are what other rules report.
+bool waits_in_rounds(const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  const bool has_kernels = work.launches - std::min(work.copies, work.launches) >= owner.rounds;
+  return work.waits - (has_kernels ? work.upload_waits : 0) >= owner.rounds;
 }
 
 // True: some of its launch calls took much longer than others. Then these launches delay the CPU, not the loop.
@@ -121,7 +131,9 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
                                      "all rows, and read all results in one copy"));
       continue;
     }
-    if (owner.work.waits >= owner.rounds || known_operator(facts, owner)) continue;
+    if ((waits_in_rounds(owner) && !may_narrow_by_mask(facts, owner)) ||
+        known_operator(facts, owner))
+      continue;
     if (Sentence remedy = remedy_of_loop(facts, owner); !remedy.pattern.empty())
       loops.emplace_back(&owner, std::move(remedy));
   }
@@ -187,6 +199,8 @@ Finding tell_looped_calls(const Facts& facts, const LoopedCalls& found) {
                               : found.others.size() == 1 ? ", and another loop like it"
                                                          : ", and other loops like it"));
   finding.action = found.remedy;
+  // How much of a round's work is left is unknown.
+  finding.gain_is_bound = may_narrow_by_mask(facts, loop);
   finding.explains.push_back({"python-indexing", finding.at_stake_ns});
   if (loop.repeats_graph) finding.explains.push_back({"repeated-backward", finding.at_stake_ns});
   return finding;

@@ -74,6 +74,58 @@ TEST(LoopedCallsTest, ReadsAValueOfEachRowOfATensor) {
   EXPECT_EQ(action({.first = "aten::unbind", .waits = true, .before = {"aten::unbind"}}), "");
 }
 
+// Non-maximum suppression: in each round a mask decides what is left, which the CPU waits for. How much a round still does
+// afterwards is unknown. A round that reads another value may have its reasons.
+TEST(LoopedCallsTest, RoundsThatGoOnWithWhatAMaskLeft) {
+  const auto found = [](const char* waiting, const char* first = "aten::select") {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 20; ++i)
+        p.cpu_op(first, 2)
+            .launch({.us = 1, .op = "aten::mul"})
+            .launch({.us = 1, .op = "aten::le"})
+            .wait(waiting);
+      p.launch({.us = 5, .op = "aten::relu"});
+    });
+    return find_by_rule(program.trace(), "looped-calls");
+  };
+  const auto finding = found("aten::nonzero");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::StartsWith("If a round goes on with what its"));
+  EXPECT_TRUE(finding->gain_is_bound);
+  EXPECT_FALSE(found("aten::item"));
+  EXPECT_FALSE(
+      found("aten::nonzero", "aten::view"));  // each round a mask of its own, as for each class
+}
+
+// A loss of each image of a batch: 28 calls a round, with a convolution that is no layer. In a module's forward() the rounds may be
+// layers, and without stacks nothing shows what they are.
+TEST(LoopedCallsTest, LongRoundsOverSlicesOutsideOfModules) {
+  const auto action = [](const char* frame, const char* takes) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      const std::int64_t began = p.cpu_us();
+      for (int i = 0; i < 20; ++i) {
+        p.cpu_op(takes, 2);
+        for (int k = 0; k < 13; ++k)
+          p.launch({.us = 1, .op = "aten::conv2d"}).launch({.us = 1, .op = "aten::mul"});
+        p.cpu_op("aten::mean", 2);
+      }
+      if (frame)
+        p.sketch().slice("python_function", frame, ProgramSketch::at(began),
+                         us(p.cpu_us() - began));
+      p.launch({.us = 5, .op = "aten::relu"});
+    });
+    const auto finding = find_by_rule(program.trace(), "looped-calls");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("train.py(31): loss_of", "aten::slice"),
+              ::testing::HasSubstr("pass the whole tensor, not a slice a round"));
+  EXPECT_EQ(action("nn.Module: Net_0", "aten::slice"), "");
+  EXPECT_EQ(action("train.py(31): loss_of", "aten::view"), "");
+  EXPECT_EQ(action(nullptr, "aten::slice"), "");
+}
+
 // Loops that only take tensors apart, and the layers of a model, are not its business.
 TEST(LoopedCallsTest, IsQuietForIndexingAndForLayers) {
   EXPECT_FALSE(

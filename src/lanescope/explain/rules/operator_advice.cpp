@@ -12,6 +12,11 @@ namespace lanescope::explain::rules {
 
 using analysis::TensorArguments;
 
+bool is_recurrent_cell(std::string_view op) {
+  return op == "aten::lstm_cell" || op == "aten::gru_cell" || op == "aten::rnn_tanh_cell" ||
+         op == "aten::rnn_relu_cell";
+}
+
 std::span<const OperatorAdvice> operator_advice() { return operator_advice_rows(); }
 
 namespace {
@@ -44,9 +49,7 @@ const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
   auto row = std::lower_bound(
       rows.begin(), rows.end(), name,
       [](const OperatorAdvice& each, std::string_view wanted) { return each.op < wanted; });
-  if (row != rows.end() && row->op == name && name.ends_with("_cell") &&
-      chooses_next_input(trace, op))
-    return nullptr;
+  if (is_recurrent_cell(name) && chooses_next_input(trace, op)) return nullptr;
   std::optional<TensorArguments> inputs;
   for (; row != rows.end() && row->op == name; ++row) {
     if ((row->is_of_gpu && !facts.main_device) || (row->unless && row->unless(facts, op))) continue;

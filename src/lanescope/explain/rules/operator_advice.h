@@ -30,6 +30,9 @@ struct OperatorAdvice {
   bool is_of_one_matrix = false;  // the finding says how often, and whether sizes are the same
 };
 
+// aten::lstm_cell and others: one time step of a recurrent layer. Each call needs the state that the one before it left.
+bool is_recurrent_cell(std::string_view op);
+
 // Sorted by operator. Rows for certain inputs come before the operator's row for all inputs.
 std::span<const OperatorAdvice> operator_advice();
 

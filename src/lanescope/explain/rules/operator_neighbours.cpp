@@ -68,6 +68,24 @@ bool is_outside_parametrization(const Facts& facts, SliceId op) {
   return true;
 }
 
+bool joins_few_or_large(const Facts& facts, SliceId op) {
+  constexpr std::uint64_t kMostKernelsOfFew = 2;
+  const Trace& trace = *facts.trace;
+  std::uint64_t kernels = 0;
+  for (std::uint32_t i = raw(op) + 1; i < trace.slices().size(); ++i) {
+    const SliceId call{i};
+    if (trace.slices().track[i] != trace.slices().track[raw(op)] ||
+        trace.start_ns(call) >= trace.end_ns(op))
+      break;
+    for (const SliceId work : facts.links.launched_by(call)) {
+      if (trace.name(work).find("CatArrayBatchedCopy") == std::string_view::npos) continue;
+      if (trace.dur_ns(work) >= analysis::kTinyKernelNs) return true;
+      ++kernels;
+    }
+  }
+  return kernels <= kMostKernelsOfFew;
+}
+
 bool is_in_optimizer(const Facts& facts, SliceId op) {
   return is_inside(facts, op, "Optimizer.step");
 }

@@ -7,6 +7,9 @@ namespace lanescope::explain::rules {
 // Not in a frame of torch.nn.utils.parametrize, or frames are not recorded. O(slices of the thread).
 bool is_outside_parametrization(const Facts& facts, SliceId op);
 
+// Of a call that joins tensors: at most two kernels join them, which is up to 128 each, or one takes 10 us or more.
+bool joins_few_or_large(const Facts& facts, SliceId op);
+
 // In a range Optimizer.step, or not.
 bool is_in_optimizer(const Facts& facts, SliceId op);
 bool is_outside_optimizer(const Facts& facts, SliceId op);

@@ -88,6 +88,13 @@ constexpr std::array kLookupOperatorRows = {
                    "where values are small integers, torch.bincount(minlength=n) or scatter into a "
                    "table need no sort",
                    kTorch},
+    OperatorAdvice{"aten::cat", "CatArrayBatchedCopy", "", 1, "joins hundreds of small tensors",
+                   "Of stored samples: keep rows of one tensor, and take a batch by index",
+                   "a memory of samples as one tensor: memory[i] = x writes a row, and "
+                   "memory[indices] reads a batch in one kernel. Tensors that this step makes: "
+                   "compute them in one call. No change is needed for the gradients of all "
+                   "parameters in a few calls",
+                   kIndexing, nullptr, joins_few_or_large},
     OperatorAdvice{"aten::coalesce", "", "", 1,
                    "sorts the indices of the transposed matrix again in each backward pass",
                    "Coalesce the transposed matrix once; multiply by it in an autograd.Function",

@@ -7,16 +7,22 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/loop_sizes.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/loader_waits.h"
+#include "lanescope/explain/rules/operator_advice.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/quiet_code.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -46,8 +52,21 @@ bool is_indexing(std::string_view op) {
 // Operator and shape of its inputs, as the trace writes it; without shapes the operator alone.
 using Key = std::pair<std::uint32_t, std::uint32_t>;
 
+// What the calls between two indexing calls show of the rounds of a loop.
+enum class RoundKind : std::uint8_t {
+  kOnlyMove,  // data is taken apart, copied, read or joined: one call can do that for all rounds
+  kUnknown,   // other calls: a round may need the one before it
+  kHaveProducts,      // products, norms or convolutions: work of its own, which stays
+  kWait,              // the CPU reads what the GPU computed, which may decide on the next round
+  kChangeInPlace,     // later rounds read what earlier ones wrote
+  kAreRecurrentCells  // each needs the state that the one before it left
+};
+// One call over all rows would not spare the rounds: only the calls that index can go.
+bool keeps_rounds(RoundKind rounds) { return rounds >= RoundKind::kHaveProducts; }
+
 struct IndexChain {
   std::uint64_t calls = 0, moves = 0;  // moves: another index than in the call before
+  std::set<std::uint32_t> places;      // the different indices; empty: not recorded
   std::size_t first = 0, last = 0;     // places among the program's own operators
   std::uint32_t concrete = 0;
   bool has_concrete = false;
@@ -55,14 +74,15 @@ struct IndexChain {
 
 struct Loops {
   std::uint64_t calls = 0, loops = 0;
-  bool are_joined = false;    // nothing between the calls, and a stack or cat after the last
-  bool is_dependent = false;  // rounds change in place what later rounds read
+  bool are_joined = false;  // nothing between the calls, and a stack or cat after the last
+  RoundKind rounds = RoundKind::kOnlyMove;
   SliceId first = kNone<SliceId>;
 };
 
 struct FoundIndexing {
   std::map<std::uint32_t, std::vector<Window>> windows;  // by raw thread
   std::vector<SliceId> later_calls;                      // those of all turns but the first
+  std::unordered_set<std::uint32_t> indexing;            // of rounds that stay: calls that can go
   std::map<Key, Loops> by_key;
 };
 
@@ -81,31 +101,97 @@ bool changes_ranges_in_place(const Trace& trace, const std::vector<SliceId>& ops
   return changes >= kLeastCalls && slices + 1 >= changes && selects + 1 >= changes;
 }
 
+// Takes data apart, copies it, reads a value of it or joins it.
+bool only_moves(std::string_view op) {
+  constexpr std::string_view kMoves[] = {
+      "aten::copy_", "aten::to",         "aten::clone",   "aten::contiguous",
+      "aten::item",  "aten::index_put_", "aten::cat",     "aten::index_copy_",
+      "aten::fill_", "aten::zero_",      "aten::reshape", "aten::stack"};
+  return is_indexing(op) || is_view(op) || is_factory(op) ||
+         std::find(std::begin(kMoves), std::end(kMoves), op) != std::end(kMoves);
+}
+
+// The program's own operators in which the CPU waits for a value or a size that the GPU computes. Copies to the GPU wait for
+// no result.
+std::unordered_set<std::uint32_t> operators_that_read(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::unordered_set<std::uint32_t> waiting, uploading;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId call{i};
+    if (!is_api_call(trace.kind(call)) || !inside(windows, trace.start_ns(call))) continue;
+    const SliceId op = outermost_operator_of(facts, call);
+    if (op == kNone<SliceId>) continue;
+    if (!trace.api_call(call).does(api_effect::kAllocates | api_effect::kFrees) &&
+        analysis::is_blocking_call(trace, facts.links, call))
+      waiting.insert(raw(op));
+    for (const SliceId work : facts.links.launched_by(call))
+      if (trace.name(work).starts_with("Memcpy HtoD")) uploading.insert(raw(op));
+  }
+  for (const std::uint32_t op : uploading) waiting.erase(op);
+  return waiting;
+}
+
+// The loop's calls of one thread and step, from its first indexing call to the end of its last round.
+struct CallsOfLoop {
+  const std::vector<SliceId>& ops;
+  std::size_t first = 0, end = 0;
+  std::uint64_t indexing = 0;  // calls of its operator
+};
+
+RoundKind kind_of_rounds(const Trace& trace, const CallsOfLoop& loop,
+                         const std::unordered_set<std::uint32_t>& reading) {
+  // A round has kLongestBody calls between two that index, so at most twice as many of those.
+  constexpr std::uint64_t kMostIndexing = 2 * kLongestBody;
+  std::uint64_t cells = 0, products = 0, others = 0, reads = 0;
+  for (std::size_t at = loop.first; at <= loop.end; ++at) {
+    const std::string_view op = trace.name(loop.ops[at]);
+    cells += is_recurrent_cell(op) ? 1 : 0;
+    products += is_product(op) ? 1 : 0;
+    others += only_moves(op) ? 0 : 1;
+    reads += reading.contains(raw(loop.ops[at])) ? 1 : 0;
+  }
+  const auto are_in_rounds = [&](std::uint64_t calls) {
+    return calls * kMostIndexing >= loop.indexing && calls >= 2;
+  };
+  if (are_in_rounds(cells)) return RoundKind::kAreRecurrentCells;
+  if (changes_ranges_in_place(trace, loop.ops, loop.first, loop.end))
+    return RoundKind::kChangeInPlace;
+  if (!are_in_rounds(others)) return RoundKind::kOnlyMove;
+  if (are_in_rounds(reads)) return RoundKind::kWait;
+  return are_in_rounds(products) ? RoundKind::kHaveProducts : RoundKind::kUnknown;
+}
+
 // What the program itself called on one thread in one step, in order.
-void find_loops(const Trace& trace, const std::vector<SliceId>& ops, FoundIndexing& found) {
+void find_loops(const Trace& trace, const std::vector<SliceId>& ops,
+                const std::unordered_set<std::uint32_t>& reading, FoundIndexing& found) {
   std::map<Key, IndexChain> open;
   const auto close = [&](const Key& key, const IndexChain& chain) {
-    if (chain.calls < kLeastCalls || (chain.has_concrete && chain.moves * 2 < chain.calls)) return;
+    // The same few places again and again are columns, as in box[:, 0] and box[:, 2].
+    if (chain.calls < kLeastCalls || (chain.has_concrete && (chain.moves * 2 < chain.calls ||
+                                                             chain.places.size() < kLeastCalls)))
+      return;
     // The last turn of the loop is as long as the others.
     const std::size_t body = (chain.last - chain.first) / (chain.calls - 1);
     const std::size_t end =
         std::min(chain.last + std::max<std::size_t>(body, 1) - 1, ops.size() - 1);
     const SliceId first = ops[chain.first];
-    const bool is_dependent = changes_ranges_in_place(trace, ops, chain.first, end);
+    const RoundKind rounds = kind_of_rounds(trace, {ops, chain.first, end, chain.calls}, reading);
     std::vector<Window>& windows = found.windows[raw(trace.slices().track[raw(first)])];
-    // Such rounds cannot become one call: only the calls that index can go.
-    if (is_dependent)
+    if (keeps_rounds(rounds))
       for (std::size_t at = chain.first; at <= end; ++at) {
-        if (is_indexing(trace.name(ops[at])))
-          windows.push_back({trace.start_ns(ops[at]), trace.end_ns(ops[at])});
+        if (!is_indexing(trace.name(ops[at]))) continue;
+        windows.push_back({trace.start_ns(ops[at]), trace.end_ns(ops[at])});
+        found.indexing.insert(raw(ops[at]));
       }
     else
       windows.push_back({trace.start_ns(first), trace.end_ns(ops[end])});
     const std::size_t second = std::min(chain.first + std::max<std::size_t>(body, 1), end + 1);
     for (std::size_t at = second; at <= end; ++at)
-      if (!is_dependent || is_indexing(trace.name(ops[at]))) found.later_calls.push_back(ops[at]);
+      if (!keeps_rounds(rounds) || is_indexing(trace.name(ops[at])))
+        found.later_calls.push_back(ops[at]);
     Loops& loops = found.by_key[key];
-    loops.is_dependent |= is_dependent;
+    loops.rounds = std::max(loops.rounds, rounds);
     loops.calls += chain.calls;
     const std::string_view next = end + 1 < ops.size() ? trace.name(ops[end + 1]) : "";
     loops.are_joined = body == 1 && (next == "aten::stack" || next == "aten::cat");
@@ -123,7 +209,10 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops, FoundIndexi
     }
     if (chain.calls++ == 0) chain.first = at;
     if (concrete && chain.has_concrete && raw(*concrete) != chain.concrete) ++chain.moves;
-    if (concrete) chain.concrete = raw(*concrete);
+    if (concrete) {
+      chain.concrete = raw(*concrete);
+      chain.places.insert(chain.concrete);
+    }
     chain.has_concrete = concrete.has_value();
     chain.last = at;
   }
@@ -134,6 +223,7 @@ FoundIndexing loops_of(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& steps = facts.steps.steps;
   FoundIndexing found;
+  const std::unordered_set<std::uint32_t> reading = operators_that_read(facts);
   std::vector<SliceId> ops;
   std::pair<std::uint32_t, std::size_t> place{~std::uint32_t{0}, 0};  // thread and step of ops
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -149,13 +239,21 @@ FoundIndexing loops_of(const Facts& facts) {
       continue;
     const std::pair here{raw(trace.slices().track[i]), *(after - 1)};
     if (here != place) {
-      find_loops(trace, ops, found);
+      find_loops(trace, ops, reading, found);
       ops.clear();
       place = here;
     }
     ops.push_back(id);
   }
-  find_loops(trace, ops, found);
+  find_loops(trace, ops, reading, found);
+  // One view of all has one backward part, too.
+  for (const std::uint32_t each : with_backward_nodes(facts, found.indexing)) {
+    if (found.indexing.contains(each)) continue;
+    const SliceId node{each};
+    found.windows[raw(trace.slices().track[each])].push_back(
+        {trace.start_ns(node), trace.end_ns(node)});
+    found.later_calls.push_back(node);
+  }
   return found;
 }
 
@@ -181,7 +279,7 @@ struct PythonIndexing {
   std::int64_t latency_ns = 0;  // idle while launches were on their way
   std::int64_t small_ns = 0;
   std::vector<SliceId> spared;  // empty: some of the loop's GPU work is long, and stays
-  bool is_dependent() const { return ranked.front().second.is_dependent; }
+  RoundKind rounds() const { return ranked.front().second.rounds; }
   bool joins_slices() const { return ranked.front().second.are_joined; }
 };
 
@@ -262,6 +360,54 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
                         .spared = std::move(found.later_calls)};
 }
 
+// What to do, by what is known of the rounds.
+void tell_rounds(const PythonIndexing& measured, Finding& finding) {
+  constexpr char kViewsOnce[] =
+      "take all views in one call, before the loop: x.unbind(dim); its backward part joins the "
+      "gradients once, where that of each select fills a tensor of the whole size";
+  switch (measured.rounds()) {
+    case RoundKind::kOnlyMove:
+      finding.action =
+          say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched "
+              "operator");
+      return;
+    case RoundKind::kUnknown:
+      finding.action =
+          say("If no round needs the one before it: all rows at once (table[indices], "
+              "torch.stack, a batched operator)");
+      return;
+    case RoundKind::kHaveProducts:
+      finding.try_next = {kViewsOnce,
+                          "the products of a round are not counted: if no round needs the one "
+                          "before it, one product takes all rows"};
+      finding.action = say("Take all slices in one call before the loop: x.unbind(dim)");
+      return;
+    case RoundKind::kWait:
+      finding.try_next = {kViewsOnce,
+                          "each round reads a value or a size from the GPU, which may decide on "
+                          "the next: compute what all rounds need before the loop, and read it in "
+                          "one copy; what waits in a round is not counted here"};
+      finding.action = say("Take all slices or columns in one call: x.unbind(dim)");
+      return;
+    case RoundKind::kChangeInPlace:
+      finding.try_next = {
+          "later rounds read what earlier ones wrote in place, so no call takes all rows at once: "
+          "compile a round (torch.compile), or capture the loop in a CUDA graph",
+          "take views once, before the loop: x.unbind()"};
+      finding.action =
+          say("Rounds depend on each other: torch.compile a round, or a CUDA graph of the loop");
+      return;
+    case RoundKind::kAreRecurrentCells:
+      finding.try_next = {kViewsOnce,
+                          "a cell needs the state of the one before it: where all inputs are known "
+                          "ahead, nn.LSTM, nn.GRU or nn.RNN takes the whole sequence"};
+      finding.action =
+          say("Take all inputs in one call before the loop: x.unbind(dim); or the whole layer "
+              "(nn.LSTM, nn.GRU)");
+      return;
+  }
+}
+
 Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured) {
   const Trace& trace = *facts.trace;
   const auto& [ranked, calls, pieces, waiting_ns, latency_ns, small_ns, spared] = measured;
@@ -282,8 +428,12 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   finding.spared_calls = spared;
   finding.arithmetic.push_back(
       say(facts,
-          "one call over the whole tensor instead of the loop saves: waiting {} + launches on "
-          "their way {} + work in pieces shorter than 10 us {} = at most {} [per step]",
+          keeps_rounds(measured.rounds())
+              ? "one call instead of those that index, and of their backward part, saves: waiting "
+                "{} + launches on their way {} + work in pieces shorter than 10 us {} = at most {} "
+                "[per step]"
+              : "one call over the whole tensor instead of the loop saves: waiting {} + launches "
+                "on their way {} + work in pieces shorter than 10 us {} = at most {} [per step]",
           {ns(facts.per_step(waiting_ns)), ns(facts.per_step(latency_ns)),
            ns(facts.per_step(small_ns)), ns(facts.per_step(at_stake_ns))}));
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
@@ -308,20 +458,11 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   finding.brief =
       say(facts, "A Python loop calls {} {} times [per step]",
           {name(trace.text(StringId{ranked.front().first.first})), count(calls / steps)});
-  if (measured.is_dependent()) {
-    finding.try_next = {
-        "later rounds read what earlier ones wrote in place, so no call takes all rows at once: "
-        "compile a round (torch.compile), or capture the loop in a CUDA graph",
-        "take views once, before the loop: x.unbind()"};
+  tell_rounds(measured, finding);
+  if (!keeps_rounds(measured.rounds()) && measured.joins_slices() &&
+      trace.name(ranked.front().second.first) == "aten::slice")
     finding.action =
-        say("Rounds depend on each other: torch.compile a round, or a CUDA graph of the loop");
-    return finding;
-  }
-  finding.action =
-      measured.joins_slices() && trace.name(ranked.front().second.first) == "aten::slice"
-          ? say("If they are windows at equal steps: x.unfold(dim, size, step) is one view of all")
-          : say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched "
-                "operator");
+        say("If they are windows at equal steps: x.unfold(dim, size, step) is one view of all");
   return finding;
 }
 

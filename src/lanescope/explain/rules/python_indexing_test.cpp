@@ -73,7 +73,68 @@ TEST(PythonIndexingTest, CountsTheIndexingAloneWhereRoundsDependOnEachOther) {
   const auto rows = find_by_rule(index_loop({.work = "aten::sub_"}).trace(), "python-indexing");
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->at_stake_ns, 12 * 16'000);
-  EXPECT_NE(rows->action.pattern.find("Take all rows at once"), std::string::npos);
+  EXPECT_NE(rows->action.pattern.find("If no round needs the one before it"), std::string::npos);
+}
+
+// A round may need the one before it where it does more than take apart, copy and join. Work of its own stays: of the 16 us of
+// each of 12 rounds, the 4 of select can go.
+TEST(PythonIndexingTest, SaysWhatIsKnownOfTheRounds) {
+  const auto found = [](const IndexLoop& loop) {
+    const auto finding = find_by_rule(index_loop(loop).trace(), "python-indexing");
+    EXPECT_TRUE(finding);
+    return finding.value_or(Finding());
+  };
+  const Finding moves = found({.work = "aten::copy_"});
+  EXPECT_EQ(moves.action.pattern.find("Take all rows at once"), 0u);
+  EXPECT_EQ(moves.at_stake_ns, 12 * 16'000);
+  const Finding unknown = found({.work = "aten::tanh"});
+  EXPECT_EQ(unknown.action.pattern.find("If no round needs the one before it"), 0u);
+  EXPECT_EQ(unknown.at_stake_ns, 12 * 16'000);
+  const Finding products = found({.work = "aten::linear"});
+  EXPECT_NE(products.action.pattern.find("x.unbind(dim)"), std::string::npos);
+  EXPECT_EQ(products.at_stake_ns, 12 * 4'000);
+  const Finding cells = found({.work = "aten::gru_cell"});
+  EXPECT_NE(cells.action.pattern.find("nn.GRU"), std::string::npos);
+  EXPECT_EQ(cells.at_stake_ns, 12 * 4'000);
+}
+
+// In each of 12 rounds a value of 4 bytes is read, which may decide on the next round. x[i].item() alone is no such loop: one
+// copy reads all values.
+TEST(PythonIndexingTest, ARoundThatReadsAValueMayDecideOnTheNext) {
+  const auto action = [](const char* op) {
+    ProgramSketch drawn;
+    for (int step = 0; step < 4; ++step) {
+      drawn.step();
+      for (int i = 0; i < 12; ++i)
+        drawn.cpu_op("aten::select", 4).launch({.us = 1, .op = op}).wait("aten::item");
+      drawn.launch({.us = 20}).wait().end();
+    }
+    const auto finding = find_by_rule(drawn.trace(), "python-indexing");
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action("aten::gt").find("columns in one call"), std::string::npos);
+  EXPECT_NE(action("aten::contiguous").find("all rows at once"), std::string::npos);
+}
+
+// size[:, 0] * size[:, 1] for each of many boxes: two columns again and again. Twelve places are rows.
+TEST(PythonIndexingTest, TheSameFewPlacesAreColumns) {
+  const auto is_found = [](int places) {
+    ProgramSketch drawn;
+    for (int step = 0; step < 4; ++step) {
+      drawn.step();
+      for (int i = 0; i < 24; ++i) {
+        drawn.sketch().op(
+            "aten::select", ProgramSketch::at(drawn.cpu_us()), ProgramSketch::at(4),
+            {.input_dims = "[[64, 12], [], []]",
+             .concrete_inputs = R"(["", "1", ")" + std::to_string(i % places) + R"("])"});
+        drawn.pass(4).launch({.name = kElementwise, .us = 1, .op = "aten::mul"});
+      }
+      drawn.wait().end();
+    }
+    return find_by_rule(drawn.trace(), "python-indexing").has_value();
+  };
+  EXPECT_TRUE(is_found(12));
+  EXPECT_FALSE(is_found(2));
 }
 
 // Kernels of 12 us are no launches that one call spares.

@@ -51,6 +51,26 @@ TEST(TinyKernelsTest, AdvisesALargerBatchOnlyWhereThereIsABatch) {
               ::testing::HasSubstr("or a larger batch"));
 }
 
+// No graph holds a wait, so waits go first. A few, such as those for a loss and a norm that are logged, are not in the model.
+TEST(TinyKernelsTest, NamesManyWaitsBeforeAGraph) {
+  const auto finding_with = [](int waits) {
+    ProgramSketch program;
+    for (int i = 0; i < 3; ++i) {
+      program.step();
+      for (int k = 0; k < waits; ++k) program.launch({.us = 2, .op = "aten::linear"}).wait();
+      for (int k = 0; k < 250; ++k) program.launch({.us = 2, .op = "aten::linear"});
+      program.wait().end();  // after the last launch: in no one's way
+    }
+    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding());
+  };
+  const Finding many = finding_with(4);
+  EXPECT_THAT(many.action.pattern, ::testing::StartsWith("First remove the {} waits"));
+  ASSERT_EQ(many.action.values.size(), 2u);
+  EXPECT_EQ(many.action.values[0].integer, 4);
+  EXPECT_EQ(many.action.values[1].text, "aten::item");
+  EXPECT_THAT(finding_with(3).action.pattern, ::testing::HasSubstr("reduce-overhead"));
+}
+
 // A product whose first size is another in each of 250 rounds.
 TEST(TinyKernelsTest, AdvisesEqualSizesForALoopOfUnequalOnes) {
   ProgramSketch program;
