@@ -1,11 +1,13 @@
 # lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt TESTS a_test.cpp)
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
-#   O1_SOURCES are compiled with -O1 in a release build: they write words, or look at few rows.
-#   OPTIMIZE O1, O2 or O3: the level of a release build; without it, O2.
+#   O1_SOURCES are compiled with -O1 in a release build: they write words, or look at few rows. O2_SOURCES of a library with less have -O2.
+#   OPTIMIZE Og, O1, O2 or O3: the level of a release build; without it, O2. -Og compiles
+#   in a quarter less time than -O1 and inlines little. What has Og or O1 there has -O0 with sanitizers.
 #   BATCH n: how many of its sources are compiled as one; without it LANESCOPE_BATCH.
 # lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
+# lanescope_link_fast_first(target) for what is linked from libraries of different levels.
 include(CheckCXXCompilerFlag)
 include(LanescopePrecompile)    # lanescope_precompiled(target level)
 
@@ -66,18 +68,24 @@ function(lanescope_test_flags target)
 endfunction()
 
 function(lanescope_library name)
-  cmake_parse_arguments(arg "SHARED" "OPTIMIZE;BATCH" "PUBLIC_HEADERS;SOURCES;O1_SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "SHARED" "OPTIMIZE;BATCH" "PUBLIC_HEADERS;SOURCES;O1_SOURCES;O2_SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
   set(target lanescope_${name})
   list(TRANSFORM arg_DEPS PREPEND lanescope:: OUTPUT_VARIABLE deps)
-  if(arg_O1_SOURCES)
-    add_library(${target}_o1 OBJECT ${arg_O1_SOURCES})
-    lanescope_flags(${target}_o1)
-    set_target_properties(${target}_o1 PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
-    target_link_libraries(${target}_o1 PRIVATE ${deps} ${arg_PUBLIC_EXTERNAL} ${arg_EXTERNAL})
-    target_compile_options(${target}_o1 PRIVATE $<$<CONFIG:Release>:-O1>)
-    lanescope_precompiled(${target}_o1 O1)
-    list(APPEND arg_SOURCES $<TARGET_OBJECTS:${target}_o1>)
-  endif()
+  foreach(level O1 O2)
+    if(arg_${level}_SOURCES)
+      string(TOLOWER ${target}_${level} part)
+      add_library(${part} OBJECT ${arg_${level}_SOURCES})
+      lanescope_flags(${part})
+      set_target_properties(${part} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
+      target_link_libraries(${part} PRIVATE ${deps} ${arg_PUBLIC_EXTERNAL} ${arg_EXTERNAL})
+      target_compile_options(${part} PRIVATE $<$<CONFIG:Release>:-${level}>)
+      if(level STREQUAL "O1")
+        target_compile_options(${part} PRIVATE $<$<CONFIG:Debug>:-O0>)
+      endif()
+      lanescope_precompiled(${part} ${level})
+      list(APPEND arg_SOURCES $<TARGET_OBJECTS:${part}>)
+    endif()
+  endforeach()
   if(arg_SHARED)
     add_library(${target} SHARED ${arg_SOURCES})
     set_target_properties(${target} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
@@ -98,6 +106,9 @@ function(lanescope_library name)
       set(arg_OPTIMIZE O2)
     endif()
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${arg_OPTIMIZE}>)
+    if(arg_OPTIMIZE MATCHES "^(Og|O1)$")
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
+    endif()
     if(arg_BATCH)
       set_target_properties(${target} PROPERTIES UNITY_BUILD_BATCH_SIZE ${arg_BATCH})
     endif()
@@ -123,6 +134,16 @@ function(lanescope_library name)
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                          PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED ." TIMEOUT 300)
   endif()
+endfunction()
+
+# Functions that headers define are in many objects, and the linker takes the first: here those of the libraries that were compiled for
+# speed, before those of what prints (-Og, -O1).
+function(lanescope_link_fast_first target)
+  set(archives "")
+  foreach(library analysis simulate explain model names)
+    string(APPEND archives " $<TARGET_FILE:lanescope_${library}>")
+  endforeach()
+  target_link_options(${target} PRIVATE "$<$<CONFIG:Release>:SHELL:-Wl,--whole-archive${archives} -Wl,--no-whole-archive>")
 endfunction()
 
 function(lanescope_program name)
