@@ -6,7 +6,7 @@
 Blocks alternate in one process: no profiler, torch.profiler and lanescope, both with with_stack and with_modules; the order
 turns by one each round. A block is one profile of some steps, after two steps that do not count; starting and stopping is
 outside. Each block has these numbers a step: wall time, CPU time of the process (user and system, all threads), and, where the
-kernel and the machine count them, instructions in user mode of all threads. The last number is the CPU time of the whole profile,
+kernel and the machine count them, instructions in user mode of all threads. The last two are those of the whole profile,
 from start() to the end of stop(), divided by all its steps: lanescope writes its recording while the program runs, in a thread of
 its own, and torch.profiler makes its events in stop(). Medians, quartiles and minima of all rounds are
 printed, and what a profiler adds: the median of its blocks less the block without a profiler of the same round, and the
@@ -59,6 +59,7 @@ class Block(NamedTuple):  # of one step
     wall_us: float
     cpu_us: float
     instructions: Optional[float]
+    whole_wall_us: float
     whole_cpu_us: float
 
 
@@ -86,7 +87,7 @@ def synchronize() -> None:
 
 def measure_block(mode: str, step: Callable[[], None], steps: int, counter: Instructions) -> Block:
     prof = MODES[mode]()
-    begin = time.process_time_ns()
+    begin_cpu, begin = time.process_time_ns(), time.perf_counter_ns()
     if prof is not None:
         prof.start()
     step()
@@ -100,12 +101,19 @@ def measure_block(mode: str, step: Callable[[], None], steps: int, counter: Inst
     now = counter.read()
     if prof is not None:
         prof.stop()
-    whole = time.process_time_ns() - begin
+    whole, whole_cpu = time.perf_counter_ns() - begin, time.process_time_ns() - begin_cpu
     instructions = None if counted is None or now is None else (now - counted) / steps
-    return Block(wall / steps / 1000, cpu / steps / 1000, instructions, whole / (steps + 2) / 1000)
+    us = 1000 * (steps + 2)
+    return Block(wall / steps / 1000, cpu / steps / 1000, instructions, whole / us, whole_cpu / us)
 
 
-ROWS = (("wall time", "us"), ("CPU time", "us"), ("instructions", "thousand"), ("CPU time of the whole profile", "us"))
+ROWS = (
+    ("wall time", "us"),
+    ("CPU time", "us"),
+    ("instructions", "thousand"),
+    ("whole profile, wall time", "us"),
+    ("whole profile, CPU time", "us"),
+)
 
 
 def measure(name: str, seconds: float, counter: Instructions) -> None:
