@@ -16,6 +16,7 @@
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule.h"
+#include "lanescope/explain/sentences.h"
 #include "lanescope/explain/shared_graph.h"
 #include "lanescope/explain/step_path.h"
 
@@ -118,13 +119,14 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
       explanation.headline.pattern.replace(0, kBegin.size(), kRecordedBegin);
       append(
           explanation.headline,
-          say(" Without the profiler it may be GPU-bound: a step then takes {} +- {}.",
+          say(facts, " Without the profiler it may be GPU-bound: [a step then takes] {} +- {}.",
               {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep)}));
     }
     return;
   }
   const Sentence start = say(
-      "GPU-bound without the profiler: a step then takes about {} +- {}, of which the GPU works "
+      facts,
+      "GPU-bound without the profiler: [a step then takes] about {} +- {}, of which the GPU works "
       "{}. With it, of the ",
       {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep),
        linked(ns(std::min(busy_ns, base.step_ns)), shows::kBusy)});

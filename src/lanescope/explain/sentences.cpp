@@ -16,6 +16,7 @@ struct StepWords {
 constexpr StepWords kStepWords[] = {
     {"[per step]", "per step", ""},
     {"[a step takes]", "a step takes", "the recording takes"},
+    {"[a step then takes]", "a step then takes", "the same work then takes"},
     {"[a step took]", "a step took", "the recording took"},
     {"[a step's]", "a step's", "the recording's"},
 };

@@ -15,7 +15,7 @@ namespace lanescope::explain {
 //   "{} [call|calls]"  the first form after the count 1, the second after any other. It agrees with
 //                      the last count before it, also when other values come between
 //   "{} [per step]"    "{} per step"; where the trace marks no steps: "{}"
-//   "[a step takes]"   or "the recording takes"; also [a step took] and [a step's]
+//   "[a step takes]"   or "the recording takes"; also [a step then takes] or "the same work then takes", [a step took] and [a step's]
 //   "[in {} steps]"    "per step", and the count right before it is divided by the steps; "in {} steps" if it is below ten
 //                      per step and does not divide; or "in the recording", without the value. "once per step" of one time
 //   "[if batch| words]"  the words where the program works on a batch (rules::works_on_batch), else nothing

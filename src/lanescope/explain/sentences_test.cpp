@@ -49,7 +49,9 @@ TEST(SentencesTest, TheSubjectIsAStepOrTheRecording) {
        {std::tuple("Of the {} [a step takes]", "Of the {} a step takes",
                    "Of the {} the recording takes"),
         std::tuple("of the {} [a step took]", "of the {} a step took",
-                   "of the {} the recording took")}) {
+                   "of the {} the recording took"),
+        std::tuple("[a step then takes] {}", "a step then takes {}",
+                   "the same work then takes {}")}) {
     EXPECT_EQ(say(facts_with_steps(true), pattern, {ns(1)}).pattern, of_step);
     EXPECT_EQ(say(facts_with_steps(false), pattern, {ns(1)}).pattern, of_recording);
   }
