@@ -6,6 +6,7 @@ usage: run_tidy.py [--build build/clang] [--jobs 2] [FILE...]
   batches   clang-tidy with the checks of .clang-tidy, on the batches of the build: a batch reads each header once
   alone     clang's warnings and its thread-safety analysis of each source, and of each header that no source includes first:
             so each includes what it needs (a batch hides that)
+            What includes one of the headers of SHARED starts from that header, compiled once for all: it sees no more than without
   FILE      clang-tidy on these sources alone: slower, and for one source after an edit
 
 Reads compile_commands.json; nothing needs to be compiled. What passed is remembered in the user's cache folder, for every clone,
@@ -23,11 +24,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 from check_cache import cache_folder
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOL = "clang-tidy-16"
+SHARED = ("lanescope/explain/facts.h", "lanescope/model/trace.h")  # of which most sources include one, the larger first
+FEWEST_SHARED = 8  # sources that are worth compiling a header once more
 HEADER_SETS = "_verify_interface_header_sets/"  # CMake's sources of one #include each
 
 
@@ -149,6 +153,30 @@ def jobs_of_build(build, flags, batches, headers):
             yield Job(f"{header} alone", (*own, "-fsyntax-only", str(source)), tuple(own), (source,))
 
 
+def compile_shared(jobs, includes, folder, pool):
+    """The jobs, those that compile alone with the header of SHARED that they include, if it could be compiled."""
+    users = {}
+    for job in jobs:
+        files = () if job.command[0] == TOOL else includes.all_of(job.reads, job.flags)
+        shared = next((header for header in SHARED if ROOT / "src" / header in files), None)
+        if shared and job.reads[0] != ROOT / "src" / shared:
+            users.setdefault((shared, job.flags), []).append(job)
+    wanted = [key for key, of_key in users.items() if len(of_key) >= FEWEST_SHARED]
+    compiled = [f"{folder}/{number}.pch" for number in range(len(wanted))]
+
+    def compile_header(key, out):
+        header, flags = key
+        command = (*flags, "-x", "c++-header", str(ROOT / "src" / header), "-o", out)
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    starts = {}
+    for key, out, good in zip(wanted, compiled, pool.map(compile_header, wanted, compiled)):
+        if good:  # else the jobs say what is wrong with it
+            starts.update(dict.fromkeys(users[key], out))
+    return [dataclasses.replace(job, command=(job.command[0], "-include-pch", starts[job], *job.command[1:])) if job in starts else job
+            for job in jobs]
+
+
 def run(job):
     done = subprocess.run(job.command, capture_output=True, text=True, check=False)
     if job.command[0] == TOOL and done.returncode in (0, 1):
@@ -205,8 +233,9 @@ def main():
     keys = {job: key_of(job) for job in jobs}
     left = [job for job in jobs if keys[job] not in passed]
     failed = 0
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, known.open("a") as remembered:
-        for job, (code, text) in zip(left, pool.map(run, left)):
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool, known.open("a") as remembered, \
+            tempfile.TemporaryDirectory() as folder:
+        for job, (code, text) in zip(left, pool.map(run, compile_shared(left, includes, folder, pool))):
             if code == 0:
                 print(keys[job], file=remembered, flush=True)
                 continue
