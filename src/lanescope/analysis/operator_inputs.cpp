@@ -8,11 +8,11 @@
 namespace lanescope::analysis {
 namespace {
 
-using Sizes = std::vector<std::int64_t>;
+using InputSizes = std::vector<std::int64_t>;
 
-std::optional<Sizes> integers(const JsonValue& value) {
+std::optional<InputSizes> integers(const JsonValue& value) {
   if (!value.is_array()) return std::nullopt;
-  Sizes sizes;
+  InputSizes sizes;
   for (const JsonValue& item : value.items) {
     if (!item.integer) return std::nullopt;
     sizes.push_back(*item.integer);
@@ -29,7 +29,7 @@ class Inputs {
   std::size_t size() const { return dims_.items.size(); }
 
   // The shape of input `index`, when that is a tensor.
-  std::optional<Sizes> tensor(std::size_t index) const {
+  std::optional<InputSizes> tensor(std::size_t index) const {
     if (index >= size()) return std::nullopt;
     if (index < types_.items.size()) {
       const std::string& type = types_.items[index].text;
@@ -41,11 +41,11 @@ class Inputs {
   }
 
   // The value of input `index`, which the file keeps as text: "[1, 1]" or "1".
-  std::optional<Sizes> list(std::size_t index) const {
+  std::optional<InputSizes> list(std::size_t index) const {
     if (index >= concrete_.items.size()) return std::nullopt;
     const auto value = parse_json(concrete_.items[index].text);
     if (!value) return std::nullopt;
-    if (value->integer) return Sizes{*value->integer};
+    if (value->integer) return InputSizes{*value->integer};
     return integers(*value);
   }
 
@@ -54,7 +54,7 @@ class Inputs {
   JsonValue dims_, types_, concrete_;
 };
 
-std::uint64_t product(const Sizes& sizes) {
+std::uint64_t product(const InputSizes& sizes) {
   std::uint64_t result = 1;
   for (const std::int64_t size : sizes) result *= static_cast<std::uint64_t>(size);
   return result;

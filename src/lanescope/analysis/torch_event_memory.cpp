@@ -126,9 +126,9 @@ void add_memory(const Trace& trace, const NameIndex& name_index, TorchEvents& ou
     const ArgsView args = trace.args(instants.args[i]);
     const std::int64_t type = args.integer(ArgKey::kDeviceType).value_or(0);
     // No machine has as much, and the sum of a file's damaged sizes still fits 64 bits.
-    constexpr std::int64_t kMostBytes = std::int64_t{1} << 53;
+    constexpr std::int64_t kMostRecordedBytes = std::int64_t{1} << 53;
     const std::int64_t bytes =
-        std::clamp(args.integer(ArgKey::kMemoryBytes).value_or(0), -kMostBytes, kMostBytes);
+        std::clamp(args.integer(ArgKey::kMemoryBytes).value_or(0), -kMostRecordedBytes, kMostBytes);
     (instants.name[i] == oom ? out_of_memory : records)
         .push_back({instants.time_ns[i], is_cpu_memory(type) ? bytes : 0,
                     is_device_memory(type) ? bytes : 0, instants.track[i],
