@@ -193,8 +193,8 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
         "call");
   if (may_narrow_by_mask(facts, owner))
     return say(
-        "If a round goes on with what its mask left: compute for all at once, loop over the "
-        "result only (as torchvision.ops.nms does); else masks without a wait (torch.where)");
+        "If rounds are rows of a batch: one call for all, with torch.where; if each goes on with "
+        "what its mask left: compute for all first, as torchvision.ops.nms does");
   if (owner.has_backward && owner.repeats_graph)
     return say(
         "The rounds go back over one graph: make one call of them, with "

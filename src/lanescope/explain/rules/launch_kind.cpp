@@ -255,20 +255,15 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
     return say(
         "The cache grows each time: write into one of full length and mask it (static KV cache), "
         "then torch.compile(mode=\"reduce-overhead\")");
-  const WaitsInside& waits = waits_inside(facts);
-  if (chooses_words_without_shapes(facts) && waits.are_many())
-    return say(facts,
-               "With a cache of one length (static KV cache, masked), and without the {} waits "
-               "[per step], most in {}: torch.compile(mode=\"reduce-overhead\")",
-               {count(waits.per_step), name(waits.op)});
-  if (waits.are_many())
-    return say(facts, "First remove the {} waits [per step], most in {}: no CUDA graph holds them",
-               {count(waits.per_step), name(waits.op)});
+  // What generate() waits for lies between the forward passes that a graph would hold.
   if (chooses_words_without_shapes(facts))
     return say(facts,
                "With a cache of one length (static KV cache, masked): "
                "torch.compile(mode=\"reduce-overhead\")[if a batch spares launches|; or a larger "
                "batch]");
+  if (const WaitsInside& waits = waits_inside(facts); waits.are_many())
+    return say(facts, "First remove the {} waits [per step], most in {}: no CUDA graph holds them",
+               {count(waits.per_step), name(waits.op)});
   if (runs_sharding_hooks(facts))
     return say(facts,
                "FSDP runs Python around each layer: shard fewer, larger parts, compile each of "
