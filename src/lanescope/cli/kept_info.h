@@ -1,5 +1,5 @@
-// What `lanescope info` says of a trace. Where the trace has an index, it is remembered with it, so
-// that the next one need not walk all events.
+// The output of `lanescope info` for a trace. If the trace has an index, the output is stored in it,
+// so that the next `info` need not read all events.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,8 +15,8 @@ struct InfoTexts {
 
 InfoTexts info_texts(const Trace& trace);
 
-// What `info` says of the whole trace; `path` as for open_trace(). On failure, one line is printed, and `*code` is the
-// exit code.
+// The output of `info` for the whole trace; `path` as for open_trace(). On failure, prints one line,
+// sets `*code` to the exit code and returns nothing.
 std::optional<InfoTexts> open_info(const std::string& path, Output& output, int* code);
 
 }  // namespace lanescope::cli

@@ -12,7 +12,7 @@ bool open_browser(const std::string& url);
 // Prints the address, and what to do with it. `opened`: a browser shows it.
 void announce(const server::HttpServer& http, bool opened, Output& output);
 
-// From then on Ctrl-C and its like do not kill the process: is_ending() says that they came.
+// From then on, Ctrl-C and similar signals do not kill the process: is_ending() reports them.
 void end_on_signals();
 bool is_ending();
 

@@ -17,8 +17,8 @@ bool starts_event_key(std::string_view text, std::size_t quote);
 // The next `{` at or after `from` that starts a trace event, by its first key; npos: there is none.
 std::size_t find_event_start(std::string_view text, std::size_t from);
 // The offset after the last "}," in `text` that is followed by the start of an event, so text[0,
-// result) holds whole events; 0: none. It can be wrong inside a string or a nested list; whoever
-// parses the text before it finds out.
+// result) holds whole events; 0: none. It can be wrong inside a string or a nested list; parsing
+// text[0, result) shows whether it is.
 std::size_t find_last_event_end(std::string_view text);
 
 }  // namespace lanescope::codec

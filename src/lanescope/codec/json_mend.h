@@ -1,5 +1,5 @@
-// Repairs one JSON value, as profilers really write it, into strict JSON. The slow path, for what
-// the fast one refuses.
+// Turns one damaged JSON value, as real profilers write it, into strict JSON. This is the slow path
+// for text that the fast parser rejects.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -26,7 +26,7 @@ struct SampledCode {
 std::optional<SampledCode> find_sampled_code(const Trace& trace, TrackId thread,
                                              std::span<const analysis::Window> stretches);
 
-// The thread whose samples tell what the program did: the one that launches, else the one that runs
+// The thread whose samples show what the program did: the one that launches, else the one that runs
 // the steps on the CPU. kNone: neither.
 TrackId program_thread(const Facts& facts);
 

@@ -1,9 +1,9 @@
-// NumPy computes in float64, and its array becomes a tensor of float64, which is cast to a narrower type afterwards. All until the
-// cast moves twice as many bytes as float32 would: NumPy's own work, the copy to the GPU, the cast.
+// NumPy computes in float64, its array becomes a float64 tensor, and a later call casts the tensor to a narrower type. Up to the
+// cast, each stage moves twice as many bytes as with float32: NumPy's work, the copy to the GPU, and the cast.
 //
-// Idea: torch.from_numpy() leaves an aten::lift_fresh with shape and type. What takes a tensor of float64 with as many elements
-// follows from it, until a call makes a narrower one of it. Example: lift_fresh [128, 3, 64, 64] double, a copy of [128, 12288]
-// double to the GPU, a cast to bfloat16.
+// Idea: torch.from_numpy() records an aten::lift_fresh with shape and type. Later calls that read a float64 tensor with as many
+// elements are assumed to read this tensor, up to the call that casts it.
+// Example: lift_fresh [128, 3, 64, 64] double, a copy of [128, 12288] double to the GPU, a cast to bfloat16.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -63,7 +63,7 @@ struct DoubleArray {
   std::int64_t saved_ns() const { return (calls_ns + numpy_ns) / 2; }
 };
 
-// Frames of NumPy without an operator, from the operator before to this one. Nothing: no such frame is recorded there.
+// The time between the previous operator and this one, if NumPy ran in it. Nothing: no NumPy frame is recorded there.
 std::optional<Window> numpy_before(const Facts& facts, SliceId made) {
   const Trace& trace = *facts.trace;
   bool is_numpy = false;

@@ -1,4 +1,4 @@
-// Products over a buffer of zeros into which few rows were written: places of experts that nobody takes.
+// Matrix products over a buffer of zeros in which few rows were filled, such as unused slots of mixture-of-experts layers.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace {
 constexpr double kLeastEmptyRowsShare = 0.05;
 constexpr double kMostFilled = 0.4;  // room for twice as many is usual
 constexpr std::int64_t kLeastRows = 64;
-constexpr std::size_t kNearCalls = 4;  // between the zeros and what is written
+constexpr std::size_t kNearCalls = 4;  // most calls from making the zeros to writing the rows
 
 // A tensor as a list of rows: how many, and how long each is.
 struct RowList {
@@ -59,7 +59,7 @@ std::optional<Written> written_by(const Trace& trace, SliceId op) {
   return Written{*buffer, source->count};
 }
 
-// Zeros of that size were made shortly before.
+// True: a call shortly before `at` made zeros of the size of `buffer`.
 bool is_of_zeros(const Trace& trace, const CallSequence& calls, std::size_t at,
                  const RowList& buffer) {
   const Sizes wanted = {buffer.count, buffer.width};
@@ -79,8 +79,8 @@ bool is_of_zeros(const Trace& trace, const CallSequence& calls, std::size_t at,
 struct FilledBuffer {
   RowList buffer;
   std::int64_t filled = 0;
-  std::vector<SliceId> calls;        // on all its rows
-  SliceId product = kNone<SliceId>;  // the first of them that is one
+  std::vector<SliceId> calls;        // calls that process all rows of the buffer
+  SliceId product = kNone<SliceId>;  // the first matrix product in `calls`
 };
 
 std::optional<FilledBuffer> buffer_at(const Trace& trace, const CallSequence& calls,

@@ -1,4 +1,4 @@
-// Memory is pinned when a step needs it: a copy on the CPU, before the GPU's copy can begin.
+// The program pins memory inside a step. Pinning copies on the CPU, and the copy to the GPU waits for it.
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,10 +18,10 @@ constexpr double kLeastPinningShare = 0.03;
 
 struct Pinning {
   std::vector<SliceId> calls;
-  std::int64_t time_ns = 0, idle_ns = 0;  // of the CPU; of the GPU meanwhile
+  std::int64_t time_ns = 0, idle_ns = 0;  // CPU time of the calls; GPU idle time during them
 };
 
-// The DataLoader pins in a thread of its own, which holds up nothing.
+// The DataLoader pins in a separate thread, which delays nothing.
 std::optional<Pinning> measure_pinning_in_step(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();

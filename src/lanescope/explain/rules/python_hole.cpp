@@ -1,4 +1,4 @@
-// In each step, at the same place, the CPU runs code without events (plain Python, a file, a lock), and the GPU waits for it.
+// At the same place of each step, the CPU runs code without events (plain Python, file access, a lock), and the GPU waits for it.
 // event_holes.h finds these holes.
 #include <algorithm>
 #include <string>
@@ -52,8 +52,9 @@ bool is_read_from_list(const Trace& trace, const HolePlace& place) {
          (after == "aten::to" || after == "aten::lift_fresh" || after == "aten::detach_");
 }
 
-// torch.tensor() reads a list twice: first for its sizes and type, then, once its tensor is made, for its numbers (the hole).
-// The first reading is what runs without events right before aten::empty, at most as long as the second one.
+// torch.tensor() reads a list twice. The first reading finds sizes and type. Then aten::empty makes the tensor, and the second
+// reading copies the numbers: this is the hole. The first reading ends right before aten::empty. It has no events either, and it
+// takes at most as long as the second one.
 std::vector<Window> first_readings(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   std::vector<Window> found;
@@ -84,7 +85,7 @@ std::vector<Window> first_readings(const Facts& facts, const EventHole& hole) {
   return found;
 }
 
-// Of the GPU for the CPU, in these windows of the thread.
+// How long the GPU waits for this CPU thread within these windows, in ns.
 std::int64_t waiting_within(const Facts& facts, TrackId thread,
                             const std::vector<Window>& windows) {
   std::vector<HostStretch> of_thread;
@@ -219,8 +220,9 @@ bool follows_a_read(const Facts& facts, const HolePlace& place) {
   return false;
 }
 
-// The longest Python function inside the longest hole, if it takes half of the hole or more. Else the shortest one that takes so much,
-// with half of its own time there: it may have begun before the hole, which begins when the GPU has no more work. kNone: none.
+// The Python function that fills at least half of the longest hole. First choice: the longest function that lies inside the hole.
+// Second choice: the shortest function that reaches beyond the hole but spends at least half of its duration in it. A function can
+// start before the hole, because the hole starts only when the GPU runs out of work. kNone: no function fits.
 SliceId function_in_hole(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(hole.place.after);
@@ -331,7 +333,7 @@ bool waits_for_a_thread(const Facts& facts, const EventHole& hole) {
          label.find("method acquire of _thread.lock") != label.npos;
 }
 
-// A thread of a server, for example: the code in the hole may be no code, but the wait for a request.
+// True: the thread may only wait in the hole, as a server thread waits for a request.
 bool may_wait_for_work(const Facts& facts, const EventHole& hole) {
   const TrackId thread = facts.trace->slices().track[raw(hole.place.after)];
   return waits_for_a_thread(facts, hole) ||
@@ -362,16 +364,18 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
       "its line");
 }
 
-// torch.tensor(a list) reads it twice; the hole is the second reading. Marks the first, too, and returns the GPU's waits for it.
+// torch.tensor(list) reads the list twice, and the hole is the second reading. Also marks the first reading as time to save.
+// Returns how long the GPU waits for the first reading, in ns of all steps.
 std::int64_t spare_first_readings(const Facts& facts, const EventHole& main, Finding& finding) {
   std::vector<Window> first = joined(first_readings(facts, main));
-  std::erase_if(first, [&](const Window& each) {  // a hole of its own
+  std::erase_if(first, [&](const Window& each) {  // already marked as a hole
     return std::any_of(finding.spared_windows.begin(), finding.spared_windows.end(),
                        [&](const Window& hole) {
                          return hole.start_ns < each.end_ns && each.start_ns < hole.end_ns;
                        });
   });
-  // The rest of a wait that a hole causes may hold it already.
+  // A wait that a hole causes can last longer than the hole. The rest of that wait may already include the first
+  // reading, so it is subtracted.
   const std::int64_t first_ns = std::max<std::int64_t>(
       0, waiting_within(facts, finding.spared_thread, first) - (main.waiting_ns - main.hole_ns));
   finding.spared_windows.insert(finding.spared_windows.end(), first.begin(), first.end());
@@ -384,11 +388,12 @@ std::int64_t spare_first_readings(const Facts& facts, const EventHole& main, Fin
   return first_ns;
 }
 
-// Marks what the advice would save, on the thread of the longest hole. Returns the GPU's waits for it, in ns of all steps.
+// Marks the holes that the advice would remove, on the thread of the longest hole. Returns how long the GPU waits for the holes
+// that the advice would remove on all threads, in ns of all steps.
 std::int64_t spare_holes(const Facts& facts, const EventHoles& found, const HoleOwner& owner,
                          Finding& finding) {
   const EventHole& main = found.places.front();
-  // Advice on the optimizer, or on the backward pass, saves only the holes in these.
+  // Advice on the optimizer removes only the optimizer's holes; advice on the backward pass, only those of backward().
   std::int64_t waiting_ns = 0;
   finding.spared_thread = facts.trace->slices().track[raw(main.place.after)];
   for (const EventHole& hole : found.places) {
@@ -397,7 +402,7 @@ std::int64_t spare_holes(const Facts& facts, const EventHoles& found, const Hole
                                              : true;
     if (!counts) continue;
     waiting_ns += hole.waiting_ns;
-    // Those of other threads stay in the replay, so it gains rather too little.
+    // The replay keeps the holes of other threads, so it predicts a gain that is too small rather than too large.
     if (facts.trace->slices().track[raw(hole.place.after)] == finding.spared_thread)
       finding.spared_windows.insert(finding.spared_windows.end(), hole.windows.begin(),
                                     hole.windows.end());

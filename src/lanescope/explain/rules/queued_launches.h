@@ -15,7 +15,7 @@ struct QueuedLaunch {
   std::uint64_t queued = 0;
 };
 const std::vector<QueuedLaunch>& queued_launches(const Facts& facts);
-// With this much waiting work, a queue of the driver (1024 launches) may be full.
+// With this much waiting work, a launch queue of the driver (1024 launches) may be full.
 inline constexpr std::uint64_t kFullQueue = 1000;
 
 inline constexpr std::int64_t kUsualLaunchNs = 8'000;  // with the recorder's own part: 3 to 8 us

@@ -14,7 +14,7 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-// Rates differ by so much from GPU to GPU, and between the lengths that were measured.
+// Rates differ by this much between GPUs, and between the measured lengths.
 constexpr double kLeastLead = 1.15;
 
 // The library of the kernel, by its name and its operator.
@@ -49,7 +49,7 @@ bool has_square_mask(const Facts& facts, SliceId op) {
 // blocks, so no kernel comes near the peak. Idea: what the fastest kernel of torch reached for such a call.
 //
 // TFLOP/s of cuDNN's attention in bfloat16 (torch 2.11, an H200, 131,072 positions of all heads together, median of nine calls):
-// docs/rules/slow-attention.md#rates. Shorter sequences are not in it: there the CPU's part of a call counts.
+// docs/rules/slow-attention.md#rates. The table leaves out shorter sequences, because the CPU's part of a call matters there.
 struct AttentionRate {
   std::int64_t head_size;
   bool is_causal;
@@ -93,8 +93,8 @@ std::optional<double> attainable_ratio(const Facts& facts, const KernelCall& ker
   return (work.is_attention_backward ? found->backward : found->forward) / kPeakTflops;
 }
 
-// The least time of a call: what its operations need at the rate that is known to be reached, else at the peak. Nothing: the call
-// has the fastest kernels already, and how fast these can be is not known.
+// The shortest possible time of a call, in ns: its operations at the best measured rate, or at the GPU's peak where no rate was
+// measured. Nothing: the call already uses the fastest kernels, and their best rate is unknown.
 std::optional<double> least_time_ns(const Facts& facts, const KernelCall& kernel) {
   const GpuDevice& device = kernel_facts(facts).roofline.device;
   const double floor_ns = kernel.call->floor_ns();

@@ -36,7 +36,7 @@ bool keeps_size(std::string_view op);
 // True: each element of the result is a number times an element of the input: neg, mul by a number, casts.
 bool only_scales(std::string_view op, const analysis::TensorArguments& inputs);
 
-// How an operator makes less of a tensor.
+// How an operator reduces a tensor to fewer elements.
 enum class TakerKind : std::uint8_t {
   kNone,
   kAdds,     // sum, mean
@@ -49,7 +49,7 @@ struct Taken {
   TakerKind kind = TakerKind::kNone;
   double elements = 0;  // of the result
 };
-// What the operator takes of the tensor that is argument `index`. Nothing: another operator, or not recorded.
+// How the operator reduces the tensor that is argument `index`. Nothing: it does not, or its inputs are not recorded.
 std::optional<Taken> taken_of(std::string_view op, const analysis::TensorArguments& inputs,
                               std::size_t index);
 

@@ -90,7 +90,7 @@ class StepContents {
     }
   }
 
-  // Those that make up a tenth of the difference or more, the largest first.
+  // The names that cause at least a tenth of the difference, the largest first.
   std::vector<Extra> extras(std::int64_t difference_ns) const {
     const auto slow_steps =
         static_cast<std::int64_t>(std::count(is_slow_.begin(), is_slow_.end(), 1));
@@ -109,15 +109,15 @@ class StepContents {
     return extras;
   }
 
-  // The machine was slower, not the program: slow and usual steps do the same work (below), and events of the CPU take longer,
-  // but those of no single name make up half of that. A step with more to do differs in one of these.
+  // True: the machine was slower, not the program. Slow and usual steps do the same work (is_same_work()). CPU events take longer in
+  // slow steps, and no single event name causes half of that. A step with more work fails one of these tests.
   bool is_machine(std::int64_t difference_ns) const {
     const Longer longer = longer_in_slow();
     return is_same_work(difference_ns) && wide(longer.on_cpu_ns) * 2 > difference_ns &&
            wide(longer.most_on_cpu_ns) * 2 < longer.on_cpu_ns;
   }
 
-  // The same calls and the same GPU work, which takes the GPU about as long.
+  // True: slow and usual steps have the same calls and the same GPU work, and the GPU work takes about as long in both.
   bool is_same_work(std::int64_t difference_ns) const {
     const Longer longer = longer_in_slow();
     return facts_.main_device && longer.has_same_counts &&

@@ -1,4 +1,4 @@
-// A backward() of the program's own computes a product whose result nothing takes: the gradient of a frozen weight.
+// A custom backward() of the program computes a product that nothing reads: the gradient of a frozen weight.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -36,7 +36,7 @@ bool is_own_node(std::string_view node) {
   return name.ends_with("Backward") && !analysis::is_of_compiled_function(name);
 }
 
-// Operators of the node's backward(), not those inside of them. Nothing: it launches work of its own, too.
+// The outermost operators in the node's backward(). Nothing: backward() also launches work outside operators.
 std::optional<std::vector<SliceId>> calls_of(const Facts& facts, SliceId node) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(node);
@@ -99,7 +99,7 @@ bool is_taken_in(const Trace& trace, const std::vector<SliceId>& calls, std::siz
                  const MadeMatrix& matrix) {
   for (std::size_t i = product + 1; i < calls.size(); ++i) {
     if (takes(trace, calls[i], matrix)) return true;
-    // What comes later may take this one instead.
+    // A later call may read this newer tensor instead.
     if (const auto made = size_made_by(trace, calls[i]); made && is_of_size(*made, matrix.size))
       return false;
   }
@@ -111,7 +111,7 @@ struct NodeSizes {
   std::vector<Sizes> taken, made;
 };
 
-// True: the node only gives its input another shape. The size stays that of a transposed matrix.
+// True: the node only changes the shape of its input. A transposed matrix counts as the same size.
 bool is_view_node(std::string_view node) {
   constexpr std::array<std::string_view, 5> kViews = {"TBackward0", "TransposeBackward0",
                                                       "ViewBackward0", "UnsafeViewBackward0",
@@ -126,8 +126,8 @@ class PassSizes {
   PassSizes(const Facts& facts, const BackwardPass& pass)
       : facts_(facts), pass_(pass), sizes_(pass.nodes.size()) {}
 
-  // Does a node after this one, AccumulateGrad among them, take a tensor of this size that none of the nodes in between
-  // made? A node takes what was made last.
+  // True: a later node (also AccumulateGrad) reads a tensor of this size, and no node in between made that tensor. If several
+  // nodes make a tensor of this size, the newest tensor is assumed to be read first.
   bool is_taken_after(std::size_t node, const Sizes& size) {
     const auto count_in = [&](const std::vector<Sizes>& all) {
       return std::count_if(all.begin(), all.end(),
