@@ -36,7 +36,7 @@ def _find_module_code() -> Optional[CodeType]:
 
 
 def _find_import_code() -> Optional[CodeType]:
-    """That of the function which Python calls for a module that is not loaded yet."""
+    """The code of the function that Python calls to import a module that is not loaded yet."""
     return getattr(getattr(sys.modules.get("_frozen_importlib"), "_find_and_load", None), "__code__", None)
 
 
@@ -77,7 +77,7 @@ def _describe_foreign_hooks(foreign: int) -> List[str]:
 
 
 def release(owner: object) -> List[str]:
-    """``owner`` wants no more frames."""
+    """Stops frames for ``owner``; the hooks stay while another owner needs them."""
     _with_imports.discard(id(owner))
     if _owners.pop(id(owner), None) is None or _owners:
         return []

@@ -1,4 +1,4 @@
-"""torch.autograd.profiler's words, recorded by lanescope, for programs that use that older module.
+"""torch.autograd.profiler's API, recorded by lanescope, for programs that use that older module.
 
 Replace ``import torch.autograd.profiler as profiler`` by ``import lanescope.autograd_profiler as profiler``::
 

@@ -1,7 +1,7 @@
 """``prof.profiler.kineto_results``: a recording's events with the methods of torch's C++ objects.
 
-Scripts that want raw events without torch's tables read these: ``for event in results.events(): event.name()``. What each
-method gives is what torch's ``_KinetoEvent`` and ``_ProfilerResult`` (torch/_C/_autograd.pyi) give, in the same units.
+Scripts that want raw events without torch's tables read these: ``for event in results.events(): event.name()``. Each
+method returns the same as in torch's ``_KinetoEvent`` and ``_ProfilerResult`` (torch/_C/_autograd.pyi), in the same units.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // What the name of a Python frame says. torch.profiler's with_stack and lanescope's recorder write
 //   train.py(88): step                                    a function: its file and the line where it begins
-//   nn.Module: Linear_0                                   the call of a module: its class, and which of them
+//   nn.Module: Linear_0                                   the call of a module: its class and its number
 //   <built-in method linear of type object at 0x7f...>    a function written in C
 //   <built-in function linear>
 #pragma once
@@ -16,7 +16,7 @@ struct PythonFrame {
   std::string_view module_class, module_number;  // "Linear", "0"
   bool is_module = false;
   bool is_of_library = false;  // library_frames.h
-  // The name has "): " or ".py(", whatever the rest of it is.
+  // True: the name contains "): " (the first) or ".py(" (the second).
   bool has_line_mark = false, has_python_file_mark = false;
 
   // True: a function of the program itself, neither a library's nor the call of a module.

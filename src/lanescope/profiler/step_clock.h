@@ -11,7 +11,7 @@ namespace lanescope {
 
 struct SlowStep {
   std::int64_t duration_ns = 0, median_ns = 0;
-  std::uint32_t steps = 0;  // of which median_ns is the median
+  std::uint32_t steps = 0;  // median_ns is the median of so many steps
 };
 
 // One thread at a time. Costs a partial sort of at most 64 numbers a step.

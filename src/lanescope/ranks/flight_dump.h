@@ -1,4 +1,4 @@
-// What PyTorch's flight recorder wrote of one rank: its last collectives, and which of them had not ended.
+// The dump of PyTorch's flight recorder for one rank: its last collectives, and which of them had not ended.
 // docs/formats/flight_recorder.md.
 #pragma once
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class CallState : std::uint8_t { kScheduled, kStarted, kCompleted };
 // Texts come from the file and are untrusted.
 struct FlightCall {
   std::size_t group = 0;       // index into FlightDump::groups
-  std::int64_t sequence = -1;  // of the group; of sends and receives the number among these
+  std::int64_t sequence = -1;  // number in the group; sends and receives are numbered separately
   bool point_to_point = false;
   std::string name;   // "all_reduce", without the backend; "send 0->1"
   std::string dtype;  // of the first input, else output

@@ -25,7 +25,7 @@ const char* hang_name(HangKind kind);  // "mismatch", "not-called", ...
 // One line of the report. Texts may hold untrusted text of the dumps.
 struct HangFinding {
   HangKind kind{};
-  std::vector<std::int64_t> ranks;  // whose doing it is; kNotEnded: all that are in it
+  std::vector<std::int64_t> ranks;  // that cause the hang; kNotEnded: all in the call
   std::string group;                // "0 (default_pg)"; empty: none
   std::int64_t sequence = -1;
   std::string text;

@@ -14,7 +14,7 @@ inline constexpr std::size_t kMostFiles = 100'000;
 // A folder means the files in it, and in folders in it up to three deep, that end in one of `endings`
 // (format::format_endings(): the first ending of files with one name counts) or in kPartEnding. A path
 // that does not exist and holds *, ? or [ is a pattern. Sorted, without repeats. kInvalidArgument: a path
-// that is nothing, or no file at all; kLimit: more than kMostFiles.
+// does not exist, or there is no file at all; kLimit: more than kMostFiles.
 Result<std::vector<std::string>> find_rank_files(const std::vector<std::string>& paths,
                                                  std::span<const std::string_view> endings);
 

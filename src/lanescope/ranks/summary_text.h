@@ -19,7 +19,7 @@ std::string write_summary(const RankSummary& summary);
 // what was expected; kLimit: longer than kMostSummaryBytes. Any thread.
 Result<RankSummary> read_summary(std::string_view text);
 
-// A hash of the sources that decide what a summary holds. One that another version kept is not used.
+// A hash of the sources that decide what a summary holds. A stored summary with another hash is not used.
 std::string summary_version();
 
 // A JSON string with its quotes.

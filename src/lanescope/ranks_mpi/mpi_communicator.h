@@ -9,10 +9,10 @@
 
 namespace lanescope::ranks_mpi {
 
-// Starts MPI; the destructor ends it. One per process. MPI itself ends the job when a call of it fails.
+// Starts MPI; the destructor ends it. One per process. When an MPI call fails, MPI ends the job.
 class MpiSession {
  public:
-  // kUnavailable: this MPI cannot be used by a second thread, which hands files out.
+  // kUnavailable: this MPI does not support calls from a second thread, and the thread that hands out files needs them.
   static Result<void> start(int* argc, char*** argv);
   static void finish();
   // Ends all processes of the job at once, with this exit code.

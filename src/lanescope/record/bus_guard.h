@@ -4,7 +4,7 @@
 // disk fails, the next store raises SIGBUS, and the profiler kills the program. Idea (from the
 // guard of LTTng-UST's daemons): a handler that knows the mappings. On a fault there it maps zeroed
 // memory over the file, switches recording off and lets the store go on. Any other SIGBUS goes to
-// the handler before. Cost: one table entry for each mapping.
+// the handler that was installed before. Cost: one table entry for each mapping.
 #pragma once
 #include <signal.h>
 #include <unistd.h>

@@ -20,7 +20,7 @@ class KeptRanges {
   explicit KeptRanges(SpoolFile* file) : file_(file) {}
   // Keeps an open range of a thread's chunk that is reused.
   void add(std::uint32_t thread, spool::RecordPlace place, const spool::RangeRecord& range);
-  // The record with the end of that range is dropped, so the range is not needed any more.
+  // Call it when the record that ends this range is dropped: the range is no longer needed.
   void remove(std::uint32_t thread, spool::RecordPlace place) noexcept;
   // An end by handle is dropped. If its range is kept here, both are removed; else the end waits for its range.
   void end_by_handle(std::uint32_t thread, const spool::EndByHandleRecord& end);

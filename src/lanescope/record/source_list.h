@@ -1,5 +1,5 @@
-// The activity sources of this process (activity_source.h): which there are, which of them record,
-// and where their records go.
+// The activity sources of this process (activity_source.h): lists them, starts and stops them, and
+// sets the spool that they write to.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace lanescope::record {
 
-// Calls the functions of sources one at a time; for that the caller has a lock (ActiveRecorder's).
+// Calls the functions of sources one at a time; the caller holds ActiveRecorder's lock.
 // Any thread may call add(), flush(), and what sources call.
 class SourceList {
  public:

@@ -1,8 +1,8 @@
 // What happens to a finished recording when its program ends: another process turns a small one
 // into a trace and a table; a large one stays as it is.
 //
-// Problem: a conversion takes time and memory, at the cost of a training job that is done. Idea: do
-// none of it in the program. The lanescope command does it, with the lowest priority, with a memory
+// Problem: a conversion takes time and memory, and a finished training job would pay for them. Idea:
+// do none of it in the program. The lanescope command does it, with the lowest priority, with a memory
 // limit, and as the first to be killed when memory is short. The program waits only a moment.
 #pragma once
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Which tensors an operator takes: a record for each, before the operator's range. Python sorts
-// memory into parameters, gradients, activations and so on with them.
+// memory into parameters, gradients, activations and so on with these records.
 // docs/decisions/tensor_identities.md.
 //
 // A tensor is its TensorImpl and its storage. Addresses are used again. For a storage the reader

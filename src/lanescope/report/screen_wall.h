@@ -17,16 +17,17 @@ struct WallLine {
   std::string label;
   std::int64_t per_step_ns = 0;
   double ratio = 0;  // of the wall
-  // What a reader can be shown for it: one of explain::shows; empty: it is of several kinds, or has no events.
+  // What the page shows when a reader clicks this part: one of explain::shows. Empty: the part has several kinds, or no events.
   const char* shows = "";
-  std::vector<analysis::IdleCause> causes = {};  // of idle time: the gaps of these hold it
+  // For idle time: the causes whose gaps make up this part.
+  std::vector<analysis::IdleCause> causes = {};
 };
 std::vector<WallLine> wall_lines(const explain::Facts& facts);
 
 // The title of the wall: "step (mean of 17-21)", "step 3", "recording".
 std::string wall_subject(const explain::Facts& facts);
 
-// The step of which gains are a part: the one without the profiler. Empty: no gain is predicted.
+// The length of a step without the profiler; gains refer to it. Empty: no gain is predicted.
 std::string base_text(const explain::Facts& facts, const explain::Explanation& explanation);
 
 // "Most of the GPU's time: GEMM bf16 45 %; mul, bf16 11 %.": if the GPU computes for half of a step

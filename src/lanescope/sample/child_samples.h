@@ -1,6 +1,6 @@
 // Samples of the Python processes that the recorded process started, such as workers of a DataLoader.
 //
-// Problem: a batch that comes late was made late in another process. Idea: the thread that samples
+// Problem: another process makes a late batch, so the training process does not show the cause. Idea: the thread that samples
 // this process also reads those processes from outside, as `lanescope sample --pid` does; nothing
 // runs in them. Each time it samples its own process, it also samples one of the others, one after
 // another. So the cost does not grow with their number, but each has fewer samples.

@@ -1,4 +1,4 @@
-// Where CPython keeps what a stack is read from: byte offsets in its structures, by version.
+// Byte offsets in CPython's structures, by version: where to find the data that make up a stack.
 //
 // 3.9 to 3.12: rows of a table; tools/print_python_layout.c prints such a row from the headers of an
 // interpreter, and a test compares them. From 3.13 on the interpreter itself has a table of offsets

@@ -44,7 +44,7 @@ class SampleRuns {
     std::uint8_t flags = 0;
     SampleTime first, last;
     std::int64_t cpu_ns = -1;
-    std::uint64_t seen = 0;  // the number of the moment that had the thread
+    std::uint64_t seen = 0;  // number of the last moment at which the thread had a sample
   };
   void add(const SampledStack& stack, std::uint8_t flags, const SampleTime& time);
   void write(std::uint64_t thread, const Run& run) const;

@@ -21,7 +21,7 @@ bool read_cuda_call_name(std::string_view name, EventName& out);   // cudaMalloc
 bool read_other_call_name(std::string_view name, EventName& out);  // Level Zero, CANN
 bool read_frame_name(std::string_view name, EventName& out);       // train.py(34): forward
 
-// What "aten::mm" and its like are in a few words: "matrix product"; empty: not in the table.
+// What an operator computes, in a few words: "matrix product" for "aten::mm". Empty: not in the table.
 std::string_view operator_in_short(std::string_view name_without_namespace);
 
 }  // namespace lanescope::names::events

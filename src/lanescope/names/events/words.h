@@ -17,7 +17,7 @@ struct Row {
 const Row* find_row(std::span<const Row> rows, std::string_view name);
 void fill(EventKind kind, const Row& row, EventName& out);
 
-// A runtime's or driver's call that makes the CPU wait, and does nothing else.
+// A call of the runtime or driver that only makes the CPU wait.
 bool only_waits(std::string_view call);
 
 bool is_digit(char c);
