@@ -33,7 +33,7 @@ struct TraceFormat {
   std::span<const std::string_view> endings;
   // From the first kFormatHeadBytes, unpacked. At most one format says yes.
   bool (*detects)(std::string_view head);
-  // Errors and cost: read_trace.h. An error without a message: it is another file with the same
+  // Errors and cost: read_trace.h. An error without a message means: this is another kind of file with the same
   // first bytes, and nothing was read from the source; read_trace says what it is.
   Result<Trace> (*read)(const TraceInput& input, const ReadOptions& options);
   // Null: lanescope does not write it.

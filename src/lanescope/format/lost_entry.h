@@ -1,5 +1,5 @@
-// What a recording lacks, as an entry of the files that are made from it; without the entry they
-// would look whole. docs/formats/kineto_json.md.
+// Writes what a recording lost into the files made from it. Without this entry, the files would
+// look complete. docs/formats/kineto_json.md.
 #pragma once
 #include <string>
 #include <string_view>

@@ -44,7 +44,7 @@ std::optional<MeasuredKernels> measure_kernels(const Facts& facts);
 using UseNumber = std::optional<double> analysis::HardwareUse::*;
 KernelsAbove kernels_above(const MeasuredKernels& measured, UseNumber number, double limit);
 
-// Half of the kernels' time or more has numbers, and these are from enough samples.
+// True: at least half of the kernels' time was measured, with enough samples.
 bool has_enough_samples(const MeasuredKernels& measured);
 
 // Kernels that reach one measured limit and have at least half of the measured time, in enough

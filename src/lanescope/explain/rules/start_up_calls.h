@@ -33,7 +33,7 @@ struct StartUpCalls {
   std::vector<StartUpCall> calls;               // in order of time
   std::vector<analysis::Window> windows;        // of the calls; disjoint, in order
   std::vector<FirstCallsOfOperator> operators;  // the longest first
-  // Operators that take long again in each steady step, as where a library tries out or plans for
+  // Operators that take long again in each steady step, for example because a library plans for
   // each new size. No start-up: in none of the fields above.
   std::vector<FirstCallsOfOperator> repeated;
   std::int64_t context_ns = 0;  // of the calls before the first GPU work
@@ -44,7 +44,7 @@ struct StartUpCalls {
 // The rule that reports these calls.
 inline constexpr char kStartUpCallsRule[] = "library-setup";
 
-// Those of the whole recording, made once for these Facts. Needs a main device. O(n).
+// The start-up calls of the whole recording, found once for these Facts. Needs a main device. O(n).
 const StartUpCalls& start_up_calls(const Facts& facts);
 
 // Their calls, and those that loaded code at the first use of kernels (code_loading.h). Made once for these Facts.

@@ -28,12 +28,12 @@ class IndexCache {
 
   // Where a text that is kept of a trace belongs (kept_texts.h): by the absolute path of the trace.
   std::filesystem::path text_of(const std::filesystem::path& trace) const;
-  // The folders of kept texts are there, and nobody else may write them.
+  // True: the folders of kept texts exist, and nobody else may write to them.
   bool may_use_texts() const;
 
   // Whether this build checked exactly this file, in this state, since the machine started (a power
   // loss or a change of the disk elsewhere comes with a new start). Only for files that are ours.
-  // `layer`: whose part of the index was checked, with its build; empty: the columns.
+  // `layer`: the layer whose part of the index was checked, with its build; empty: the columns.
   bool was_checked(const std::filesystem::path& index, const IndexFile& file,
                    std::string_view layer = {}) const;
   // `note`: what the layer found out about it.

@@ -71,7 +71,7 @@ class JsonValues {
   void write_args(ArgsId id) {
     const ArgsView args = trace_.args(id);
     if (args.empty()) return;
-    // The reader puts fields of the event after its arguments; only there do they count as fields.
+    // The reader puts fields of the event after its arguments. An entry counts as a field only there.
     std::size_t own = args.size();
     while (own > 0 && is_other_field(args.field(own - 1))) --own;
     bool is_open = false;

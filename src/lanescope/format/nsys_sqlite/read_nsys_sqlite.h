@@ -1,5 +1,5 @@
 // Reads the SQLite export of Nsight Systems: nsys export --type sqlite report.nsys-rep.
-// Tables, columns and what becomes of them: docs/formats/nsys_sqlite.md.
+// How tables and columns map to a Trace: docs/formats/nsys_sqlite.md.
 #pragma once
 #include <cstdint>
 
