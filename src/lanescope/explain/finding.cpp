@@ -83,6 +83,14 @@ void append(Sentence& to, const Sentence& more) {
   to.values.insert(to.values.end(), more.values.begin(), more.values.end());
 }
 
+void replace_limit(Sentence& sentence, const Sentence& words) {
+  if (sentence.limit == LimitWords::kNone) return;
+  sentence.pattern.replace(0, sentence.limit_size, words.pattern);
+  sentence.values.insert(sentence.values.begin(), words.values.begin(), words.values.end());
+  sentence.limit = LimitWords::kNone;
+  sentence.limit_size = 0;
+}
+
 const char* finding_kind_name(FindingKind kind) {
   switch (kind) {
     case FindingKind::kBound:

@@ -55,6 +55,9 @@ Value kernel(std::string_view value);  // the name of a kernel, shown in its sho
 Value linked(Value value, const char* shows);
 Value linked(Value value, SliceId slice);
 
+// Whether a sentence begins with what bounds the step. A replay without the profiler may name another limit (predicted_gains.h).
+enum class LimitWords : std::uint8_t { kNone, kCpuBound, kOther };
+
 // The next value replaces each {} of the pattern.
 struct Sentence {
   Sentence();
@@ -66,11 +69,16 @@ struct Sentence {
   ~Sentence();
   std::string pattern;
   std::vector<Value> values;
+  LimitWords limit = LimitWords::kNone;
+  std::uint32_t limit_size =
+      0;  // the pattern's first characters, without a value: the words of the limit
 };
 Sentence say(std::string_view pattern, std::initializer_list<Value> values = {});
 Sentence say(std::string_view pattern, std::vector<Value> values);
 // Adds `more` at the end of `to`, without a space.
 void append(Sentence& to, const Sentence& more);
+// Puts `words` where the words of the limit are. Nothing without them.
+void replace_limit(Sentence& sentence, const Sentence& words);
 
 struct Evidence {
   SliceId slice = kNone<SliceId>;  // the event that proves it; kNone: only the sentence

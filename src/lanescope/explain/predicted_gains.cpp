@@ -101,13 +101,9 @@ void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns
 }
 
 // Recording slows the CPU and not the GPU. If a step is CPU-bound only because of this, the headline and its
-// finding say what bounds the step without recording.
+// finding say what bounds the step without recording. Headlines of no single limit are corrected, too: the table below says what
+// the GPU works without the profiler.
 void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& explanation) {
-  constexpr std::string_view kBegin = "CPU-bound: of the ";
-  // Headlines of no single limit are corrected too: the table below says what the GPU works without the profiler.
-  constexpr std::string_view kBegins[] = {kBegin, "No single limit: of the ",
-                                          "Mostly GPU-bound: of the ", "Idle: of the "};
-  constexpr std::string_view kRecordedBegin = "CPU-bound with the profiler: of the ";
   const StepBase& base = gains.base();
   const std::int64_t busy_ns = gains.busy_ns(), mean_ns = gains.mean_step_ns();
   // Half of the error is the margin. Of 92 such steps that were also timed, 24 do not pass it; in the others the GPU worked for
@@ -115,8 +111,8 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
   if (!is_gpu_bound(busy_ns, mean_ns + base.cpu_error_ns / 2)) {
     // Two thirds of the step or less are no limit, however large the error of the prediction is.
     if (is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) && busy_ns * 3 > mean_ns * 2 &&
-        explanation.headline.pattern.starts_with(kBegin)) {
-      explanation.headline.pattern.replace(0, kBegin.size(), kRecordedBegin);
+        explanation.headline.limit == LimitWords::kCpuBound) {
+      replace_limit(explanation.headline, say("CPU-bound with the profiler:"));
       append(
           explanation.headline,
           say(facts, " Without the profiler it may be GPU-bound: [a step then takes] {} +- {}.",
@@ -127,7 +123,7 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
   const Sentence start = say(
       facts,
       "GPU-bound without the profiler: [a step then takes] about {} +- {}, of which the GPU works "
-      "{}. With it, of the ",
+      "{}. With it,",
       {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep),
        linked(ns(std::min(busy_ns, base.step_ns)), shows::kBusy)});
   // Copies and collectives alone on the GPU are no work that keeps it busy: a stream of their own would hide them.
@@ -135,12 +131,7 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
   const bool computes =
       (part.exposed_copy_ns + part.exposed_communication_ns) * 10 < part.busy_ns();
   const auto correct = [&](Sentence& sentence) {
-    for (const std::string_view begin : kBegins) {
-      if (!sentence.pattern.starts_with(begin) || (begin != kBegin && !computes)) continue;
-      sentence.pattern.replace(0, begin.size(), start.pattern);
-      sentence.values.insert(sentence.values.begin(), start.values.begin(), start.values.end());
-      return;
-    }
+    if (sentence.limit == LimitWords::kCpuBound || computes) replace_limit(sentence, start);
   };
   correct(explanation.headline);
   for (Finding& finding : explanation.findings)

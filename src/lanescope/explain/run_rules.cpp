@@ -123,7 +123,7 @@ Sentence plain_headline(const Facts& facts) {
   if (part.idle_ns * 2 > part.wall_ns) {
     const std::int64_t unexplained = facts.wall.idle_by(analysis::IdleCause::kWaiting) +
                                      facts.wall.idle_by(analysis::IdleCause::kUnknown);
-    return say(facts, "Idle: of the {} [a step took], the GPU worked {} ({}); {}.",
+    return say(facts, "[limit|Idle:] of the {} [a step took], the GPU worked {} ({}); {}.",
                {linked(ns(facts.per_step(part.wall_ns)), shows::kStep),
                 linked(ns(facts.per_step(part.busy_ns())), shows::kBusy),
                 linked(ratio(part.busy_ns(), part.wall_ns), shows::kBusy),
@@ -131,11 +131,11 @@ Sentence plain_headline(const Facts& facts) {
                          ? "for most of the rest, the trace does not show what it waited for"
                          : "no single cause explains the rest")});
   }
-  const std::string limit =
-      part.compute_ns * 4 >= part.wall_ns * 3 ? "Mostly GPU-bound" : "No single limit";
+  const std::string limit = part.compute_ns * 4 >= part.wall_ns * 3 ? "[limit|Mostly GPU-bound:]"
+                                                                    : "[limit|No single limit:]";
   return say(facts,
              limit +
-                 ": of the {} [a step took], the GPU computed for {}, only moved data or "
+                 " of the {} [a step took], the GPU computed for {}, only moved data or "
                  "communicated for {}, and was idle for {}.",
              {linked(ns(facts.per_step(part.wall_ns)), shows::kStep),
               linked(ratio(part.compute_ns, part.wall_ns), shows::kCompute),

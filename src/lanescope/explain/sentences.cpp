@@ -34,6 +34,14 @@ struct Condition {
 constexpr Condition kConditions[] = {{"[if batch|", rules::works_on_batch},
                                      {"[if a batch spares launches|", spares_launches}};
 
+// Words that say what bounds the step.
+struct LimitBracket {
+  std::string_view written;
+  LimitWords limit;
+};
+constexpr LimitBracket kLimits[] = {{"[limit CPU|", LimitWords::kCpuBound},
+                                    {"[limit|", LimitWords::kOther}};
+
 constexpr std::string_view kInSteps = "[in {} steps]";
 // A count that does not divide by the steps is rounded where that changes it by a twentieth at most.
 constexpr std::int64_t kRoundedFrom = 10;  // of a step
@@ -49,7 +57,7 @@ class Builder {
   Sentence build() {
     while (!rest_.empty())
       if (!take_value() && !take_step_words() && !take_steps() && !take_condition() &&
-          !take_noun()) {
+          !take_limit() && !take_noun()) {
         sentence_.pattern += rest_.front();
         rest_.remove_prefix(1);
       }
@@ -145,6 +153,20 @@ class Builder {
       if (condition.holds(facts_))
         sentence_.pattern +=
             rest_.substr(condition.written.size(), close - condition.written.size());
+      rest_.remove_prefix(close + 1);
+      return true;
+    }
+    return false;
+  }
+
+  bool take_limit() {
+    for (const LimitBracket& bracket : kLimits) {
+      if (!sentence_.pattern.empty() || !rest_.starts_with(bracket.written)) continue;
+      const std::size_t begin = bracket.written.size(), close = rest_.find(']');
+      if (close == rest_.npos) return false;
+      sentence_.pattern = rest_.substr(begin, close - begin);
+      sentence_.limit = bracket.limit;
+      sentence_.limit_size = static_cast<std::uint32_t>(sentence_.pattern.size());
       rest_.remove_prefix(close + 1);
       return true;
     }

@@ -11,6 +11,7 @@
 namespace lanescope::explain {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Facts facts_with_steps(bool marked) {
@@ -103,6 +104,26 @@ TEST(SentencesTest, ACountOfAllStepsIsToldOfOne) {
 TEST(SentencesTest, FewerValuesThanPlacesAreNoError) {
   EXPECT_EQ(say(facts_with_steps(false), "{} [in {} steps]").pattern, "{} in the recording");
   EXPECT_EQ(say(facts_with_steps(true), "{} [in {} steps]").pattern, "{} in {} steps");
+}
+
+// Only at the beginning, and only words that the rule marked: the replay puts others there.
+TEST(SentencesTest, WordsOfALimitCanBeReplaced) {
+  const Facts facts = facts_with_steps(true);
+  Sentence cpu = say(facts, "[limit CPU|CPU-bound:] of the {} [a step takes], {}", {ns(7), ns(3)});
+  EXPECT_EQ(cpu.pattern, "CPU-bound: of the {} a step takes, {}");
+  EXPECT_EQ(cpu.limit, LimitWords::kCpuBound);
+  append(cpu, say(" CPU-bound: {}", {ns(1)}));
+  replace_limit(cpu, say("GPU-bound, {} +- {}. With it,", {ns(5), ns(2)}));
+  EXPECT_EQ(cpu.pattern, "GPU-bound, {} +- {}. With it, of the {} a step takes, {} CPU-bound: {}");
+  std::vector<std::int64_t> values;
+  for (const Value& value : cpu.values) values.push_back(value.integer);
+  EXPECT_THAT(values, ElementsAre(5, 2, 7, 3, 1));
+  replace_limit(cpu, say("once more"));
+  EXPECT_TRUE(cpu.pattern.starts_with("GPU-bound, {}"));
+  EXPECT_EQ(say(facts, "[limit|Idle:] of the {}", {ns(7)}).limit, LimitWords::kOther);
+  Sentence unmarked = say(facts, "CPU-bound: of the {}", {ns(7)});
+  replace_limit(unmarked, say("GPU-bound"));
+  EXPECT_EQ(unmarked.pattern, "CPU-bound: of the {}");
 }
 
 TEST(SentencesTest, OtherBracketsStay) {

@@ -93,14 +93,14 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
   const std::int64_t total_ns = found.computing_ns + found.uploading.total_ns();
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   Finding finding;
+  const std::string who = found.by_name.size() == 1 ? "{} runs" : "{} and other work runs";
   finding.verdict = say(facts,
-                        "{} and other work runs on the CPU: in {} [call|calls] [in {} steps] the "
-                        "operators launch nothing, and the GPU waits {} [per step] ({}) for them.",
+                        who +
+                            " on the CPU: in {} [call|calls] [in {} steps] the operators launch "
+                            "nothing, and the GPU waits {} [per step] ({}) for them.",
                         {name(found.main_name), count(found.calls), count(steps),
                          ns(facts.per_step(found.computing_ns)),
                          ratio(found.computing_ns, facts.wall.partition.wall_ns)});
-  if (found.by_name.size() == 1)
-    finding.verdict.pattern.replace(0, std::string("{} and other work runs").size(), "{} runs");
   finding.at_stake_ns = facts.per_step(total_ns);
   finding.at_stake_ratio = wall_share(facts, total_ns);
   finding.arithmetic.push_back(

@@ -80,16 +80,19 @@ const char* verdict_pattern(Mostly what) {
       return "Input-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} "
              "({}), most of it for the next batch: {}.";
     case Mostly::kAllocating:
-      return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
+      return "[limit CPU|CPU-bound:] of the {} [a step takes], the GPU works {} and waits for the "
+             "CPU {} ({}), "
              "most of it while memory is allocated or freed at the driver: {}.";
     case Mostly::kFirstUses:
       return "Start-up: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
              "most of it while libraries and kernels are used for the first time: {}.";
     case Mostly::kTrials:
-      return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
+      return "[limit CPU|CPU-bound:] of the {} [a step takes], the GPU works {} and waits for the "
+             "CPU {} ({}), "
              "most of it while libraries try out or plan what they run, in each step: {}.";
     default:
-      return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}).";
+      return "[limit CPU|CPU-bound:] of the {} [a step takes], the GPU works {} and waits for the "
+             "CPU {} ({}).";
   }
 }
 
