@@ -1,6 +1,11 @@
 #include "lanescope/explain/left_out_steps.h"
 
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/start_up_calls.h"
 
 namespace lanescope::explain {
 
@@ -83,19 +88,47 @@ Sentence found_iterations_note(const Facts& facts) {
   return say(begin + "one {} to the next, {} found.", {name(found->mark), how_many});
 }
 
-std::optional<analysis::Window> start_up_before_iterations(const Facts& facts) {
+namespace {
+
+// Does this part of the time on the CPU differ from iterations of that length?
+bool is_start_up(const Facts& facts, const analysis::Window& before) {
+  constexpr std::int64_t kLeastPartOfFirstUses = 10;  // a tenth
+  const auto is_longer = [](std::int64_t time_ns, std::int64_t usual_ns) {
+    return time_ns * 2 > usual_ns * 3;
+  };
+  const auto& steps = facts.steps.steps;
+  std::vector<std::int64_t> lengths_ns;
+  for (const std::size_t step : facts.selection.steady)
+    lengths_ns.push_back(steps[step].cpu_end_ns - steps[step].cpu_start_ns);
+  const std::int64_t usual_ns = analysis::median_of_steps(std::move(lengths_ns));
+  if (is_longer(steps.front().cpu_start_ns - before.start_ns, usual_ns)) return true;
+  for (std::size_t i = 0; i < facts.selection.steady.front(); ++i)
+    if (is_longer(steps[i].cpu_end_ns - steps[i].cpu_start_ns, usual_ns)) return true;
+  if (!facts.main_device) return false;
+  std::vector<analysis::Window> first_uses;
+  for (const SliceId call : rules::first_use_calls(facts))
+    if (facts.trace->start_ns(call) < before.end_ns)
+      first_uses.push_back({facts.trace->start_ns(call), facts.trace->end_ns(call)});
+  return rules::total_length(std::move(first_uses)) * kLeastPartOfFirstUses >= before.length_ns();
+}
+
+}  // namespace
+
+std::optional<BeforeIterations> time_before_iterations(const Facts& facts) {
   if (!facts.steps.found || facts.selection.one_chosen || facts.selection.steady.empty())
     return std::nullopt;
   const analysis::StepRange& first = facts.steps.steps[facts.selection.steady.front()];
   const Track& thread = facts.trace->track(facts.trace->slices().track[raw(first.slice)]);
   const analysis::Window window{facts.trace->start_ns(SliceId{thread.first_slice}),
                                 first.cpu_start_ns};
-  return window.length_ns() > 0 ? std::optional(window) : std::nullopt;
+  if (window.length_ns() <= 0) return std::nullopt;
+  return BeforeIterations{window, is_start_up(facts, window)};
 }
 
 Sentence start_up_note(const Facts& facts) {
-  const auto window = start_up_before_iterations(facts);
-  if (!window) return {};
+  const auto before = time_before_iterations(facts);
+  if (!before || !before->is_start_up) return {};
+  const analysis::Window* window = &before->window;
   constexpr std::size_t kMostParts = 3;
   const SliceId mark = facts.steps.steps[facts.selection.steady.front()].slice;
   Sentence note = say("The first {}, before the iterations that are measured, are start-up:",

@@ -19,8 +19,16 @@ Sentence long_step_note(const Facts& facts);
 Sentence found_iterations_note(const Facts& facts);
 
 // If iterations were found: the time from the first event of their thread to the first iteration
-// that is measured, on the CPU. Nothing: there are none, or --step chose one.
-std::optional<analysis::Window> start_up_before_iterations(const Facts& facts);
+// that is measured, on the CPU.
+struct BeforeIterations {
+  analysis::Window window;
+  // What precedes the first iteration, or that one itself, takes one and a half times as long as is usual, or first uses of
+  // libraries and kernels are a tenth of the time. False: these are usual iterations, of which the first has no mark at its
+  // begin.
+  bool is_start_up = false;
+};
+// Nothing: no iterations were found, or --step chose one. O(slices), the first time.
+std::optional<BeforeIterations> time_before_iterations(const Facts& facts);
 
 // "The first 1.1 s, before the iterations that are measured, are start-up: 300 ms inside cuInit."
 Sentence start_up_note(const Facts& facts);

@@ -12,6 +12,7 @@
 namespace lanescope::explain {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -215,6 +216,35 @@ std::string headline_after(std::int64_t start_up_us) {
 TEST(StartUpNoteTest, StartUpLongerThanAllIterationsIsInTheHeadline) {
   EXPECT_THAT(headline_after(20'000), HasSubstr("are start-up and are left out"));
   EXPECT_THAT(headline_after(1'000), Not(HasSubstr("start-up")));
+}
+
+// Four training steps of 903 us that end with Optimizer.step. So three iterations are found, and two are measured: the
+// headline speaks of the time before only if it is longer. The first step takes `more_us` more.
+std::string headline_of_training(std::int64_t more_us) {
+  Sketch sketch;
+  std::int64_t at_us = 0;
+  for (int i = 0; i < 4; ++i) {
+    for (int op = 0; op < 3; ++op) {
+      const std::int64_t op_us = 200 + (i == 0 && op == 0 ? more_us : 0);
+      sketch.op("aten::mm", at_us * kMicrosecond, op_us * kMicrosecond);
+      at_us += op_us + 1;
+    }
+    sketch.annotation("Optimizer.step#SGD.step", at_us * kMicrosecond, 300 * kMicrosecond);
+    at_us += 300;
+  }
+  const Trace trace = sketch.trace();
+  return headline_of(facts_of(trace)).pattern;
+}
+
+// From the recording's begin to the first of the two that are measured: 903 + 10 + 903 us, and they take 1,806.
+TEST(StartUpNoteTest, EqualIterationsAtTheBeginAreNoStartUp) {
+  EXPECT_THAT(
+      headline_of_training(10),
+      AllOf(HasSubstr("The first {}, up to step {}, are left out"), Not(HasSubstr("start-up"))));
+  EXPECT_THAT(headline_of_training(0), Not(HasSubstr("are left out")));
+  // Half as long again, and a bit.
+  EXPECT_THAT(headline_of_training(440), Not(HasSubstr("start-up")));
+  EXPECT_THAT(headline_of_training(460), HasSubstr("are start-up and are left out"));
 }
 
 }  // namespace

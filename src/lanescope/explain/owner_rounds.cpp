@@ -177,6 +177,8 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
     return say(
         "It differentiates the updates of inner loops: where they are tasks, torch.func.vmap over "
         "all tasks (functional_call, torch.func.grad)");
+  if (differentiates_twice(owner) && rules::count_gradient_passes(facts).can_be_joined())
+    return rules::remedy_of_same_output();
   if (differentiates_twice(owner))
     return say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
   if (changes_size(owner) && owner.sizes.grows && !is_model_work(owner.sizes.op)) return {};

@@ -317,16 +317,20 @@ Sentence first_use_note(const Facts& facts) {
              {linked(ns(context_ns), rules::kStartUpCallsRule)});
 }
 
-// Start-up before the iterations that were found, longer than all that are measured.
+// What precedes the iterations that are measured, if it is longer than all of them.
 Sentence long_start_up_note(const Facts& facts) {
-  const auto window = start_up_before_iterations(facts);
-  if (!window || window->length_ns() <= facts.steady_wall_ns()) return {};
+  const auto before = time_before_iterations(facts);
+  if (!before || before->window.length_ns() <= facts.steady_wall_ns()) return {};
   const analysis::StepRange& first = facts.steps.steps[facts.selection.steady.front()];
+  const Value length = linked(ns(before->window.length_ns()), first.slice);
+  if (!before->is_start_up)
+    return say("The first {}, up to step {}, are left out.",
+               {length, step_number(facts, facts.selection.steady.front())});
   // What takes long in each later step, too, is no start-up.
   const bool is_again = facts.main_device && !rules::start_up_calls(facts).repeated.empty();
   return say(
       is_again ? "The first {} are left out." : "The first {} are start-up and are left out.",
-      {linked(ns(window->length_ns()), first.slice)});
+      {length});
 }
 
 }  // namespace

@@ -105,9 +105,10 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
 
 // The GPU's work in a step without the profiler, if recording made most of the waiting: the GPU waits for the CPU in the
 // recorded step, its work is nearly all of the step without the profiler, and most of the waiting is what recording cost. Else 0.
-std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::StepBase& base) {
+std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::GainModel& gains) {
   if (!facts.main_device) return 0;
-  const std::int64_t busy_ns = facts.per_step(facts.wall.partition.busy_ns());
+  const explain::StepBase& base = gains.base();
+  const std::int64_t busy_ns = gains.busy_ns();  // as the headline has it
   const std::int64_t waiting_ns = facts.per_step(facts.waiting_for_cpu_ns());
   const bool waits = waiting_ns * 5 >= base.recorded_ns;  // a fifth of the step
   const bool is_nearly_all = explain::is_nearly_all_gpu_work(busy_ns, base);
@@ -170,7 +171,8 @@ std::string base_text(const Facts& facts, const explain::Explanation& explanatio
   if (base.error_ns * 1000 >= base.step_ns)
     text += fmt::format(" +- {}", rounded_time(base.error_ns));
   // A limit that the recording made: a reader of the verdict alone would look at the CPU.
-  if (const std::int64_t busy_ns = std::min(busy_without_profiler_ns(facts, base), base.step_ns);
+  if (const std::int64_t busy_ns =
+          std::min(busy_without_profiler_ns(facts, *explanation.gains), base.step_ns);
       busy_ns > 0)
     text += fmt::format(
         ", and the GPU works for {} of it ({}): most of the waiting above is the profiler's",

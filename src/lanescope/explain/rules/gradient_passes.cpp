@@ -1,17 +1,23 @@
 #include "lanescope/explain/rules/gradient_passes.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <set>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/products.h"
 
 namespace lanescope::explain::rules {
 namespace {
+
+constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
 
 GradientPasses make_gradient_passes(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -19,24 +25,50 @@ GradientPasses make_gradient_passes(const Facts& facts) {
   std::map<std::uint32_t, std::vector<std::int64_t>>
       calls_of;  // by thread: when the program's operators begin
   std::map<std::uint32_t, std::vector<SliceId>> nodes;  // by thread
+  std::vector<std::int64_t> products;                   // of the program
+  // autograd.grad() by an input that the program made runs a node AccumulateGrad that adds nothing: no operator is in it.
+  std::unordered_set<std::uint32_t> nodes_that_add;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
-    if (trace.name(id).starts_with(kEvaluateNode))
+    const std::string_view label = trace.name(id);
+    if (label.starts_with(kEvaluateNode)) {
       nodes[raw(trace.slices().track[i])].push_back(id);
-    else if (ancestor_named(facts, id, kEvaluateNode) == kNone<SliceId>)
-      calls_of[raw(trace.slices().track[i])].push_back(trace.start_ns(id));
+      continue;
+    }
+    const SliceId node = ancestor_named(facts, id, kEvaluateNode);
+    if (node != kNone<SliceId>) {
+      if (label == kAccumulate) nodes_that_add.insert(raw(node));
+      continue;
+    }
+    calls_of[raw(trace.slices().track[i])].push_back(trace.start_ns(id));
+    if (is_product(label) || label.starts_with("aten::conv"))
+      products.push_back(trace.start_ns(id));
   }
+  std::sort(products.begin(), products.end());
   // Of the thread with most of them: others may work during a backward pass.
   std::vector<std::int64_t> calls;
   for (auto& [thread, own] : calls_of)
     if (own.size() > calls.size()) calls = std::move(own);
   GradientPasses found;
+  std::set<std::pair<std::int64_t, std::uint32_t>> first_nodes;  // number and name
   for (const auto& [thread, all] : nodes) {
+    std::int64_t last_pass_ns = std::numeric_limits<std::int64_t>::min();
     std::ptrdiff_t last = -1;  // calls before the node before
     bool adds = false;
+    SliceId first = kNone<SliceId>;
     const auto count = [&] {
-      if (last >= 0) ++(adds ? found.adding : found.inner);
+      if (last < 0) return;
+      ++(adds ? found.adding : found.inner);
+      const std::int64_t start_ns = trace.start_ns(first);
+      const auto product = std::upper_bound(products.begin(), products.end(), last_pass_ns);
+      if (!adds && product != products.end() && *product < start_ns) ++found.of_new_forward;
+      last_pass_ns = start_ns;
+      const std::int64_t number =
+          trace.slice_args(first).integer(ArgKey::kSequenceNumber).value_or(-1);
+      if (!adds && number >= 0 &&
+          !first_nodes.emplace(number, raw(trace.slices().name[raw(first)])).second)
+        ++found.of_same_output;
     };
     for (const SliceId node : all) {
       const std::ptrdiff_t before =
@@ -44,9 +76,12 @@ GradientPasses make_gradient_passes(const Facts& facts) {
       if (before != last) {
         count();
         adds = false;
+        first = node;
       }
       last = before;
-      adds = adds || trace.name(node).find("AccumulateGrad") != std::string_view::npos;
+      adds = adds || nodes_that_add.contains(raw(node)) ||
+             (nodes_that_add.empty() &&
+              trace.name(node).find("AccumulateGrad") != std::string_view::npos);
     }
     count();
   }
@@ -54,6 +89,10 @@ GradientPasses make_gradient_passes(const Facts& facts) {
 }
 
 }  // namespace
+
+Sentence remedy_of_same_output() {
+  return say("Take all gradients of an output in one call: torch.autograd.grad(u, (x, y, t), ...)");
+}
 
 const GradientPasses& count_gradient_passes(const Facts& facts) {
   return made_once<make_gradient_passes>(facts);

@@ -10,9 +10,19 @@ namespace lanescope::explain::rules {
 struct GradientPasses {
   std::uint64_t adding = 0;  // with a node AccumulateGrad: backward()
   std::uint64_t inner = 0;   // without: torch.autograd.grad()
-  // A penalty on gradients has one inner pass for each backward(); steps of tasks, as in meta learning, have many.
-  bool are_of_tasks() const { return adding > 0 && inner >= 3 * adding; }
+  // Of `inner`: the program called a product or convolution since the pass before, so it is a loss of its own.
+  std::uint64_t of_new_forward = 0;
+  // Of `inner`: begins at the same node as an earlier one. The same output is differentiated for another input.
+  std::uint64_t of_same_output = 0;
+  // A quarter of the passes could be parts of others: torch.autograd.grad(u, (x, y)).
+  bool can_be_joined() const { return of_same_output > 0 && of_same_output * 4 >= inner; }
+  // A penalty on gradients has one inner pass for each backward(); steps of tasks, as in meta learning, have many, each after its
+  // own forward pass. Derivatives of one output by its inputs have one forward pass for all.
+  bool are_of_tasks() const { return adding > 0 && of_new_forward >= 3 * adding; }
 };
+
+// What to do where they can be joined.
+Sentence remedy_of_same_output();
 
 // Counted once for these Facts. O(slices x depth).
 const GradientPasses& count_gradient_passes(const Facts& facts);

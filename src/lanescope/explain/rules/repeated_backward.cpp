@@ -9,6 +9,9 @@
 // A backward pass that is itself differentiated (torch.autograd.grad(create_graph=True), for a penalty on
 // gradients) looks like it, too: the second pass goes over the nodes that the first one made, and then over
 // those of the forward pass again. One call cannot replace both.
+//
+// Two networks that train against each other (a GAN) go over one of them twice if the other's loss is not cut off from it.
+// An optimizer steps between the passes, so one call cannot replace both; detach() ends the first pass earlier.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -18,6 +21,7 @@
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -44,7 +48,9 @@ struct RepeatedBackward {
   std::int64_t busy_ns = 0, idle_ns = 0;            // of the runs after each node's first
   SliceId longest = kNone<SliceId>;                 // of those runs
   bool is_differentiated = false;                   // nodes of nodes run, too: create_graph=True
-  bool keeps_history = false;  // each part of the input goes through all before
+  bool can_be_joined = false;     // and most of these runs are of passes from one output
+  bool keeps_history = false;     // each part of the input goes through all before
+  bool has_step_between = false;  // an optimizer changes parameters between most of these runs
   std::int64_t cost_ns() const { return busy_ns + idle_ns; }
 };
 
@@ -91,6 +97,18 @@ bool goes_on_between(const Facts& facts, const std::map<std::size_t, Window>& ba
   return between >= kFewestParts * std::max<std::size_t>(1, backward.size());
 }
 
+// When optimizers step, in order.
+std::vector<std::int64_t> optimizer_steps_ns(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<std::int64_t> starts_ns;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kUserAnnotation &&
+        trace.name(SliceId{i}).starts_with("Optimizer.step#"))
+      starts_ns.push_back(trace.start_ns(SliceId{i}));
+  std::sort(starts_ns.begin(), starts_ns.end());
+  return starts_ns;
+}
+
 // What the runs (in order of their SliceIds) launched, and the GPU's idle time during them.
 void measure_on_device(const Facts& facts, const std::vector<SliceId>& runs,
                        RepeatedBackward& found) {
@@ -107,6 +125,30 @@ void measure_on_device(const Facts& facts, const std::vector<SliceId>& runs,
   }
   found.busy_ns = union_ns(works);
   found.idle_ns = device_idle_during(facts, std::move(windows));
+}
+
+Node node_of(const Trace& trace, SliceId run) {
+  const ArgsView args = trace.slice_args(run);
+  return {args.integer(ArgKey::kSequenceNumber).value_or(-1),
+          args.integer(ArgKey::kFwdThreadId).value_or(0), raw(trace.slices().name[raw(run)])};
+}
+
+// Runs that one torch.autograd.grad() for several inputs would spare: of passes that begin at the same node, the runs of nodes
+// that an earlier one of these passes went over.
+std::vector<SliceId> runs_of_same_outputs(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::map<Node, std::set<Node>> seen;  // by the first node of a pass
+  std::vector<SliceId> again;
+  for (const BackwardPass& pass : backward_passes(facts)) {
+    if (std::get<0>(node_of(trace, pass.nodes.front())) < 0) continue;
+    const auto [group, is_new] = seen.try_emplace(node_of(trace, pass.nodes.front()));
+    for (const SliceId run : pass.nodes) {
+      const Node node = node_of(trace, run);
+      if (std::get<0>(node) >= 0 && !group->second.insert(node).second && !is_new)
+        again.push_back(run);
+    }
+  }
+  return again;
 }
 
 std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
@@ -141,6 +183,8 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   }
   std::vector<SliceId> again;
   std::set<std::size_t> numbers_of_runs;
+  const std::vector<std::int64_t> stepped_ns = optimizer_steps_ns(facts);
+  std::uint64_t after_step = 0;  // later runs
   for (auto& [node, all] : runs) {
     ++found.nodes;
     numbers_of_runs.insert(all.size());
@@ -150,9 +194,19 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
     sort_rows(all.begin(), all.end(),
               [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
     again.insert(again.end(), all.begin() + 1, all.end());
+    for (std::size_t i = 1; i < all.size(); ++i) {
+      const auto step =
+          std::lower_bound(stepped_ns.begin(), stepped_ns.end(), trace.end_ns(all[i - 1]));
+      after_step += step != stepped_ns.end() && *step < trace.start_ns(all[i]) ? 1 : 0;
+    }
   }
+  found.has_step_between = after_step * 2 > again.size();
   if (found.repeated < kFewestNodes * step_count(facts)) return std::nullopt;
   found.keeps_history = numbers_of_runs.size() >= kFewestParts && goes_on_between(facts, backward);
+  if (found.is_differentiated && count_gradient_passes(facts).can_be_joined()) {
+    again = runs_of_same_outputs(facts);
+    found.can_be_joined = true;
+  }
   for (const SliceId run : again)
     if (found.longest == kNone<SliceId> || trace.dur_ns(run) > trace.dur_ns(found.longest))
       found.longest = run;
@@ -179,6 +233,44 @@ void tell_history(const Facts& facts, const RepeatedBackward& found, Finding& fi
       "times",
       {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
   finding.action = say("Detach the state between the parts, or call backward once, after the last");
+}
+
+// Derivatives of one output by its inputs, as in the residual of a differential equation.
+void tell_same_outputs(const Facts& facts, Finding& finding) {
+  const GradientPasses& passes = count_gradient_passes(facts);
+  finding.arithmetic = {say(
+      facts,
+      "{} of {} passes that return gradients [per step] begin at a node at which an earlier one "
+      "began; counted are their runs of nodes that the earlier ones went over",
+      {count(a_step(facts, passes.of_same_output)), count(a_step(facts, passes.inner))})};
+  finding.try_next = {
+      "torch.autograd.grad(u, (x, y, t), torch.ones_like(u), create_graph=True) returns the "
+      "gradients of u by all three, and goes over the graph once",
+      "gradients of gradients stay calls of their own; where inputs are few, torch.func.jvp goes "
+      "forward instead"};
+  finding.brief = say(
+      facts, "{} of {} backward passes [per step] differentiate an output again, by another input",
+      {count(a_step(facts, passes.of_same_output)),
+       count(a_step(facts, passes.inner + passes.adding))});
+  finding.action = remedy_of_same_output();
+}
+
+// The second pass needs what the optimizer made of the first one's gradients, so one call cannot take both losses.
+void tell_step_between(const Facts& facts, const RepeatedBackward& found, Finding& finding) {
+  finding.arithmetic.push_back(
+      say("an optimizer steps between the passes, so that one call cannot replace them"));
+  finding.try_next = {
+      "if the first pass needs no gradients of that part, as the loss of a GAN's discriminator "
+      "needs none of the generator: give it a detached input, discriminator(fake.detach())",
+      "retain_graph=True is then not needed, and the memory of the graph is freed earlier. If the "
+      "gradients of both passes are used, no change is needed"};
+  finding.brief = say(
+      facts,
+      "The backward pass runs {} times over the same operators, before and after an optimizer's "
+      "step",
+      {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
+  finding.action = say(
+      "If the first pass needs no gradients there: detach() its input (fake.detach() in a GAN)");
 }
 
 Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found) {
@@ -216,8 +308,10 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
       facts, "The backward pass runs {} times over the same operators",
       {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
   finding.action = say("Add the losses and call backward once: (loss_a + loss_b).backward()");
+  if (found.has_step_between) tell_step_between(facts, found, finding);
   if (found.keeps_history) tell_history(facts, found, finding);
-  if (!found.is_differentiated) return finding;
+  if (found.can_be_joined) tell_same_outputs(facts, finding);
+  if (!found.is_differentiated || found.can_be_joined) return finding;
   // One call cannot replace both: the second pass needs the graph of the first one.
   finding.try_next = {
       "a penalty on gradients may be taken every few steps, or on fewer rows, where training "

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -35,6 +36,30 @@ TEST(RepeatedBackwardTest, CountsAllRunsButTheFirst) {
   EXPECT_EQ(finding->verdict.values[1].integer, 5);  // nodes
   EXPECT_DOUBLE_EQ(finding->verdict.values[2].real, 3);
   EXPECT_EQ(finding->at_stake_ns, us(2 * 5 * 40));
+}
+
+// A GAN: one network's step lies between the two passes over the other.
+TEST(RepeatedBackwardTest, SaysDetachWhereAnOptimizerStepsBetweenThePasses) {
+  const auto action_with_step = [](bool is_between) {
+    ProgramSketch program;
+    std::int64_t first = 0;
+    program.steps(6, [&](ProgramSketch& p) {
+      first += 1000;
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+      for (int sweep = 0; sweep < 2; ++sweep) {
+        for (int node = 0; node < 5; ++node)
+          p.begin_op("autograd::engine::evaluate_function: MmBackward0",
+                     {.sequence = first + node, .fwd_thread = 1})
+              .kernel("gemm", 40)
+              .end();
+        if (sweep == (is_between ? 0 : 1)) p.begin("Optimizer.step#Adam.step").pass(5).end();
+      }
+    });
+    const auto finding = find_by_rule(program.trace(), "repeated-backward");
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action_with_step(true), ::testing::HasSubstr("detach()"));
+  EXPECT_THAT(action_with_step(false), ::testing::HasSubstr("Add the losses"));
 }
 
 // A hook of a node solves by backward passes over one graph: each needs the one before it.
@@ -152,6 +177,47 @@ Trace slope_and_penalty(bool records_gradients) {
     pass(false);
   });
   return program.trace();
+}
+
+// torch.autograd.grad(u, x, create_graph=True), then by y: both passes go over all five nodes, and then backward() over nodes of
+// these. The second derivative, of another output, begins at a node of its own.
+Trace derivatives(bool is_same_output) {
+  ProgramSketch program;
+  std::int64_t first = 0;
+  program.steps(6, [&](ProgramSketch& p) {
+    first += 1000;
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    for (int input = 0; input < 2; ++input) {
+      p.begin_op("aten::ones_like").pass(1).end();
+      if (!is_same_output && input == 1)
+        p.begin_op("autograd::engine::evaluate_function: SliceBackward0",
+                   {.sequence = first + 10, .fwd_thread = 1})
+            .kernel("slice", 10)
+            .end();
+      for (int node = 4; node >= 0; --node)
+        p.begin_op("autograd::engine::evaluate_function: TanhBackward0",
+                   {.sequence = first + node, .fwd_thread = 1})
+            .kernel("tanh", 40)
+            .end();
+    }
+    p.begin_op("aten::mul").pass(1).end();
+    p.begin_op("autograd::engine::evaluate_function: TanhBackwardBackward0",
+               {.sequence = first + 500, .fwd_thread = 2})
+        .kernel("tanh", 10)
+        .end();
+  });
+  return program.trace();
+}
+
+// The second pass' five nodes of 40 us. Of two outputs, one call cannot take both.
+TEST(RepeatedBackwardTest, JoinsTheGradientsOfOneOutput) {
+  const auto joined = find_by_rule(derivatives(true), "repeated-backward");
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->at_stake_ns, us(5 * 40));
+  EXPECT_THAT(joined->action.pattern, ::testing::HasSubstr("torch.autograd.grad(u, (x, y, t)"));
+  const auto two = find_by_rule(derivatives(false), "repeated-backward");
+  ASSERT_TRUE(two);
+  EXPECT_THAT(two->action.pattern, ::testing::HasSubstr("penalty"));
 }
 
 TEST(RepeatedBackwardTest, KnowsNodesThatABackwardPassMade) {

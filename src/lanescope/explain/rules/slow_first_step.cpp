@@ -72,8 +72,10 @@ std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   std::vector<std::int64_t> lengths;
   const std::size_t whole = steps.size() - facts.selection.cut().size();  // cut steps come last
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
-  // If iterations were found, everything before those that are measured is start-up.
-  const auto start_up = start_up_before_iterations(facts);
+  // If iterations were found, everything before those that are measured is start-up, or nothing is.
+  const auto before = time_before_iterations(facts);
+  if (facts.steps.found && (!before || !before->is_start_up)) return std::nullopt;
+  const auto start_up = before ? std::optional(before->window) : std::nullopt;
   // What takes long in each later step, too, is no start-up.
   if (start_up && facts.main_device && !start_up_calls(facts).repeated.empty()) return std::nullopt;
   // If the first work was launched but did not start, the GPU was busy with unrecorded work. That

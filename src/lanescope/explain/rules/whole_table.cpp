@@ -63,8 +63,67 @@ struct WholeTable {
   bool has_shapes = true;  // false: `of` is not known, and the optimizer updates nothing but tables
   std::vector<SliceId> gradients;
   std::int64_t gradient_ns = 0, update_ns = 0;
-  std::int64_t cost_ns() const { return gradient_ns + update_ns; }
+  std::int64_t clipping_ns =
+      0;  // norms of the gradients, and scaling them in place, before the update
+  SliceId update = kNone<SliceId>;
+  std::int64_t cost_ns() const { return gradient_ns + update_ns + clipping_ns; }
 };
+
+// torch.nn.utils.clip_grad_norm_: norms, then a product in place, on tensors or lists.
+bool is_norm(std::string_view op) {
+  return op == "aten::_foreach_norm" || op == "aten::linalg_vector_norm";
+}
+bool is_scaling(std::string_view op) { return op == "aten::_foreach_mul_" || op == "aten::mul_"; }
+
+// Calls of the program outside of the optimizer that take the norm of tensors of a table's size and scale such tensors in
+// place, with the tables' part of their elements. Empty: not both.
+std::vector<std::pair<SliceId, double>> clipping_of_tables(const Facts& facts,
+                                                           const std::set<Sizes>& tables) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::vector<std::pair<SliceId, double>> calls;
+  bool takes_norms = false, scales = false;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    const std::string_view label = trace.name(id);
+    if ((!is_norm(label) && !is_scaling(label)) || trace.kind(id) != CategoryKind::kCpuOp ||
+        !inside(windows, trace.start_ns(id)) || outermost_around(facts, id) != id ||
+        is_in_optimizer_step(facts, id))
+      continue;
+    const double part = part_of_tables(trace, id, tables);
+    if (part <= 0) continue;
+    calls.emplace_back(id, part);
+    (is_norm(label) ? takes_norms : scales) = true;
+  }
+  if (!takes_norms || !scales) calls.clear();
+  return calls;
+}
+
+// Calls by their part of the tables: most lists have one, so they are asked together.
+std::int64_t cost_of_parts(const Facts& facts,
+                           const std::vector<std::pair<SliceId, double>>& calls) {
+  std::unordered_set<std::uint32_t> ids;
+  double parts = 0;
+  for (const auto& [id, part] : calls) {
+    ids.insert(raw(id));
+    parts += part;
+  }
+  if (calls.empty()) return 0;
+  return static_cast<std::int64_t>(static_cast<double>(cost_of_calls(facts, ids)) * parts /
+                                   static_cast<double>(calls.size()));
+}
+
+// "SGD" of the range "Optimizer.step#SGD.step" around a call; empty: there is none.
+std::string_view optimizer_of(const Facts& facts, SliceId call) {
+  constexpr std::string_view kBegin = "Optimizer.step#", kEnd = ".step";
+  if (call == kNone<SliceId>) return {};
+  const SliceId range = ancestor_named(facts, call, kBegin);
+  if (range == kNone<SliceId>) return {};
+  std::string_view label = facts.trace->name(range);
+  label.remove_prefix(kBegin.size());
+  if (label.ends_with(kEnd)) label.remove_suffix(kEnd.size());
+  return label;
+}
 
 // Calls of the optimizer itself in steady steps, none inside another operator.
 std::vector<SliceId> calls_of_optimizer(const Facts& facts) {
@@ -144,15 +203,9 @@ std::optional<WholeTable> measure_whole_table(const Facts& facts) {
   std::unordered_set<std::uint32_t> calls;
   for (const SliceId id : found.gradients) calls.insert(raw(id));
   found.gradient_ns = cost_of_calls(facts, calls);
-  // Updates by their part of the table: most lists have one, so they are asked together.
-  std::unordered_set<std::uint32_t> updating;
-  double parts = 0;
-  for (const auto& [id, part] : updates) {
-    updating.insert(raw(id));
-    parts += part;
-  }
-  found.update_ns = static_cast<std::int64_t>(static_cast<double>(cost_of_calls(facts, updating)) *
-                                              parts / static_cast<double>(updates.size()));
+  found.update_ns = cost_of_parts(facts, updates);
+  found.update = updates.front().first;
+  found.clipping_ns = cost_of_parts(facts, clipping_of_tables(facts, found.tables));
   if (share_of(found.cost_ns(), facts.steady_wall_ns()) < kLeastWholeTableShare)
     return std::nullopt;
   return found;
@@ -188,8 +241,13 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
                   : "A lookup reads at most {} rows of a table of {}, but its gradient is as large "
                     "as the table, and the optimizer updates all of it: {} and {} [per step] ({}).",
       {looked_up, table, ns(facts.per_step(found.gradient_ns)), ns(facts.per_step(found.update_ns)),
-       ratio(found.cost_ns(), facts.steady_wall_ns())});
+       ratio(found.gradient_ns + found.update_ns, facts.steady_wall_ns())});
   if (lookups > 1) finding.verdict.values.insert(finding.verdict.values.begin(), count(lookups));
+  if (found.clipping_ns > 0)
+    append(finding.verdict,
+           say(facts, " Clipping takes their norms and scales them: {} more [per step] ({}).",
+               {ns(facts.per_step(found.clipping_ns)),
+                ratio(found.clipping_ns, facts.steady_wall_ns())}));
   rate_cost(facts, found.cost_ns(), found.gradients.size(), finding);
   finding.evidence.push_back(
       called_at(facts, found.gradients.front(), say("one of these gradients")));
@@ -212,10 +270,15 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
                 {table, looked_up})
           : say("A table of {} is updated as a whole for the {} rows that were looked up",
                 {table, looked_up});
+  const Value module = name(
+      facts.trace->name(found.gradients.front()) == kOfBags ? "nn.EmbeddingBag" : "nn.Embedding");
+  const std::string_view optimizer = optimizer_of(facts, found.update);
   finding.action =
-      say("Use {}(sparse=True), and SparseAdam or Adagrad for the tables",
-          {name(facts.trace->name(found.gradients.front()) == kOfBags ? "nn.EmbeddingBag"
-                                                                      : "nn.Embedding")});
+      optimizer == "SGD" || optimizer == "Adagrad"
+          ? say("Use {}(sparse=True): {} takes such gradients", {module, name(optimizer)})
+          : say("Use {}(sparse=True), and SparseAdam or Adagrad for the tables", {module});
+  if (found.clipping_ns > 0)
+    append(finding.action, say("; clip_grad_norm_ does not take them: leave the tables out there"));
   if (!found.has_shapes) {
     finding.arithmetic.clear();
     tell_without_shapes(facts, found, finding);

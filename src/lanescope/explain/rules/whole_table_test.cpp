@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,6 +16,7 @@ struct DrawnTable {
   std::string_view rows = "100000";
   std::string_view updated = "[[[100000, 8], [16, 8]], [[100000, 8], [16, 8]], []]";
   std::string_view range = "Optimizer.step#SGD.step";
+  bool takes_norm = false, scales = false;  // 50 and 80 us, of the table and the small tensor
 };
 
 // Four steps: the gradient of a table takes 100 us of the GPU, the update of two tensors 200 us.
@@ -26,6 +28,9 @@ Trace draw_table(const DrawnTable& drawn) {
           .input_types = R"(["float", "long int", "Scalar", "Scalar", "Scalar"])",
           .concrete_inputs = R"(["", "", ")" + std::string(drawn.rows) + R"(", "-1", "False"])"},
          "embedding_backward", 100);
+    const std::string list = "[[[100000, 8], [16, 8]], []]";
+    if (drawn.takes_norm) p.op("aten::_foreach_norm", {.input_dims = list}, "norm", 50);
+    if (drawn.scales) p.op("aten::_foreach_mul_", {.input_dims = list}, "scale", 80);
     p.begin(drawn.range).pass(1);
     p.op("aten::_foreach_add_", {.input_dims = std::string(drawn.updated)}, "multi_tensor", 200);
     p.end();
@@ -50,6 +55,33 @@ TEST(WholeTableTest, IsQuietIfMuchOfTheTableIsMetOrItIsNotUpdated) {
   EXPECT_FALSE(is_reported({.rows = "500", .updated = "[[[500, 8]], [[500, 8]], []]"}));
   EXPECT_FALSE(is_reported({.updated = "[[[16, 8]], [[16, 8]], []]"}));  // another optimizer has it
   EXPECT_FALSE(is_reported({.range = "average"}));
+}
+
+TEST(WholeTableTest, NamesTheOptimizerThatTakesSparseGradients) {
+  const auto sgd = find_by_rule(draw_table({}), "whole-table");
+  ASSERT_TRUE(sgd);
+  EXPECT_EQ(sgd->action.pattern, "Use {}(sparse=True): {} takes such gradients");
+  EXPECT_EQ(sgd->action.values.at(1).text, "SGD");
+  const auto adam = find_by_rule(draw_table({.range = "Optimizer.step#AdamW.step"}), "whole-table");
+  ASSERT_TRUE(adam);
+  EXPECT_EQ(adam->action.pattern, "Use {}(sparse=True), and SparseAdam or Adagrad for the tables");
+}
+
+// Of norms and products of 130 us, the table has 100,000 of 100,016 rows.
+TEST(WholeTableTest, ClippingCountsWhereNormsAreTakenAndGradientsScaled) {
+  const auto clipped =
+      find_by_rule(draw_table({.takes_norm = true, .scales = true}), "whole-table");
+  ASSERT_TRUE(clipped);
+  EXPECT_NEAR(static_cast<double>(clipped->at_stake_ns),
+              static_cast<double>(us(100)) +
+                  (static_cast<double>(us(200)) + static_cast<double>(us(130))) * 100'000 / 100'016,
+              3.0);
+  EXPECT_THAT(clipped->action.pattern, ::testing::HasSubstr("clip_grad_norm_ does not"));
+  // A norm that is only logged is no clipping.
+  const auto logged = find_by_rule(draw_table({.takes_norm = true}), "whole-table");
+  ASSERT_TRUE(logged);
+  EXPECT_LT(logged->at_stake_ns, us(301));
+  EXPECT_THAT(logged->action.pattern, ::testing::Not(::testing::HasSubstr("clip_grad_norm_")));
 }
 
 // Without shapes, on a CPU: `tables` gradients of tables, and an optimizer that updates two parameters one by one.

@@ -5,6 +5,10 @@
 // __next__ waits for them. So two waits for a batch follow each other with a pause in between. In
 // the pause there is no work but the few operators that draw the workers' seed and the order of the
 // samples.
+//
+// A program may read its losses there, too, with calls of the GPU's runtime. Then the draw of the seed tells a restart:
+// aten::random_, aten::item, and right after it most of the pause without a row, while the workers start. Workers that are
+// kept draw no new seed.
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -44,40 +48,57 @@ Waits find_waits(const Facts& facts) {
   Waits found;
   TrackId track = kNone<TrackId>;
   SliceId last = kNone<SliceId>;
-  bool worked = false;
+  bool worked = false,
+       called = false;  // in ranges; with calls of the GPU's runtime or many operators
   std::uint64_t ops = 0;
   std::int64_t ops_ns = 0, op_end_ns = 0;  // of the outermost operators since the last wait
+  std::int64_t after_seed_ns = 0;          // the longest time without a row after a seed was drawn
+  SliceId last_op = kNone<SliceId>, op_before = kNone<SliceId>;
+  const auto begin_anew = [&](SliceId wait) {
+    last = wait;
+    worked = called = false;
+    ops = 0;
+    ops_ns = op_end_ns = after_seed_ns = 0;
+    last_op = op_before = kNone<SliceId>;
+  };
+  const auto note_pause_until = [&](std::int64_t time_ns) {
+    if (last_op != kNone<SliceId> && op_before != kNone<SliceId> &&
+        trace.name(last_op) == "aten::item" && trace.name(op_before) == "aten::random_")
+      after_seed_ns = std::max(after_seed_ns, time_ns - op_end_ns);
+  };
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     const CategoryKind kind = trace.kind(id);
     if (!is_front_end(kind) && !is_api_call(kind)) continue;
     if (trace.slices().track[i] != track) {
       track = trace.slices().track[i];
-      last = kNone<SliceId>;
-      worked = false;
-      ops = 0;
-      ops_ns = op_end_ns = 0;
+      begin_anew(kNone<SliceId>);
     }
     const bool inside_last = last != kNone<SliceId> && trace.start_ns(id) < trace.end_ns(last);
     if (inside_last || trace.name(id).starts_with("ProfilerStep#")) continue;
     if (!is_worker_wait(trace.name(id))) {
-      worked = worked || kind != CategoryKind::kCpuOp || ++ops > kMostSeedOps;
-      if (kind == CategoryKind::kCpuOp && trace.start_ns(id) >= op_end_ns) {
+      const bool is_op = kind == CategoryKind::kCpuOp;
+      ops += is_op ? 1 : 0;
+      worked = worked || (!is_op && !is_api_call(kind));
+      called = called || is_api_call(kind) || ops > kMostSeedOps;
+      if (is_op && trace.start_ns(id) >= op_end_ns) {
+        note_pause_until(trace.start_ns(id));
         ops_ns += trace.dur_ns(id);
         op_end_ns = trace.end_ns(id);
+        op_before = last_op;
+        last_op = id;
       }
       continue;
     }
+    note_pause_until(trace.start_ns(id));
     found.lengths.push_back(trace.dur_ns(id));
     found.starts_ns.push_back(trace.start_ns(id));
     const std::int64_t pause_ns =
         last == kNone<SliceId> ? 0 : trace.start_ns(id) - trace.end_ns(last);
-    if (!worked && pause_ns >= kShortestPauseNs && ops_ns * 2 < pause_ns)
+    if (!worked && pause_ns >= kShortestPauseNs && ops_ns * 2 < pause_ns &&
+        (!called || after_seed_ns * 2 >= pause_ns))
       found.pairs.push_back({{trace.start_ns(last), trace.end_ns(id)}, last});
-    last = id;
-    worked = false;
-    ops = 0;
-    ops_ns = op_end_ns = 0;
+    begin_anew(id);
   }
   return found;
 }
@@ -162,8 +183,9 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
     finding.at_stake_ratio = share_of(at_stake, facts.steady_wall_ns());
     for (const char* covered : {"uneven-steps", "python-hole", "dataloader-wait", "own-python"})
       finding.explains.push_back({covered, finding.at_stake_ns});
-    finding.brief = say(facts, "DataLoader.__iter__ starts its workers again, {} [per step]",
-                        {ns(finding.at_stake_ns)});
+    finding.brief =
+        say(facts, "The DataLoader starts its workers again, {} [time|times] [in {} steps]",
+            {count(repeated_worker_restarts(facts).size()), count(facts.selection.steady.size())});
     finding.action =
         say("Keep the workers: DataLoader(persistent_workers=True); each further worker makes the "
             "start longer");

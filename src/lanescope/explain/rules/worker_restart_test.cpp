@@ -61,6 +61,33 @@ TEST(WorkerRestartTest, IsACostOfTheStepsWhereItRepeats) {
   EXPECT_FALSE(find_by_rule(trace, "dataloader-wait"));
 }
 
+// As above, and each epoch ends with a read of its loss on the GPU; then 10 ms without a row, after the draw of a seed or, as
+// where the program saves a checkpoint, after another operator.
+TEST(WorkerRestartTest, SeesTheDrawOfTheSeedAfterTheLossIsRead) {
+  const auto restart = [](bool draws_seed) {
+    const std::string wait = "enumerate(DataLoader)#" + std::string(kWorkers) + ".__next__";
+    ProgramSketch program;
+    for (int epoch = 0; epoch < 4; ++epoch)
+      for (int i = 0; i < 3; ++i) {
+        program.step();
+        if (epoch > 0 && i == 0) {
+          program.begin(wait).pass(3000).end().launch({.us = 5, .op = "aten::mean"}).wait();
+          program.cpu_op("aten::empty", 5).cpu_op("aten::random_", 5);
+          program.cpu_op(draws_seed ? "aten::item" : "aten::to", 5).pass(10'000);
+          program.cpu_op("aten::randperm", 5);
+        }
+        program.begin(wait).pass(epoch > 0 && i == 0 ? 2000 : 100).end().launch({.us = 50});
+        program.end();
+      }
+    return find_by_rule(program.trace(), "worker-restart");
+  };
+  const auto finding = restart(true);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3);
+  EXPECT_FALSE(restart(false));
+}
+
 // Two steps, each a pass over `batches` batches; the first is left out as start-up. The second starts workers for `start_us`.
 Trace passes(int batches, std::int64_t start_us = 10'000) {
   const std::string wait = "enumerate(DataLoader)#" + std::string(kWorkers) + ".__next__";
