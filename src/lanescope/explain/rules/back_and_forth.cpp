@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
@@ -58,7 +59,7 @@ std::optional<Change> change_of_type(const Trace& trace, SliceId op) {
 
 std::optional<Change> change_of_memory(const Facts& facts, SliceId work) {
   const std::int64_t size = bytes_of(facts, work);
-  if (size <= kLargestValueBytes) return std::nullopt;
+  if (size <= kLargestValueBytes || is_copy_of_host_collective(facts, work)) return std::nullopt;
   const std::string_view label = facts.trace->name(work);
   if (label.starts_with("Memcpy DtoH")) return Change{"GPU", "CPU", std::to_string(size)};
   if (label.starts_with("Memcpy HtoD")) return Change{"CPU", "GPU", std::to_string(size)};

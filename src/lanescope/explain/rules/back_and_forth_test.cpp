@@ -80,6 +80,27 @@ TEST(BackAndForthTest, KnowsTheWayThroughTheCpu) {
   EXPECT_FALSE(find_by_rule(draw_copies(up, down), "back-and-forth"));
 }
 
+// Gloo copies what it sends to the CPU, and what it received to the GPU: no tensor of the program that could stay.
+TEST(BackAndForthTest, IsQuietAboutCopiesOfACollective) {
+  const auto find = [](const char* sends, const char* receives) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 2; ++i)
+        p.begin_op(sends)
+            .copy(50, 1'000'000, "Memcpy DtoH (Device -> Pinned)")
+            .end()
+            .kernel("gemm", 200)
+            .begin_op(receives)
+            .copy(50, 1'000'000, "Memcpy HtoD (Pinned -> Device)")
+            .end()
+            .kernel("gemm", 200);
+    });
+    return find_by_rule(program.trace(), "back-and-forth").has_value();
+  };
+  EXPECT_FALSE(find("c10d::allreduce_", "gloo:all_reduce"));
+  EXPECT_TRUE(find("aten::to", "aten::to"));
+}
+
 // Two tensors of each step go to the CPU, 30 us each, and come back in the backward pass, 40 us each.
 TEST(BackAndForthTest, KnowsWhatIsSavedForTheBackwardPass) {
   const auto find = [](const char* back) {

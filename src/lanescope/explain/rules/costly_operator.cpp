@@ -270,9 +270,13 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
         {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     const auto& [each, own] = found.ranked[i];
-    const SliceId longest = *std::max_element(
-        own.calls.begin(), own.calls.end(),
-        [&](SliceId a, SliceId b) { return facts.trace->dur_ns(a) < facts.trace->dur_ns(b); });
+    // Rows that say the same count together: the longest of this row's own operator.
+    const auto length = [&](SliceId call) {
+      return std::pair(facts.trace->name(call) == each->op, facts.trace->dur_ns(call));
+    };
+    const SliceId longest =
+        *std::max_element(own.calls.begin(), own.calls.end(),
+                          [&](SliceId a, SliceId b) { return length(a) < length(b); });
     finding.evidence.push_back(called_at(
         facts, longest,
         say(facts, "{} x{}: {} [per step]",

@@ -14,6 +14,7 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -38,9 +39,10 @@ struct Kind {
   SliceId longest = kNone<SliceId>;
 };
 
-// Operators that copy for themselves, such as an inverse Fourier transform, which overwrites what it reads: no line of
-// the program can leave that copy out.
+// Operators that copy for themselves, such as an inverse Fourier transform, which overwrites what it reads, or Gloo, which sends from
+// the CPU: no line of the program can leave that copy out.
 bool is_own_copy(const Facts& facts, SliceId work) {
+  if (is_copy_of_host_collective(facts, work)) return true;
   static constexpr std::array<std::string_view, 12> kOwners = {
       "aten::sort",   "aten::argsort", "aten::topk",    "aten::kthvalue",
       "aten::median", "aten::_unique", "aten::unique",  "aten::fft_",

@@ -211,5 +211,14 @@ TEST(ExposedCopyTest, DoesNotAdvisePinnedMemoryTwice) {
               ::testing::HasSubstr("into pinned memory"));
 }
 
+// Gloo copies what it sends and receives; no line of the program can leave these copies out.
+TEST(ExposedCopyTest, IsQuietAboutCopiesOfACollective) {
+  const auto find = [](std::string_view op) {
+    return find_by_rule(with_copy("Memcpy DtoH (Device -> Pinned)", 7, op).trace(), "exposed-copy");
+  };
+  EXPECT_FALSE(find("c10d::allreduce_"));
+  EXPECT_TRUE(find("aten::to"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -14,6 +14,7 @@
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/bound.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/sentences.h"
@@ -107,6 +108,14 @@ std::uint64_t GlooWaits::sends_per_step(const Facts& facts) const {
 }
 
 const GlooWaits& gloo_waits(const Facts& facts) { return made_once<find_gloo_waits>(facts); }
+
+bool is_copy_of_host_collective(const Facts& facts, SliceId work) {
+  const std::string_view copy = facts.trace->name(work);
+  return (copy.starts_with("Memcpy DtoH") || copy.starts_with("Memcpy HtoD")) &&
+         ancestor_where(facts, facts.links.op_of[raw(work)], [](std::string_view name) {
+           return name.starts_with("c10d::") || analysis::cpu_collective_library(name);
+         }) != kNone<SliceId>;
+}
 
 bool gloo_waits_matter(const Facts& facts) {
   return facts.main_device && wall_share(facts, gloo_waits(facts).waiting_ns) >= 0.1;

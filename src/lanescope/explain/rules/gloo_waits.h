@@ -27,6 +27,9 @@ struct GlooWaits {
 // Needs a main device. Made once for these Facts. O(n log n).
 const GlooWaits& gloo_waits(const Facts& facts);
 
+// A copy that such a collective makes of the tensors it sends, or of what it received: it is communication.
+bool is_copy_of_host_collective(const Facts& facts, SliceId work);
+
 // A tenth of the steady steps or more.
 bool gloo_waits_matter(const Facts& facts);
 

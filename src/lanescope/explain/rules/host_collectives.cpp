@@ -62,6 +62,15 @@ Finding tell_host_collectives(const Facts& facts, const GlooWaits& found) {
       say(facts, "The GPU waits while {} runs collectives, {} [time|times] [in {} steps]",
           {text(found.library), count(found.count), count(facts.selection.steady.size())});
   finding.action = say("Use NCCL (init_process_group(\"nccl\")), where each rank has its own GPU");
+  if (found.forwards > 0) {  // of DistributedDataParallel
+    finding.action =
+        say("Use NCCL (init_process_group(\"nccl\")), where each rank has its own GPU; else send "
+            "gradients of float32 as bf16 (bf16_compress_hook)");
+    finding.try_next.push_back(
+        "model.register_comm_hook(None, bf16_compress_hook), of "
+        "torch.distributed.algorithms.ddp_comm_hooks.default_hooks, sends half of the bytes of "
+        "float32 gradients; they are rounded to 8 bits of precision on the way");
+  }
   if (const std::uint64_t sends = found.sends_per_step(facts); sends > 0)
     tell_sends_of_micro_batches(facts, found, sends, finding);
   for (const char* covered : {"python-hole", "gpu-idle"})

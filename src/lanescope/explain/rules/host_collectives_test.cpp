@@ -67,6 +67,13 @@ TEST(HostCollectivesTest, TheHeadlineNamesCommunicationWhereItIsMostOfTheWaiting
   EXPECT_NE(with_python.pattern.find("runs collectives on the CPU"), std::string::npos);
 }
 
+// The loop is DistributedDataParallel's.
+TEST(HostCollectivesTest, NamesFewerBytesForGradients) {
+  const auto once = find_by_rule(with_gloo(false, 1), "host-collectives");
+  ASSERT_TRUE(once);
+  EXPECT_NE(once->action.pattern.find("bf16_compress_hook"), std::string::npos);
+}
+
 // One collective a step is no loop of sends; where the program works meanwhile, the GPU does not wait for it.
 TEST(HostCollectivesTest, OneSendPerStepNeedsNoNoSyncAndWorkMeanwhileIsNoWait) {
   const auto once = find_by_rule(with_gloo(false, 1), "host-collectives");

@@ -8,8 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/program_calls.h"
 
 namespace lanescope::explain::rules {
@@ -67,6 +69,14 @@ bool is_outside_parametrization(const Facts& facts, SliceId op) {
   }
   return true;
 }
+
+namespace {
+
+bool make_is_in_training(const Facts& facts) { return trains(facts); }
+
+}  // namespace
+
+bool is_in_training(const Facts& facts, SliceId) { return made_once<make_is_in_training>(facts); }
 
 bool joins_few_or_large(const Facts& facts, SliceId op) {
   constexpr std::uint64_t kMostKernelsOfFew = 2;
@@ -589,6 +599,110 @@ bool is_used_whole(const Facts& facts, SliceId op) {
         return !takes_few_of(trace, next, *sorted);
   }
   return true;
+}
+
+namespace {
+
+// What the operator makes for each position, [batch, positions, classes]; empty: its inputs were not recorded.
+analysis::Sizes made_for_positions(const Trace& trace, SliceId op) {
+  const TensorArguments inputs = operator_inputs(trace, op);
+  const auto rows = inputs.tensor(0), weight = inputs.tensor(1);
+  if (!rows || rows->rank() < 2) return {};
+  analysis::Sizes made = rows->dims;
+  const bool is_linear = trace.name(op) == "aten::linear";
+  if (!is_linear && trace.name(op) != "aten::matmul") return made;
+  if (!weight || weight->rank() != 2) return {};
+  made.back() = weight->dims[is_linear ? 0 : 1];
+  return made;
+}
+
+// Works on each position alone, as far as it goes along no other dimension than that of the classes.
+bool works_on_each_position(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "aten::to",     "aten::_to_copy", "aten::log_softmax", "aten::softmax",
+      "aten::detach", "aten::div",      "aten::div_",        "aten::mul",
+      "aten::mul_",   "aten::tanh",     "aten::sigmoid",     "aten::alias"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// A linear layer or a product shortly before it made as many classes.
+bool follows_head(const Facts& facts, SliceId op, const analysis::Sizes& made) {
+  constexpr int kFurthestHead = 6;
+  const Trace& trace = *facts.trace;
+  bool found = false;
+  int looked = 0;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    found = (name == "aten::linear" || name == "aten::matmul") &&
+            made_for_positions(trace, before) == made;
+    return !found && ++looked < kFurthestHead;
+  });
+  return found;
+}
+
+}  // namespace
+
+bool is_read_at_many_positions(const Facts& facts, SliceId op) {
+  constexpr int kFurthestReader = 32;
+  constexpr std::int64_t kFewOf = 4;
+  constexpr double kLeastMade = 1 << 20;
+  const Trace& trace = *facts.trace;
+  analysis::Sizes made = made_for_positions(trace, op);
+  if (made.size() < 2 || analysis::element_count(made) < kLeastMade) return true;
+  const std::string_view name = trace.name(op);
+  if (name != "aten::linear" && name != "aten::matmul" && !follows_head(facts, op, made))
+    return true;
+  bool is_cut = false;
+  SliceId next = op;
+  for (int i = 0; i < kFurthestReader; ++i) {
+    next = next_call(facts, next);
+    if (next == kNone<SliceId>) break;
+    const std::string_view reader = trace.name(next);
+    const TensorArguments inputs = operator_inputs(trace, next);
+    bool takes_it = false;
+    for (std::size_t k = 0; k < 3 && !takes_it; ++k) {
+      const auto taken = inputs.tensor(k);
+      takes_it = taken && taken->dims == made;
+    }
+    if (!takes_it) continue;
+    if (is_cut) return true;
+    if (works_on_each_position(reader)) continue;
+    const auto dim = inputs.value(1);
+    if ((reader != "aten::select" && reader != "aten::slice") || !dim || !dim->integer) return true;
+    const auto rank = static_cast<std::int64_t>(made.size());
+    const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+    if (at < 0 || at >= rank - 1) return true;  // along the classes
+    const std::int64_t size = made[static_cast<std::size_t>(at)];
+    const std::int64_t left = reader == "aten::select" ? 1 : sliced_count(inputs, size);
+    if (left == size) {  // such as the only row of a batch
+      if (reader == "aten::select") made.erase(made.begin() + at);
+      if (made.size() < 2) return true;
+      continue;
+    }
+    if (left * kFewOf > size) return true;
+    is_cut = true;
+  }
+  return !is_cut;
+}
+
+bool takes_contiguous_input(const Facts& facts, SliceId op) {
+  constexpr int kFurthestSum = 6;
+  const Trace& trace = *facts.trace;
+  if (copies_nothing_inside(facts, op)) return true;
+  // Its input is a sum: a tensor that keeps a strided layout from layer to layer. A scale and a shift that a small layer makes (SiLU,
+  // linear, chunk) may be computed in between. Other views right before it make another tensor strided each time.
+  bool is_sum = false, has_chunk = false, has_silu = false;
+  int looked = 0;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    is_sum = name == "aten::add" || name == "aten::add_";
+    if (name == "aten::silu") has_silu = true;
+    if (name == "aten::chunk" || name == "aten::linear") has_chunk = true;
+    const bool goes_on = name == "aten::silu" || name == "aten::chunk" || name == "aten::linear" ||
+                         name == "aten::unsqueeze" || name == "aten::dropout";
+    return goes_on && ++looked < kFurthestSum;
+  });
+  return !is_sum || (has_chunk && !has_silu);
 }
 
 bool runs_without_onednn(const Facts& facts, SliceId) {

@@ -44,6 +44,14 @@ constexpr char kPinOnceMore[] =
     "pin the data once and use the buffer again, or let DataLoader(pin_memory=True) pin in its own "
     "thread";
 
+constexpr char kAllPositions[] = "works on all positions, of which few are read";
+constexpr char kPositionsFirst[] =
+    "Take the positions first: head(hidden[:, -1]), not head(hidden)[:, -1]";
+constexpr char kPositionsFirstMore[] =
+    "from the last linear layer on, no position needs another one: scores, casts and softmax of "
+    "the positions that are read are the same, for less work. A loss over all positions needs them "
+    "all";
+
 constexpr std::array kLayerOperatorRows = {
     OperatorAdvice{
         "aten::_cudnn_rnn", "Memcpy DtoD", "", 1, "copies its weights into one buffer at each call",
@@ -123,6 +131,17 @@ constexpr std::array kLayerOperatorRows = {
                    "cross_entropy smooths the labels itself: it needs neither the tensor of all "
                    "classes nor log_softmax and kl_div over it",
                    kCrossEntropy, has_any_inputs, has_other_target},
+    OperatorAdvice{
+        "aten::layer_norm", "copy_kernel", "", 4, "copies its input first, which is not contiguous",
+        "Call .contiguous() once, after the transpose: adds keep its layout",
+        "the norm wants rows that lie one after another, and copies a strided input each "
+        "time; the result of an addition is as strided as its inputs, so that a "
+        "transposed state stays transposed through all layers",
+        kLayerNorm, has_any_inputs, takes_contiguous_input, true, true},
+    OperatorAdvice{"aten::linear", "", "", 1, kAllPositions, kPositionsFirst, kPositionsFirstMore,
+                   kLinear, has_any_inputs, is_read_at_many_positions},
+    OperatorAdvice{"aten::log_softmax", "", "", 1, kAllPositions, kPositionsFirst,
+                   kPositionsFirstMore, kLinear, has_any_inputs, is_read_at_many_positions},
     OperatorAdvice{"aten::log_softmax", "", "", 1,
                    "writes the log-probability of each class, of which gather keeps few",
                    "The same for less: x.gather(-1, i) - x.logsumexp(-1, keepdim=True)",
@@ -131,6 +150,8 @@ constexpr std::array kLayerOperatorRows = {
                    kLogSumExp, has_any_inputs, is_not_only_gathered},
     OperatorAdvice{"aten::lstm_cell", "", "aten::lstm", 8, kCells, kWholeLstm, kWholeLstmMore,
                    kLstm},
+    OperatorAdvice{"aten::matmul", "", "", 1, kAllPositions, kPositionsFirst, kPositionsFirstMore,
+                   kLinear, has_any_inputs, is_read_at_many_positions},
     OperatorAdvice{"aten::pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned, nullptr,
                    nullptr, false, true},
     OperatorAdvice{"aten::rnn_relu_cell", "", "aten::rnn_relu", 8, kCells, kWholeRnn, kWholeRnnMore,
@@ -143,6 +164,10 @@ constexpr std::array kLayerOperatorRows = {
                    "the probabilities themselves are not used; topk and comparisons of scores need "
                    "no softmax either",
                    kArgmax, has_any_inputs, is_not_only_ranked},
+    OperatorAdvice{"aten::softmax", "", "", 1, kAllPositions, kPositionsFirst, kPositionsFirstMore,
+                   kLinear, has_any_inputs, is_read_at_many_positions},
+    OperatorAdvice{"aten::to", "", "", 1, kAllPositions, kPositionsFirst, kPositionsFirstMore,
+                   kLinear, has_any_inputs, is_read_at_many_positions},
     OperatorAdvice{"aten::zeros_like", "", "", 8, "makes the state of the optimizer in every step",
                    "Make the optimizer once, before the loop: a new one has lost its averages",
                    "an optimizer fills its state with zeros in its first step; in later ones only "

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/rules/drawn_operators_test.h"
 
@@ -28,6 +29,78 @@ TEST(LayerRowsTest, SeesAnOptimizerThatIsMadeAgain) {
   EXPECT_THAT(action(true, "Optimizer.step#AdamW.step"), ::testing::HasSubstr("optimizer once"));
   EXPECT_EQ(action(false, "Optimizer.step#AdamW.step"), "");
   EXPECT_EQ(action(true, "my part"), "");
+}
+
+// Scores of 32,000 words at 512 positions, 300 us, cast and normalized in 100 us each. What takes them then decides.
+struct Reader {
+  const char* op;
+  std::string concrete, dims = "[[4, 512, 32000], [], []]";
+};
+
+std::string positions_action(const std::vector<Reader>& readers) {
+  ProgramSketch program;
+  const char* scores = "[[4, 512, 32000], [], []]";
+  const char* types = R"(["float", "Scalar", "Scalar"])";
+  program.steps(6, [&](ProgramSketch& p) {
+    p.begin_op("aten::linear",
+               inputs("[[4, 512, 64], [32000, 64]]", R"(["float", "float"])", "", R"(["", ""])"));
+    p.kernel("gemm", 300).end();
+    p.begin_op("aten::to", inputs(scores, types, "", R"(["", "6", "False"])"));
+    p.kernel("copy", 100).end();
+    p.begin_op("aten::log_softmax", inputs(scores, types, "", R"(["", "-1", ""])"));
+    p.kernel("softmax", 100).end();
+    for (const Reader& reader : readers) {
+      p.begin_op(reader.op, inputs(reader.dims, types, "", reader.concrete));
+      p.kernel("k", 20).end();
+    }
+    p.begin_op("aten::add").kernel("add", 300).end();
+  });
+  return action_of(program.trace());
+}
+
+TEST(LayerRowsTest, TakesPositionsBeforeTheLastLayer) {
+  const std::string advice = "positions first";
+  const Reader last{"aten::select", R"(["", "1", "-1"])"};
+  EXPECT_THAT(positions_action({last}), ::testing::HasSubstr(advice));
+  EXPECT_THAT(positions_action({{"aten::slice", R"(["", "1", "504", "512", "1"])",
+                                 "[[4, 512, 32000], [], [], [], []]"}}),
+              ::testing::HasSubstr(advice));
+  // All positions but the last, as for a loss; one class of each; the rows of a batch in a loop; all of it again.
+  EXPECT_THAT(positions_action({{"aten::slice", R"(["", "1", "0", "-1", "1"])",
+                                 "[[4, 512, 32000], [], [], [], []]"}}),
+              ::testing::Not(::testing::HasSubstr(advice)));
+  EXPECT_THAT(positions_action({{"aten::select", R"(["", "2", "7"])"}}),
+              ::testing::Not(::testing::HasSubstr(advice)));
+  EXPECT_THAT(positions_action(
+                  {{"aten::select", R"(["", "0", "0"])"}, {"aten::select", R"(["", "0", "1"])"}}),
+              ::testing::Not(::testing::HasSubstr(advice)));
+  EXPECT_THAT(positions_action({last, {"aten::sum", R"(["", "", ""])"}}),
+              ::testing::Not(::testing::HasSubstr(advice)));
+  EXPECT_THAT(positions_action({{"aten::sum", R"(["", "", ""])"}}),
+              ::testing::Not(::testing::HasSubstr(advice)));
+}
+
+// Six norms of which each copies its input in 60 us. The input is a sum, that of a scale and a shift as well; or the norm comes right
+// after a view that each layer makes.
+TEST(LayerRowsTest, SeesAStateThatStaysTransposed) {
+  const auto action = [](std::vector<std::string> before, bool copies) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 6; ++i) {
+        for (const std::string& op : before) p.begin_op(op).kernel("k", 10).end();
+        p.begin_op("aten::layer_norm").begin_op("aten::contiguous");
+        if (copies) p.begin_op("aten::copy_").kernel("direct_copy_kernel_cuda", 60).end();
+        p.end().kernel("norm", 30).end();
+      }
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action({"aten::add"}, true), ::testing::HasSubstr(".contiguous() once"));
+  EXPECT_THAT(action({"aten::add", "aten::silu", "aten::linear", "aten::chunk"}, true),
+              ::testing::HasSubstr(".contiguous() once"));
+  EXPECT_EQ(action({"aten::add"}, false), "");
+  EXPECT_EQ(action({"aten::add", "aten::permute"}, true), "");
+  EXPECT_EQ(action({"aten::add", "aten::linear", "aten::chunk"}, true), "");
 }
 
 // In double precision oneDNN has no convolution to switch to.

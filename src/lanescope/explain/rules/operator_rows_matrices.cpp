@@ -40,6 +40,13 @@ constexpr char kCached[] = "Compute the weight once: with torch.nn.utils.paramet
 constexpr char kCachedMore[] =
     "wrap the loop in torch.nn.utils.parametrize.cached(); after training, remove_parametrizations "
     "keeps the plain weight";
+constexpr char kPlainWeight[] =
+    "Before inference: parametrize.remove_parametrizations or remove_weight_norm";
+constexpr char kPlainWeightMore[] =
+    "torch.nn.utils.parametrize.remove_parametrizations(module, \"weight\") after "
+    "parametrizations, "
+    "torch.nn.utils.remove_weight_norm(module) after weight_norm: the plain weight stays. Between "
+    "evaluations of a model that trains on: with torch.nn.utils.parametrize.cached()";
 constexpr char kFactorises[] = "factorises matrices, mostly one after another";
 constexpr char kSmallMatrix[] = "works on one small matrix; a Python loop calls it for each";
 constexpr char kStackMatrices[] =
@@ -81,8 +88,12 @@ constexpr std::array kMatrixOperatorRows = {
                    "batch matrices of one size; choose driver=\"gesvdj\" or \"gesvda\"; for a few "
                    "components torch.svd_lowrank",
                    kLinalg},
+    OperatorAdvice{"aten::_weight_norm", "", "", 2, kWeightNorm, kPlainWeight, kPlainWeightMore,
+                   kParametrize, has_any_inputs, is_in_training},
     OperatorAdvice{"aten::_weight_norm", "", "", 2, kWeightNorm, kCached, kCachedMore,
                    kParametrize},
+    OperatorAdvice{"aten::_weight_norm_interface", "", "", 2, kWeightNorm, kPlainWeight,
+                   kPlainWeightMore, kParametrize, has_any_inputs, is_in_training},
     OperatorAdvice{"aten::_weight_norm_interface", "", "", 2, kWeightNorm, kCached, kCachedMore,
                    kParametrize},
     OperatorAdvice{"aten::bilinear", "", "", 1, kBilinear, kEinsum, kEinsumMore, kBilinearPage},

@@ -207,6 +207,25 @@ TEST(MatrixRowsTest, TellsWeightsThatAreMadeAgainFromMatrices) {
   EXPECT_THAT(action("solver.py(4): solve", 8), ::testing::HasSubstr("Independent ones"));
 }
 
+// In inference the plain weight does; a model that trains has a new one in each step.
+TEST(MatrixRowsTest, KeepsThePlainWeightWhereNothingTrains) {
+  const auto action = [](bool trains, int calls) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < calls; ++i) p.begin_op("aten::_weight_norm").kernel("norm", 100).end();
+      p.begin_op("aten::conv1d").kernel("conv", 100).end();
+      if (trains)
+        p.begin_op("autograd::engine::evaluate_function: ConvolutionBackward0")
+            .kernel("dgrad", 100)
+            .end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action(false, 4), ::testing::HasSubstr("remove_weight_norm"));
+  EXPECT_THAT(action(true, 4), ::testing::HasSubstr("parametrize.cached()"));
+  EXPECT_EQ(action(false, 1), "");
+}
+
 // 2,048 rows and one weight, which expand() repeats; weights of their own; enough rows for each product.
 TEST(MatrixRowsTest, SeesOneWeightMultipliedRowByRow) {
   const auto with = [](const char* dims, const char* strides) {

@@ -1,5 +1,7 @@
 // The optimizer runs one small kernel after the other for each tensor.
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <utility>
 
 #include "lanescope/explain/rules/cpu_waits.h"
@@ -23,7 +25,30 @@ struct OptimizerLoop {
   std::int64_t kept_ns = 0;
   std::int64_t waiting_ns = 0;
   std::int64_t saved_ns = 0;
+  SliceId slow_foreach =
+      kNone<SliceId>;  // a call of torch._foreach_* that launches a kernel a tensor
 };
+
+// The call with most of the kernels, if calls of torch._foreach_* launch half of those that are for one tensor, or more: foreach is
+// on, and goes through its tensors one by one. kNone: they do not.
+SliceId slow_foreach_of(const Facts& facts, const PhaseWork& work) {
+  constexpr std::uint64_t kManyKernels = 4;  // a list may need some
+  std::map<std::uint32_t, std::uint64_t> kernels;
+  for (const analysis::DeviceWork* each : work.works)
+    if (const SliceId call =
+            ancestor_named(facts, facts.links.op_of[raw(each->slice)], "aten::_foreach_");
+        call != kNone<SliceId>)
+      ++kernels[raw(call)];
+  std::uint64_t in_slow = 0, most = 0;
+  SliceId found = kNone<SliceId>;
+  for (const auto& [call, launched] : kernels) {
+    if (launched < kManyKernels) continue;
+    in_slow += launched;
+    if (launched > most) found = SliceId{call};
+    most = std::max(most, launched);
+  }
+  return in_slow * 2 >= work.works.size() - work.multi_tensor ? found : kNone<SliceId>;
+}
 
 Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
   const auto& phases = training_phases(facts);
@@ -58,11 +83,14 @@ Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
   const std::int64_t saved_ns = wait.time_ns + busy_ns - kept_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
-  return OptimizerLoop{work, kernels, parameters, busy_ns, kept_ns, wait.time_ns, saved_ns};
+  const SliceId slow_foreach = slow_foreach_of(facts, work);
+  return OptimizerLoop{work,    kernels,      parameters, busy_ns,
+                       kept_ns, wait.time_ns, saved_ns,   slow_foreach};
 }
 
 Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
-  const auto& [work, kernels, parameters, busy_ns, kept_ns, waiting_ns, saved_ns] = measured;
+  const auto& [work, kernels, parameters, busy_ns, kept_ns, waiting_ns, saved_ns, slow_foreach] =
+      measured;
   const std::uint64_t steps = steps_of(facts);
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -97,6 +125,21 @@ Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
   finding.brief = say(facts, "The optimizer loops over its tensors: {} kernels [per step]",
                       {count(kernels / steps)});
   finding.action = say("Pass fused=True to the optimizer (Adam, AdamW, SGD), or else foreach=True");
+  if (slow_foreach != kNone<SliceId>) {
+    const auto op = name(facts.trace->name(slow_foreach));
+    finding.brief =
+        say(facts, "The optimizer's foreach goes tensor by tensor in {}: {} kernels [per step]",
+            {op, count(kernels / steps)});
+    finding.action = say("Pass fused=True to the optimizer (Adam, AdamW, SGD)");
+    finding.try_next.front() =
+        "pass fused=True where the optimizer has it (Adam, AdamW, SGD, Adagrad); foreach is on, "
+        "but "
+        "some of its calls launch a kernel for each tensor, such as a division by a list of "
+        "tensors "
+        "with capturable=True";
+    finding.evidence.insert(finding.evidence.begin(),
+                            {slow_foreach, say("launches a kernel for each tensor")});
+  }
   return finding;
 }
 

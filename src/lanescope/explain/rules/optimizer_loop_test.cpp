@@ -52,6 +52,28 @@ TEST(OptimizerLoopTest, SaysNothingOfWaitsWhereThereAreNone) {
   EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::StartsWith("kernels {}"));
 }
 
+// Forty kernels in each of two calls of foreach; in loops of the optimizer's own.
+TEST(OptimizerLoopTest, KnowsForeachThatGoesTensorByTensor) {
+  const auto finding_with = [](std::string_view list) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin("Optimizer.step#Adam.step");
+      for (int call = 0; call < 2; ++call) {
+        program.begin_op(list);
+        for (int k = 0; k < 40; ++k)
+          program.launch({.name = kElementwise, .us = 1, .op = "aten::div_"});
+        program.end();
+      }
+      program.end().end();
+    }
+    return find_by_rule(program.trace(), "optimizer-loop").value_or(Finding());
+  };
+  const Finding slow = finding_with("aten::_foreach_div_");
+  EXPECT_EQ(slow.brief.values.at(0).text, "aten::_foreach_div_");
+  EXPECT_THAT(slow.action.pattern, ::testing::Not(::testing::HasSubstr("foreach")));
+  EXPECT_THAT(finding_with("my part").action.pattern, ::testing::HasSubstr("foreach=True"));
+}
+
 TEST(OptimizerLoopTest, IsQuietOnForeachAndFused) {
   EXPECT_FALSE(find_by_rule(optimizer_of("aten::_foreach_mul_", "aten::_fused_adam_").trace(),
                             "optimizer-loop"));

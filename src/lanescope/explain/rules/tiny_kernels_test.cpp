@@ -105,6 +105,29 @@ TEST(TinyKernelsTest, NamesTheCacheAsAConditionWithoutShapes) {
   EXPECT_THAT(action("aten::linear"), ::testing::StartsWith("Use torch.compile(model"));
 }
 
+// Five words a step, two waits a word around its pass. A batch has more rows, unless the rows are what a loop goes through.
+TEST(TinyKernelsTest, AdvisesALargerBatchToALoopThatChoosesWords) {
+  const auto action = [](bool takes_rows) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int word = 0; word < 5; ++word) {
+        p.launch({.us = 2, .op = "aten::embedding"}).wait("aten::is_nonzero");
+        for (int k = 0; k < 50; ++k) {
+          if (takes_rows) p.cpu_op("aten::select", 2);
+          p.launch({.us = 2, .op = k == 25 ? "aten::scaled_dot_product_attention" : "aten::add"});
+        }
+        p.launch({.us = 2, .op = "aten::argmax"}).wait("aten::is_nonzero");
+      }
+      p.launch({.us = 2});
+    });
+    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding()).action.pattern;
+  };
+  EXPECT_EQ(action(false),
+            "With a cache of one length (static KV cache, masked): "
+            "torch.compile(mode=\"reduce-overhead\"); or a larger batch");
+  EXPECT_THAT(action(true), ::testing::Not(::testing::HasSubstr("batch")));
+}
+
 TEST(TinyKernelsTest, IsQuietWhenTheGpuKeepsUp) {
   EXPECT_FALSE(find_by_rule(loop(3, 250, {.us = 9, .call_us = 2}, 0).trace(), "tiny-kernels"));
   EXPECT_FALSE(find_by_rule(loop(3, 50, {.us = 2}).trace(), "tiny-kernels"));  // few
