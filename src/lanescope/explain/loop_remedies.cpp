@@ -136,7 +136,7 @@ Sentence batch_text(const Facts& facts, const Owner& owner) {
                : say("Each layer needs the one before it: torch.compile them, or use a CUDA graph");
   Sentence text =
       say(is_in_cell(owner, "aten::slice") && owner.cell_size > kMostCallsOfARound
-              ? "If no round needs the one before it: pass the whole tensor, not a slice a round"
+              ? "If no round needs the one before it: pass the whole tensor instead of slices"
               : "If no round needs the one before it: batch all rounds");
   if (const std::string_view call = whole_call(owner); !call.empty())
     append(text, say(" ({})", {explain::text(std::string(call))}));

@@ -334,7 +334,10 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count;
   finding.action =
       !found.blocking.empty() && waits_inside(facts).are_many()
-          ? say(facts, "First remove the {} waits [per step], most in {}: no CUDA graph holds them",
+          ? say(facts,
+                "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain "
+                "them. "
+                "Then torch.compile(mode=\"reduce-overhead\")",
                 {count(waits_inside(facts).per_step), name(waits_inside(facts).op)})
       : is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
                               "launches {} of them now",

@@ -288,7 +288,7 @@ TEST(HostBoundTest, AdvisesNoGraphForAnOperatorThatWaits) {
     return finding ? finding->action.pattern : "";
   };
   EXPECT_THAT(action(12, 4), ::testing::HasSubstr("Call it less often"));
-  EXPECT_THAT(action(4, 12), ::testing::HasSubstr("No CUDA graph holds the waits in {}"));
+  EXPECT_THAT(action(4, 12), ::testing::HasSubstr("A CUDA graph cannot contain the waits in {}"));
 }
 
 // Dynamo leaves scripted modules as they are.

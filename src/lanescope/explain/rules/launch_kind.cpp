@@ -249,7 +249,8 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
                ? say("Most are the optimizer's, which waits in {}: join its parameters, such as "
                      "tables of one width, so that it updates fewer",
                      {name(waiting.op)})
-               : say("Fuse operators: torch.compile(model). No CUDA graph holds the waits in {}",
+               : say("Fuse operators: torch.compile(model). A CUDA graph cannot contain the waits "
+                     "in {}",
                      {name(waiting.op)});
   if (has_growing_buffer(facts))
     return say(
@@ -262,8 +263,11 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
                "torch.compile(mode=\"reduce-overhead\")[if a batch spares launches|; or a larger "
                "batch]");
   if (const WaitsInside& waits = waits_inside(facts); waits.are_many())
-    return say(facts, "First remove the {} waits [per step], most in {}: no CUDA graph holds them",
-               {count(waits.per_step), name(waits.op)});
+    return say(
+        facts,
+        "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
+        "Then torch.compile(mode=\"reduce-overhead\")",
+        {count(waits.per_step), name(waits.op)});
   if (runs_sharding_hooks(facts))
     return say(facts,
                "FSDP runs Python around each layer: shard fewer, larger parts, compile each of "

@@ -92,8 +92,8 @@ TEST(LoopedCallsTest, RoundsThatGoOnWithWhatAMaskLeft) {
   const auto finding = found("aten::nonzero");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->action.pattern,
-              ::testing::AllOf(::testing::StartsWith("If rounds are rows of a batch"),
-                               ::testing::HasSubstr("what its mask left")));
+              ::testing::AllOf(::testing::StartsWith("If each round handles one row"),
+                               ::testing::HasSubstr("what a mask left")));
   EXPECT_TRUE(finding->gain_is_bound);
   EXPECT_FALSE(found("aten::item"));
   EXPECT_FALSE(
@@ -122,7 +122,7 @@ TEST(LoopedCallsTest, LongRoundsOverSlicesOutsideOfModules) {
     return finding ? finding->action.pattern : std::string();
   };
   EXPECT_THAT(action("train.py(31): loss_of", "aten::slice"),
-              ::testing::HasSubstr("pass the whole tensor, not a slice a round"));
+              ::testing::HasSubstr("pass the whole tensor instead of slices"));
   EXPECT_EQ(action("nn.Module: Net_0", "aten::slice"), "");
   EXPECT_EQ(action("train.py(31): loss_of", "aten::view"), "");
   EXPECT_EQ(action(nullptr, "aten::slice"), "");

@@ -275,10 +275,10 @@ Finding tell_whole_table(const Facts& facts, const WholeTable& found) {
   const std::string_view optimizer = optimizer_of(facts, found.update);
   finding.action =
       optimizer == "SGD" || optimizer == "Adagrad"
-          ? say("Use {}(sparse=True): {} takes such gradients", {module, name(optimizer)})
+          ? say("Use {}(sparse=True), which {} supports", {module, name(optimizer)})
           : say("Use {}(sparse=True), and SparseAdam or Adagrad for the tables", {module});
   if (found.clipping_ns > 0)
-    append(finding.action, say("; clip_grad_norm_ does not take them: leave the tables out there"));
+    append(finding.action, say("; clip_grad_norm_ does not: leave the tables out of it"));
   if (!found.has_shapes) {
     finding.arithmetic.clear();
     tell_without_shapes(facts, found, finding);

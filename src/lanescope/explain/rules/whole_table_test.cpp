@@ -60,7 +60,7 @@ TEST(WholeTableTest, IsQuietIfMuchOfTheTableIsMetOrItIsNotUpdated) {
 TEST(WholeTableTest, NamesTheOptimizerThatTakesSparseGradients) {
   const auto sgd = find_by_rule(draw_table({}), "whole-table");
   ASSERT_TRUE(sgd);
-  EXPECT_EQ(sgd->action.pattern, "Use {}(sparse=True): {} takes such gradients");
+  EXPECT_EQ(sgd->action.pattern, "Use {}(sparse=True), which {} supports");
   EXPECT_EQ(sgd->action.values.at(1).text, "SGD");
   const auto adam = find_by_rule(draw_table({.range = "Optimizer.step#AdamW.step"}), "whole-table");
   ASSERT_TRUE(adam);
