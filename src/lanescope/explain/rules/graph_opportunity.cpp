@@ -267,6 +267,29 @@ void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& fi
         {found.first.slices.front(), say("the first piece of a usual step")});
 }
 
+// What to do, without what the program already does.
+Sentence graph_action(const Facts& facts, const GraphOpportunity& found, bool is_mostly_eager) {
+  if (const WaitsInside& waits = waits_inside(facts); !found.blocking.empty() && waits.are_many())
+    return say(
+        facts,
+        "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
+        "Then torch.compile(mode=\"reduce-overhead\")",
+        {count(waits.per_step), name(waits.op)});
+  if (is_mostly_eager)
+    return say(
+        "Compile the whole step with mode=\"reduce-overhead\": compiled code launches {} of "
+        "them now",
+        {count(found.compiled)});
+  if (found.mode == LaunchMode::kCompiled)
+    return say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph");
+  // A larger batch does as much for each launch; it helps as long as most kernels are tiny.
+  if (facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count)
+    return say(facts,
+               "Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")[if a batch "
+               "spares launches|; or use a larger batch]");
+  return say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
+}
+
 Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -330,25 +353,7 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   finding.brief =
       say(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
           {count(found.first.works.size())});
-  // A larger batch does as much for each launch; it helps as long as most kernels are tiny.
-  const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count;
-  finding.action =
-      !found.blocking.empty() && waits_inside(facts).are_many()
-          ? say(facts,
-                "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain "
-                "them. "
-                "Then torch.compile(mode=\"reduce-overhead\")",
-                {count(waits_inside(facts).per_step), name(waits_inside(facts).op)})
-      : is_mostly_eager ? say("Compile the whole step with mode=\"reduce-overhead\": compiled code "
-                              "launches {} of them now",
-                              {count(found.compiled)})
-      : is_compiled
-          ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")
-      : are_tiny
-          ? say(facts,
-                "Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")[if a "
-                "batch spares launches|; or use a larger batch]")
-          : say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
+  finding.action = graph_action(facts, found, is_mostly_eager);
   return finding;
 }
 

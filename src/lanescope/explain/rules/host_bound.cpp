@@ -322,6 +322,17 @@ void tell_samples(const Facts& facts, Finding& finding) {
   finding.arithmetic.push_back(std::move(line));
 }
 
+void advise_about_sleep(Finding& finding) {
+  finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
+  finding.action =
+      say("If it keeps a pace, leave it; if it waits for something: queue.get(), future.result(), "
+          "join()");
+  finding.try_next = {
+      "a loop of time.sleep waits up to one period too long; queue.get(), future.result(), an "
+      "event or a condition return at once",
+      "if nothing is waited for, remove the sleep"};
+}
+
 Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;
@@ -392,16 +403,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
     finding.brief = say("Each launch waits until its kernel is done");
     finding.action = say("Unset CUDA_LAUNCH_BLOCKING, which is for finding errors");
   }
-  if (is_asleep(found.shares, found.waiting)) {
-    finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
-    finding.action =
-        say("If it keeps a pace, leave it; if it waits for something: queue.get(), "
-            "future.result(), join()");
-    finding.try_next = {
-        "a loop of time.sleep waits up to one period too long; queue.get(), future.result(), an "
-        "event or a condition return at once",
-        "if nothing is waited for, remove the sleep"};
-  }
+  if (is_asleep(found.shares, found.waiting)) advise_about_sleep(finding);
   if (!in_long_gaps && !is_measured(found.mostly.what) && !is_quiet_code)
     advise_about_sizes(facts, finding);
   return finding;
