@@ -44,13 +44,13 @@ SliceId eager_before(const Facts& facts, const CompiledFacts& compiled, const Co
       return kNone<SliceId>;
     if (!is_front_end(trace.kind(id))) continue;
     const bool is_over = trace.end_ns(id) <= trace.start_ns(call.slice);
-    // Compiled code came before: what lies between is known.
+    // This compiled code is the last before the call: the search ends here.
     if (is_over && (layer[i] == CompileLayer::kGraph || runs_compiled_code(trace.name(id))))
       return found;
     if (!is_over || found != kNone<SliceId> || trace.kind(id) != CategoryKind::kCpuOp ||
         (layer[i] != CompileLayer::kNone && layer[i] != CompileLayer::kRegion))
       continue;
-    found = id;  // goes outwards: aten::item rather than what it calls
+    found = id;  // then the outermost operator around it: aten::item, not what it calls
     for (SliceId up = compiled.nesting.parent[i];
          up != kNone<SliceId> && !runs_compiled_code(trace.name(up));
          up = compiled.nesting.parent[raw(up)])
@@ -69,7 +69,7 @@ BreakCause break_cause(const Facts& facts, const CompiledFacts& compiled, bool o
         (facts.steps.marked && !inside(windows, facts.trace->start_ns(call.slice))))
       continue;
     const SliceId before = eager_before(facts, compiled, call);
-    if (before == kNone<SliceId> && !only_nested) continue;  // may follow no compiled code
+    if (before == kNone<SliceId> && !only_nested) continue;  // perhaps no compiled code came before
     ++regions;
     if (before == kNone<SliceId>) continue;
     BreakCause& cause = by_op[facts.trace->name(before)];

@@ -1,4 +1,4 @@
-// cuDNN turns tensors from channels-first to channels-last and back around its kernels.
+// cuDNN converts tensors from channels-first to channels-last before its kernels, and back after them.
 #include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
@@ -13,7 +13,7 @@ struct LayoutKernels {
   Savings conversions;
   std::uint64_t to_last_count = 0;  // conversions to channels-last
   std::uint64_t convolutions = 0;
-  bool are_of_volumes = false;  // of conv3d, and none of conv2d: another name of the layout
+  bool are_of_volumes = false;  // only of conv3d: the layout has another name there
 };
 
 std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {

@@ -30,13 +30,13 @@ namespace {
 
 constexpr double kLeastDoubleArrayShare = 0.05;
 constexpr double kLeastDoubleBytes = 1 << 20;
-constexpr std::size_t kFurthestCast = 64;  // calls after the array becomes a tensor
+constexpr std::size_t kFurthestCast = 64;  // searches so many calls after lift_fresh
 
 bool is_double(const Tensor& tensor) {
   return tensor.type->is_floating && tensor.type->size_bytes == 8;
 }
 
-// The type that a call casts a tensor of float64 to, if it is narrower; null: it casts none.
+// The narrower type to which a call casts a float64 tensor; null: the call makes no such cast.
 const analysis::TypeRow* narrower_type(const Trace& trace, SliceId op) {
   const Track& track = trace.track(op);
   for (std::uint32_t i = raw(op);
@@ -54,16 +54,16 @@ const analysis::TypeRow* narrower_type(const Trace& trace, SliceId op) {
 struct DoubleArray {
   std::uint64_t arrays = 0;
   std::int64_t size_bytes = 0;
-  std::unordered_set<std::uint32_t> calls;  // that take the array as float64
-  std::vector<Window> numpy;                // code before, with a frame of NumPy in it
+  std::unordered_set<std::uint32_t> calls;  // calls that take a float64 array
+  std::vector<Window> numpy;                // CPU time before an array, if NumPy ran in it
   std::int64_t calls_ns = 0, numpy_ns = 0;
   SliceId made = kNone<SliceId>, cast = kNone<SliceId>;
-  const analysis::TypeRow* type = nullptr;  // it is cast to
+  const analysis::TypeRow* type = nullptr;  // of the tensor after the cast
   double largest = 0;
   std::int64_t saved_ns() const { return (calls_ns + numpy_ns) / 2; }
 };
 
-// The time between the previous operator and this one, if NumPy ran in it. Nothing: no NumPy frame is recorded there.
+// The time from the previous operator or API call to `made`, if a NumPy frame begins in it. Nothing: no such frame is recorded.
 std::optional<Window> numpy_before(const Facts& facts, SliceId made) {
   const Trace& trace = *facts.trace;
   bool is_numpy = false;

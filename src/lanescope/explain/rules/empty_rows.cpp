@@ -1,4 +1,5 @@
-// Matrix products over a buffer of zeros in which few rows were filled, such as unused slots of mixture-of-experts layers.
+// Matrix products process a whole buffer of zeros, although only few of its rows were filled. Example: a mixture-of-experts layer with
+// many unused slots.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -24,11 +25,11 @@ using analysis::Sizes;
 namespace {
 
 constexpr double kLeastEmptyRowsShare = 0.05;
-constexpr double kMostFilled = 0.4;  // room for twice as many is usual
+constexpr double kMostFilled = 0.4;  // a buffer with twice the needed rows is usual
 constexpr std::int64_t kLeastRows = 64;
-constexpr std::size_t kNearCalls = 4;  // most calls from making the zeros to writing the rows
+constexpr std::size_t kNearCalls = 4;  // the zeros are made at most so many calls earlier
 
-// A tensor as a list of rows: how many, and how long each is.
+// A tensor as a list of rows: the number of rows, and the elements of each row.
 struct RowList {
   std::int64_t count = 0, width = 0;
   bool operator==(const RowList&) const = default;
@@ -40,7 +41,7 @@ std::optional<RowList> rows_in(const Sizes& dims) {
   return RowList{static_cast<std::int64_t>(rows), dims.back()};
 }
 
-// A call that writes rows of one tensor into another: how many, and into which.
+// A call that writes rows into a buffer, and how many rows it writes.
 struct Written {
   RowList buffer;
   std::int64_t rows = 0;
@@ -104,13 +105,13 @@ std::optional<FilledBuffer> buffer_at(const Trace& trace, const CallSequence& ca
     if (is_view(trace.name(calls[i]))) continue;
     if (found.product == kNone<SliceId>) {
       if (!is_product(trace.name(calls[i]))) continue;
-      if (rows->width != found.buffer.width) return std::nullopt;  // not of this buffer
+      if (rows->width != found.buffer.width) return std::nullopt;  // reads another tensor
       found.product = calls[i];
     }
     found.calls.push_back(calls[i]);
     if (trace.name(calls[i]) == "aten::index_select" || trace.name(calls[i]) == "aten::gather" ||
         trace.name(calls[i]) == "aten::index")
-      break;  // only the rows that were written go on
+      break;  // later calls process only the picked rows
   }
   if (found.product == kNone<SliceId> ||
       static_cast<double>(found.filled) > kMostFilled * static_cast<double>(found.buffer.count))
@@ -122,7 +123,7 @@ struct EmptyRows {
   std::uint64_t buffers = 0;
   std::unordered_set<std::uint32_t> calls;
   std::int64_t rows = 0, filled = 0;  // of the first buffer
-  double empty_share = 0;             // of all, summed
+  double empty_share = 0;             // sum over all buffers
   SliceId product = kNone<SliceId>;
   std::int64_t whole_ns = 0, cost_ns = 0;
 };

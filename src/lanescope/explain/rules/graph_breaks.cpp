@@ -1,4 +1,5 @@
-// torch.compile left its graph in the middle of a function: a compiled region inside another one.
+// torch.compile cut a function into several graphs (graph breaks). A trace shows a break as a compiled region inside another
+// compiled region.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -31,11 +32,11 @@ namespace {
 struct Break {
   std::uint64_t calls = 0;
   SliceId first = kNone<SliceId>;
-  std::string before;  // the last eager operator before the first of them
+  std::string before;  // the last eager operator before `first`
 };
 
-// Where a compiled graph begins or ends: its wrapper checks arguments and makes outputs there. Graphs that are
-// joined do this once.
+// Finds the begin and the end of each compiled graph. There, the graph's wrapper checks arguments and makes outputs. Without a break
+// between two graphs, this happens once instead of twice.
 class GraphEnds {
  public:
   GraphEnds(const Trace& trace, const CompiledFacts& compiled) {
@@ -49,7 +50,7 @@ class GraphEnds {
       work.end_ns = std::max(work.end_ns, trace.end_ns(SliceId{i}));
     }
   }
-  // Is this time of the slice itself before the first or after the last event inside it?
+  // True: this part of the slice's self time lies before the first or after the last event of the graph inside the slice.
   bool contains(SliceId slice, std::int64_t from_ns, std::int64_t to_ns) const {
     const auto work = works_.find(raw(slice));
     return work != works_.end() &&
@@ -60,16 +61,16 @@ class GraphEnds {
   struct Work {
     std::int64_t start_ns, end_ns;
   };
-  std::unordered_map<std::uint32_t, Work> works_;  // by the slice around it
+  std::unordered_map<std::uint32_t, Work> works_;  // key: the slice around the work
 };
 
-// Operators that run by themselves between the pieces of one compiled call.
+// Eager operators that run between the pieces of one compiled call.
 struct EagerPart {
   std::unordered_set<std::uint32_t> calls;
   SliceId longest = kNone<SliceId>;
   std::int64_t cost_ns = 0;
 };
-constexpr double kLeastEagerShare = 0.05;  // of the steady wall, to be named first
+constexpr double kLeastEagerShare = 0.05;  // of the steady wall; with less, it is not named
 
 EagerPart eager_part(const Facts& facts, const CompiledFacts& compiled,
                      const std::vector<bool>& broken) {
@@ -98,7 +99,7 @@ EagerPart eager_part(const Facts& facts, const CompiledFacts& compiled,
 struct GraphBreaks {
   std::map<std::string, Break> breaks;  // by the inner region's name
   std::uint64_t break_count = 0;
-  std::uint64_t outermost = 0;  // compiled calls
+  std::uint64_t outermost = 0;  // compiled calls that lie in no other one
   WaitTime wait;
   EagerPart eager;
   BreakCause cause;
@@ -127,7 +128,7 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
   }
   if (break_count == 0) return std::nullopt;
 
-  // Between the pieces: guards, wrappers and eager code, and the begin and end of each compiled graph.
+  // Waits in the code between the pieces: guards, wrappers, eager code, and the begin and end of each compiled graph.
   const std::vector<bool> broken = inside_broken_calls(facts, compiled);
   const GraphEnds ends(trace, compiled);
   const WaitTime wait =
@@ -145,7 +146,7 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
                      .cause = break_cause(facts, compiled, true)};
 }
 
-// The first screen then names what runs uncompiled, and not the breaks.
+// Adds the eager part to the finding. The first screen then names this part instead of the breaks.
 void tell_eager_part(const Facts& facts, const GraphBreaks& found, Finding& finding) {
   const EagerPart& eager = found.eager;
   const std::string function = python_function(facts, eager.longest);
@@ -166,7 +167,7 @@ void tell_eager_part(const Facts& facts, const GraphBreaks& found, Finding& find
   finding.action =
       say("Compile it with the rest: remove torch.compiler.disable, or what breaks the graph "
           "(TORCH_LOGS=graph_breaks)");
-  finding.gain_is_bound = true;  // a fused part still reads and writes once
+  finding.gain_is_bound = true;  // even fused, this part reads and writes its data once
   for (const char* covered : {"unfused-norm", "unfused-chain"})
     finding.explains.push_back({covered, finding.at_stake_ns});
 }
@@ -182,11 +183,11 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
                             "; at each the CPU returns to Python, and nothing is fused across it.",
                         {count(found.break_count), count(found.outermost)});
   if (!whole) finding.verdict.values.push_back(count(found.break_count / steps));
-  // Without breaks, a call has one piece, which is entered once.
+  // Without breaks, a compiled call has one piece, and the CPU enters it once.
   const std::int64_t saved_ns =
       found.wait.time_ns - found.wait.time_ns * static_cast<std::int64_t>(found.outermost) /
                                static_cast<std::int64_t>(found.break_count + found.outermost);
-  // Fusion can remove all of the eager work except one pass of reading and writing. The code around it still does that pass.
+  // At most, fusion removes all of the eager work. The code around it still reads and writes the data once.
   const bool has_eager = share_of(found.eager.cost_ns, facts.steady_wall_ns()) >= kLeastEagerShare;
   const std::int64_t stake_ns = saved_ns + (has_eager ? found.eager.cost_ns : 0);
   finding.at_stake_ns = facts.per_step(stake_ns);
@@ -237,7 +238,7 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
     finding.brief = cut_by;
     finding.action = advice_on_break(found.cause.op);
   }
-  // Without the break, a value is not read there.
+  // Without the break, the program does not read a value there, so that wait ends, too.
   if (is_known_break(found.cause.op))
     finding.explains.push_back({"host-sync", finding.at_stake_ns});
   return finding;

@@ -21,7 +21,7 @@ struct Pinning {
   std::int64_t time_ns = 0, idle_ns = 0;  // CPU time of the calls; GPU idle time during them
 };
 
-// The DataLoader pins in a separate thread, which delays nothing.
+// Counts only calls of the main thread. The DataLoader pins in a separate thread, and that delays nothing.
 std::optional<Pinning> measure_pinning_in_step(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();

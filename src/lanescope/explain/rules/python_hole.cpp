@@ -45,7 +45,8 @@ Sentence words_of(const Facts& facts, const HolePlace& place) {
   return say("between {} and {}", {label(place.before), label(place.after)});
 }
 
-// torch.tensor() makes an empty tensor, reads a list into it number by number, and moves it.
+// True: the events around the hole look like torch.tensor(list). It makes an empty tensor, reads the list into it number by
+// number (this is the hole), and then moves or detaches the tensor.
 bool is_read_from_list(const Trace& trace, const HolePlace& place) {
   const std::string_view after = trace.name(place.after);
   return trace.name(place.before) == "aten::empty" && !place.inside_before &&
@@ -74,7 +75,7 @@ std::vector<Window> first_readings(const Facts& facts, const EventHole& hole) {
                                               !is_api_call(trace.kind(each.slice)));
     };
     auto last = segments.rbegin();
-    while (last != segments.rend() && is_code(*last)) ++last;  // after aten::empty
+    while (last != segments.rend() && is_code(*last)) ++last;  // skips code after aten::empty
     while (last != segments.rend() && !is_code(*last)) ++last;
     if (last == segments.rend()) continue;
     Window first = last->time;
@@ -97,10 +98,10 @@ std::int64_t waiting_within(const Facts& facts, TrackId thread,
   return waiting_ns;
 }
 
-// Calls of torch.tensor() or torch.as_tensor() around what follows the holes, as the Python frames show them.
+// Calls of torch.tensor() or torch.as_tensor() that spend half of their time or more in holes. Found by their Python frames.
 struct ListReading {
   std::int64_t time_ns = 0;   // of all calls, in steady steps
-  std::int64_t elements = 0;  // of the longest; 0: not known
+  std::int64_t elements = 0;  // that the longest call makes; 0: unknown
   SliceId longest = kNone<SliceId>;
 };
 
@@ -120,12 +121,13 @@ std::int64_t elements_made_in(const Trace& trace, SliceId frame) {
     const auto made = operator_inputs(trace, SliceId{i}).tensor(0);
     if (!made) continue;
     const double elements = made->elements();
-    return elements < 1e15 ? static_cast<std::int64_t>(elements) : 0;  // more is damage
+    return elements < 1e15 ? static_cast<std::int64_t>(elements) : 0;  // a larger number is damage
   }
   return 0;
 }
 
-// A list is read where a call spends more than half of its time in holes.
+// Searches the thread of the first place. Empty (no `longest`): there are no Python frames, or all such calls together take less
+// than half of the time of the holes.
 ListReading list_reading(const Facts& facts, const EventHoles& found) {
   const Trace& trace = *facts.trace;
   const HolePlace& place = found.places.front().place;
@@ -166,13 +168,15 @@ void tell_list(const Facts& facts, const ListReading& reading, Finding& finding)
   finding.evidence.push_back(called_at(facts, reading.longest, say("the longest such call")));
 }
 
-// backward() makes the first gradient and wakes autograd's thread.
+// True: in the hole, backward() hands over to autograd's thread. It makes the first gradient (aten::ones_like) and wakes that
+// thread.
 bool is_hand_over(const Trace& trace, const HolePlace& place) {
   return trace.name(place.before) == "aten::ones_like" && !place.inside_before &&
          trace.name(place.after).starts_with(kEvaluateNode);
 }
 
-// True: more than half of the longest hole lies in a range `Optimizer.step`, that of the event before it or after it.
+// True: more than half of the longest hole lies in a range `Optimizer.step`. The range contains the event before the hole or the
+// event after it.
 bool is_in_optimizer_step(const Facts& facts, const EventHole& hole) {
   for (const SliceId neighbour : {hole.place.before, hole.place.after}) {
     const SliceId range = ancestor_named(facts, neighbour, "Optimizer.step");
@@ -244,7 +248,7 @@ SliceId function_in_hole(const Facts& facts, const EventHole& hole) {
   return inner != kNone<SliceId> ? inner : outer;
 }
 
-// What the optimizer calls, in its first steady range.
+// What the optimizer calls in the range `Optimizer.step` next to the hole.
 struct OptimizerKind {
   bool is_fused = false;
   std::uint64_t groups = 0;  // fused calls of one range: at least one per group
@@ -267,7 +271,7 @@ OptimizerKind optimizer_kind(const Facts& facts, const EventHole& hole) {
   return kind;
 }
 
-// Names the code that samples of the launching thread's stack show there, if there are enough samples.
+// Names the code in the hole, if there are enough samples of the launching thread's stack.
 void tell_samples(const Facts& facts, const EventHole& hole, Finding* finding) {
   const auto code = find_sampled_code(*facts.trace, facts.main_thread, hole.windows);
   if (!code) return;
@@ -290,7 +294,8 @@ Sentence action_for_optimizer(const OptimizerKind& kind) {
              : say("It is fused, with one group: a CUDA graph (capturable=True) spares its Python");
 }
 
-// Whose code runs in the hole. If it is the optimizer's or autograd's own, the events around the hole do not help users.
+// Whose code runs in the hole. For code of the optimizer or of autograd itself, the finding does not name the events around the
+// hole, because they do not help users.
 struct HoleOwner {
   bool is_optimizer = false, is_autograd = false;
 };
@@ -322,7 +327,7 @@ void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owne
   append(finding.brief, words_of(facts, hole.place));
 }
 
-// The function that fills the hole waits for another thread: a queue, a lock, an event.
+// True: the function that fills the hole waits for another thread, by a queue, a lock or an event.
 bool waits_for_a_thread(const Facts& facts, const EventHole& hole) {
   const SliceId function = function_in_hole(facts, hole);
   if (function == kNone<SliceId>) return false;
@@ -333,7 +338,7 @@ bool waits_for_a_thread(const Facts& facts, const EventHole& hole) {
          label.find("method acquire of _thread.lock") != label.npos;
 }
 
-// True: the thread may only wait in the hole, as a server thread waits for a request.
+// True: perhaps the thread does nothing but wait in the hole, as a server thread waits for a request.
 bool may_wait_for_work(const Facts& facts, const EventHole& hole) {
   const TrackId thread = facts.trace->slices().track[raw(hole.place.after)];
   return waits_for_a_thread(facts, hole) ||
@@ -364,8 +369,8 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
       "its line");
 }
 
-// torch.tensor(list) reads the list twice, and the hole is the second reading. Also marks the first reading as time to save.
-// Returns how long the GPU waits for the first reading, in ns of all steps.
+// torch.tensor(list) reads the list twice, and the hole is the second reading. This function marks the first reading, too, as time
+// that the fix saves. Returns how long the GPU waits for the first readings of all steps together, in ns.
 std::int64_t spare_first_readings(const Facts& facts, const EventHole& main, Finding& finding) {
   std::vector<Window> first = joined(first_readings(facts, main));
   std::erase_if(first, [&](const Window& each) {  // already marked as a hole
@@ -374,8 +379,8 @@ std::int64_t spare_first_readings(const Facts& facts, const EventHole& main, Fin
                          return hole.start_ns < each.end_ns && each.start_ns < hole.end_ns;
                        });
   });
-  // A wait that a hole causes can last longer than the hole. The rest of that wait may already include the first
-  // reading, so it is subtracted.
+  // A wait that a hole causes can last longer than the hole. The rest of that wait may include the first reading, so this
+  // subtracts the rest.
   const std::int64_t first_ns = std::max<std::int64_t>(
       0, waiting_within(facts, finding.spared_thread, first) - (main.waiting_ns - main.hole_ns));
   finding.spared_windows.insert(finding.spared_windows.end(), first.begin(), first.end());
@@ -388,8 +393,8 @@ std::int64_t spare_first_readings(const Facts& facts, const EventHole& main, Fin
   return first_ns;
 }
 
-// Marks the holes that the advice would remove, on the thread of the longest hole. Returns how long the GPU waits for the holes
-// that the advice would remove on all threads, in ns of all steps.
+// Marks the holes that the advice would remove, but only on the thread of the first place, which has most waiting. Returns how long
+// the GPU waits for such holes of all threads, in ns of all steps.
 std::int64_t spare_holes(const Facts& facts, const EventHoles& found, const HoleOwner& owner,
                          Finding& finding) {
   const EventHole& main = found.places.front();
@@ -456,7 +461,7 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
       reading.longest != kNone<SliceId> && !owner.is_optimizer && !owner.is_autograd)
     tell_list(facts, reading, finding);
   tell_samples(facts, main, &finding);
-  // Nothing there is the program's.
+  // No code of the program runs there.
   if (is_between_backward_and_optimizer(facts, main)) {
     finding.kind = FindingKind::kWhere;
     finding.brief =
@@ -464,7 +469,7 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
     finding.action =
         say("No code of the program is there: a CUDA graph of the step would spare it");
   }
-  // One fused call already: what is left is the optimizer's own loop over its parameters.
+  // The optimizer already makes only one fused call. The rest is its own loop over its parameters.
   if (const OptimizerKind kind = optimizer_kind(facts, main);
       owner.is_optimizer && kind.groups == 1)
     finding.kind = FindingKind::kWhere;

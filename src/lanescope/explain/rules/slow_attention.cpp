@@ -1,4 +1,4 @@
-// Fused attention over long sequences that reaches less than 40 % of the GPU's peak, and less than a known kernel does.
+// Fused attention over long sequences reaches less than 40 % of the GPU's peak, and less than a known kernel reaches.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,10 +14,11 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-// Rates differ by this much between GPUs, and between the measured lengths.
+// A call counts only from this many times its shortest possible time on: rates differ by as much between GPUs, and between the
+// measured lengths.
 constexpr double kLeastLead = 1.15;
 
-// The library of the kernel, by its name and its operator.
+// The library of the kernel, found by the names of the kernel and of the operators around it.
 enum class AttentionBackend : std::uint8_t { kOther, kCudnn, kFlash3 };
 AttentionBackend backend_of(const Facts& facts, const KernelCall& kernel) {
   const std::string_view label = facts.trace->name(kernel.slice);
@@ -32,8 +33,8 @@ AttentionBackend backend_of(const Facts& facts, const KernelCall& kernel) {
   return AttentionBackend::kOther;
 }
 
-// True: the call gets a mask of numbers or flags of query length x key length, and both lengths are
-// equal. A causal mask is such a mask.
+// True: the call gets a mask tensor of query length x key length, and both lengths are equal. A
+// causal mask has this shape.
 bool has_square_mask(const Facts& facts, SliceId op) {
   const SliceId call = find_around(facts, op, "aten::scaled_dot_product_attention");
   if (call == kNone<SliceId>) return false;
@@ -46,7 +47,7 @@ bool has_square_mask(const Facts& facts, SliceId op) {
 }
 
 // Problem: a fused attention kernel spends most of its time on exponentials where heads are small, and a causal mask cuts half of its
-// blocks, so no kernel comes near the peak. Idea: what the fastest kernel of torch reached for such a call.
+// blocks, so no kernel comes near the peak. Idea: compare the call with the rate that torch's fastest kernel reached for such a call.
 //
 // TFLOP/s of cuDNN's attention in bfloat16 (torch 2.11, an H200, 131,072 positions of all heads together, median of nine calls):
 // docs/rules/slow-attention.md#rates. The table leaves out shorter sequences, because the CPU's part of a call matters there.
@@ -65,25 +66,26 @@ constexpr std::array kRates = {
     AttentionRate{256, false, 8192, 714, 356}, AttentionRate{256, true, 8192, 610, 391},
 };
 
-// The share of the peak, 0 to 1, that is known to be reached for this head size, mask, direction and length. Nothing: another GPU, type
-// or head size, queries and keys of different length, or shorter ones than were measured.
+// The share of the peak (0 to 1) that the table gives for this head size, mask, direction and length. Nothing: the table has no row
+// for this GPU, type or head size; queries and keys differ in length; or both are shorter than any measured length.
 std::optional<double> attainable_ratio(const Facts& facts, const KernelCall& kernel) {
   const GpuDevice& device = kernel_facts(facts).roofline.device;
   const analysis::OperatorWork& work = *kernel.work;
   if (device.compute_major != 9 || device.is_mig.value_or(false) ||
       (work.type != "bf16" && work.type != "f16"))
     return std::nullopt;
-  // A backward part gets the gradient first.
+  // The first input of a backward operator is the gradient; the query is the second.
   const std::size_t first = work.is_attention_backward ? 1 : 0;
   const auto inputs = operator_inputs(*facts.trace, kernel.call->op);
   const auto query = inputs.tensor(first), key = inputs.tensor(first + 1);
   if (!query || !key || query->rank() != 4 || key->rank() != 4 || query->dim(1) != key->dim(1))
     return std::nullopt;
-  // Forward two products of all pairs, backward five; a causal mask leaves half of the pairs.
+  // Over all pairs of query and key, the forward pass computes two products, the backward pass five. A causal mask leaves half of
+  // the pairs.
   const double of_all_pairs = (work.is_attention_backward ? 10.0 : 4.0) * query->elements() *
                               static_cast<double>(key->dim(1));
   const bool is_causal = work.flops * 4 < of_all_pairs * 3;
-  // Lengths between two rows count as the shorter one, longer ones as the longest.
+  // The row of the longest measured length that is not longer than the call.
   const AttentionRate* found = nullptr;
   for (const AttentionRate& row : kRates)
     if (row.head_size == query->dim(0) && row.is_causal == is_causal &&
@@ -111,7 +113,7 @@ struct SlowAttention {
   const KernelCall* longest = nullptr;
   double flops = 0;
   std::int64_t time_ns = 0;
-  bool is_known = false;  // the rate that such a call reaches, of the longest
+  bool is_known = false;  // attainable_ratio() has a value for the longest call
 };
 
 std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
@@ -125,7 +127,7 @@ std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
     const auto& call = *kernel.call;
     const std::optional<double> least_ns = least_time_ns(facts, kernel);
     if (!least_ns || static_cast<double>(call.time_ns) < kLeastLead * *least_ns) continue;
-    // The call's helpers (a sum of dO O, a conversion of dQ) count as its time.
+    // The time of a call includes its helper kernels (the sum of dO * O, the conversion of dQ).
     found.add(kernel.slice, call.start_ns, call.end_ns, call.time_ns - std::llround(*least_ns));
     flops += kernel.work->flops;
     time_ns += call.time_ns;
@@ -137,7 +139,7 @@ std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
                        attainable_ratio(facts, *longest).has_value()};
 }
 
-// The backends that the program does not use yet and that this GPU has.
+// Advises the backends that this GPU has and the program does not use. If there are none: more work per call.
 void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding& finding) {
   const AttentionBackend used = backend_of(facts, longest);
   const auto& device = kernel_facts(facts).roofline.device;
@@ -197,7 +199,7 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
   } else {
     add_attention_advice(facts, *longest, finding);
   }
-  // Where it runs in float32, both say so.
+  // If the attention runs in float32, these two rules report the same calls.
   for (const char* covered : {"no-roof", "costly-operator"})
     finding.explains.push_back({covered, finding.at_stake_ns});
   finding.brief = is_masked ? say("Attention with a mask runs far below the GPU's peak")

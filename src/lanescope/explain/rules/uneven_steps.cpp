@@ -26,9 +26,9 @@ Medians medians_of(const std::vector<std::int64_t>& lengths, std::size_t cut) {
           analysis::median_of_steps({middle, lengths.end()})};
 }
 
-// Sorted lengths cut where two neighbours are farthest apart: [0, cut) and [cut, n). Both parts
-// have two steps or more, the upper median is 1.2 times the lower one or more, and the cut is wider
-// than either part. 0: there is no such cut.
+// Cuts the sorted lengths into [0, cut) and [cut, n), where two neighbours are farthest apart. Both
+// parts must have at least two steps. The upper part's median must be at least 1.2 times the lower
+// part's. The gap at the cut must be wider than either part. 0: there is no such cut.
 std::size_t find_cut(const std::vector<std::int64_t>& lengths) {
   std::size_t cut = 0;
   std::int64_t widest = -1;
@@ -45,7 +45,7 @@ std::size_t find_cut(const std::vector<std::int64_t>& lengths) {
              : 0;
 }
 
-// The index of the (disjoint, ordered) window that holds a time; none: no window does.
+// The index of the window that contains this time; nothing: no window does. The windows are disjoint and in order.
 std::optional<std::size_t> window_at(const std::vector<Window>& windows, std::int64_t time_ns) {
   const auto after =
       std::upper_bound(windows.begin(), windows.end(), time_ns,
@@ -55,17 +55,17 @@ std::optional<std::size_t> window_at(const std::vector<Window>& windows, std::in
 }
 
 struct StepEntry {
-  std::int64_t time_ns[2] = {0, 0};  // in usual steps, in slow ones
+  std::int64_t time_ns[2] = {0, 0};  // [0]: in usual steps, [1]: in slow ones
   std::uint64_t count[2] = {0, 0};
   SliceId in_slow = kNone<SliceId>;
 };
 struct Extra {
   bool on_gpu = false;
-  std::int64_t usual_ns = 0, slow_ns = 0;  // a step, mean
+  std::int64_t usual_ns = 0, slow_ns = 0;  // mean per step
   SliceId slice = kNone<SliceId>;
 };
 
-// What slow steps have more of, by name: work of the GPU, and the launching thread's own time.
+// Sums up GPU work and the launching thread's self time by name, for usual and for slow steps.
 class StepContents {
  public:
   StepContents(const Facts& facts, const std::vector<char>& is_slow)
@@ -90,7 +90,7 @@ class StepContents {
     }
   }
 
-  // The names that cause at least a tenth of the difference, the largest first.
+  // The names that cause more than a tenth of the difference, the largest first.
   std::vector<Extra> extras(std::int64_t difference_ns) const {
     const auto slow_steps =
         static_cast<std::int64_t>(std::count(is_slow_.begin(), is_slow_.end(), 1));
@@ -109,8 +109,8 @@ class StepContents {
     return extras;
   }
 
-  // True: the machine was slower, not the program. Slow and usual steps do the same work (is_same_work()). CPU events take longer in
-  // slow steps, and no single event name causes half of that. A step with more work fails one of these tests.
+  // True: the machine was slower, not the program. Slow and usual steps do the same work (is_same_work()). CPU events cause more
+  // than half of the difference, and no single event name causes half of their part. A step with more work fails one of these tests.
   bool is_machine(std::int64_t difference_ns) const {
     const Longer longer = longer_in_slow();
     return is_same_work(difference_ns) && wide(longer.on_cpu_ns) * 2 > difference_ns &&
@@ -129,7 +129,7 @@ class StepContents {
   struct Longer {
     bool has_same_counts = true;
     std::int64_t on_gpu_ns = 0, on_cpu_ns = 0;
-    std::int64_t most_on_cpu_ns = 0;  // events of one name
+    std::int64_t most_on_cpu_ns = 0;  // the largest part that one name has
   };
   Longer longer_in_slow() const {
     const auto slow_steps =
@@ -174,17 +174,18 @@ constexpr Need kSixSteadySteps = {
     "six steps or more without start-up (schedule(warmup=1, active=8))"};
 
 struct UnevenSteps {
-  std::vector<std::size_t> slow;  // places in Facts::steady, in order
+  std::vector<std::size_t> slow;  // indices into Facts::selection.steady, ascending
   Medians medians;
-  std::int64_t over_ns = 0;          // of all slow steps, above the median of the others
-  std::optional<std::size_t> every;  // one of so many steps is slow
+  std::int64_t over_ns = 0;          // all slow steps together, minus that many usual medians
+  std::optional<std::size_t> every;  // one step in this many is slow
   std::vector<Extra> extras;
   bool is_machine = false;    // StepContents::is_machine
   bool is_same_work = false;  // StepContents::is_same_work
-  ExtraWork work;             // what they hold more than the others
+  ExtraWork work;             // what slow steps do and the others do not
 };
 
-// Slow steps at equal distances, three or more, with others between them; none: they are not.
+// The distance from one slow step to the next, if it is always the same. Nothing: it varies, there are fewer than three slow
+// steps, or no usual steps lie between them.
 std::optional<std::size_t> period_of(const Facts& facts, const std::vector<std::size_t>& slow) {
   if (slow.size() < 3) return std::nullopt;
   const auto place = [&](std::size_t i) { return facts.selection.steady[slow[i]]; };
@@ -193,7 +194,7 @@ std::optional<std::size_t> period_of(const Facts& facts, const std::vector<std::
   return place(1) - place(0) > 1 ? std::optional(place(1) - place(0)) : std::nullopt;
 }
 
-// Are the slow steps the first ones, two or more? Then they may still be start-up.
+// True: at least two steps are slow, and they are the first ones. They may belong to the start-up.
 bool are_first(const UnevenSteps& found) {
   return found.slow.size() >= 2 && found.slow.back() + 1 == found.slow.size();
 }
@@ -259,7 +260,7 @@ void add_extras(const Facts& facts, const UnevenSteps& found, Finding& finding) 
          say("a slow step; no event by name explains it: time without events, or waiting")});
 }
 
-// What a slow step has more of is waiting for its batch.
+// True: a slow step spends the extra time waiting for its batch.
 bool waits_for_batch(const Facts& facts, const Extra& extra) {
   return facts.trace->name(extra.slice).starts_with("enumerate(DataLoader)#");
 }
@@ -307,7 +308,7 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
     finding.action = say("The slow ones wait for a batch: more workers, persistent_workers=True");
   }
   if (found.work) tell_extra_work(facts, found.work, finding);
-  // Logging, evaluation or larger inputs would be other calls or other GPU work.
+  // The usual advice does not fit: logging, evaluation or larger inputs would show as other calls or other GPU work.
   if ((found.extras.empty() || found.is_same_work) && !found.is_machine && !found.work) {
     finding.try_next = {
         "find out what runs in the slow ones: garbage collection, logging, another program on this "

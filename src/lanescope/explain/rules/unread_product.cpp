@@ -1,4 +1,4 @@
-// A custom backward() of the program computes a product that nothing reads: the gradient of a frozen weight.
+// A custom backward() of the program computes a matrix product that nothing reads, such as the gradient of a frozen weight.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -28,9 +28,10 @@ using analysis::TensorArguments;
 namespace {
 
 constexpr double kLeastUnreadProductShare = 0.05;
-constexpr std::size_t kMostInputs = 8;  // of a call that are looked at
+constexpr std::size_t kMostInputs = 8;  // only the first inputs of a call are compared
 
-// torch's own nodes end with a number, and compiled code has operators that are not recorded.
+// True: the program defines this node of autograd. The names of torch's own nodes end with a number. Nodes of compiled code are
+// left out, because their operators are not all recorded.
 bool is_own_node(std::string_view node) {
   const std::string_view name = node.substr(std::string_view(kEvaluateNode).size());
   return name.ends_with("Backward") && !analysis::is_of_compiled_function(name);
@@ -40,7 +41,7 @@ bool is_own_node(std::string_view node) {
 std::optional<std::vector<SliceId>> calls_of(const Facts& facts, SliceId node) {
   const Trace& trace = *facts.trace;
   const Track& track = trace.track(node);
-  SliceId own = kNone<SliceId>;  // "FrozenLinearBackward", inside of "evaluate_function: ..."
+  SliceId own = kNone<SliceId>;  // "FrozenLinearBackward", inside "evaluate_function: ..."
   std::vector<SliceId> calls;
   for (std::uint32_t i = raw(node) + 1;
        i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(node);
@@ -60,7 +61,7 @@ struct MadeMatrix {
   const analysis::TypeRow* type = nullptr;
 };
 
-// [m, k] x [k, n], or nothing.
+// The result of a product [m, k] x [k, n]; nothing: the operator is no such product.
 std::optional<MadeMatrix> matrix_made_by(const Trace& trace, SliceId op) {
   if (trace.name(op) != "aten::mm" && trace.name(op) != "aten::matmul") return std::nullopt;
   const TensorArguments inputs = operator_inputs(trace, op);
@@ -99,14 +100,14 @@ bool is_taken_in(const Trace& trace, const std::vector<SliceId>& calls, std::siz
                  const MadeMatrix& matrix) {
   for (std::size_t i = product + 1; i < calls.size(); ++i) {
     if (takes(trace, calls[i], matrix)) return true;
-    // A later call may read this newer tensor instead.
+    // The calls after this one may read this newer tensor instead.
     if (const auto made = size_made_by(trace, calls[i]); made && is_of_size(*made, matrix.size))
       return false;
   }
   return false;
 }
 
-// The sizes of what a node of autograd takes, and of what the calls in it make.
+// The sizes of the tensors that a node of autograd takes, and of the tensors that its calls make.
 struct NodeSizes {
   std::vector<Sizes> taken, made;
 };
@@ -120,7 +121,7 @@ bool is_view_node(std::string_view node) {
                      [&](std::string_view view) { return node.ends_with(view); });
 }
 
-// The sizes of the nodes of one pass. Each node is read once.
+// The sizes of the nodes of one backward pass. Reads each node at most once.
 class PassSizes {
  public:
   PassSizes(const Facts& facts, const BackwardPass& pass)
@@ -150,7 +151,7 @@ class PassSizes {
     return *sizes_[node];
   }
 
-  // A node's first operator has what it takes.
+  // The first event inside a node has the node's inputs.
   NodeSizes read(SliceId node) const {
     const Trace& trace = *facts_.trace;
     NodeSizes sizes;
@@ -169,7 +170,7 @@ class PassSizes {
 struct UnreadProduct {
   std::unordered_set<std::uint32_t> products;
   std::map<std::string, Named> by_node;
-  Sizes size;  // of the longest
+  Sizes size;  // of the longest product
   SliceId longest = kNone<SliceId>;
   std::int64_t cost_ns = 0;
 };
