@@ -1,4 +1,4 @@
-// All names of device work in a trace, each parsed once, with their cost.
+// All names of device work in a trace with their cost. Each name is parsed once.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ struct KernelNameTotal {
   std::int64_t total_ns = 0;  // sum of durations
 };
 
-// Nanoseconds; sums of durations, so that work on two streams at once counts twice.
+// In nanoseconds. Sums of durations: time in which two streams work at once counts twice.
 struct KernelNameTotals {
   std::vector<KernelNameTotal> rows;  // largest total first, then by raw name
   std::int64_t total_ns = 0;

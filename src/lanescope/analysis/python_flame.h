@@ -29,28 +29,28 @@ struct FlameOptions {
 };
 
 struct FlameNode {
-  std::uint32_t parent = 0;  // itself: a root
+  std::uint32_t parent = 0;  // its own index: a root
   StringId function{};
   std::int64_t self = 0, total = 0;  // samples, or nanoseconds; total includes the callees
 };
 
 struct PythonFlame {
   FlameSource source = FlameSource::kSamples;
-  // Callers before callees. Equal stacks of all threads are one. The stacks of a child process are
+  // Callers before callees. Equal stacks of several threads are merged. The stacks of a child process are
   // below a node that has the process's name instead of a function's.
   std::vector<FlameNode> nodes;
   std::int64_t total = 0;             // of all roots
-  std::int64_t available = 0;         // without thread, step and gpu_idle
-  std::vector<std::int64_t> threads;  // OS threads that have stacks, whether chosen or not; sorted
+  std::int64_t available = 0;         // the same without the options that limit it
+  std::vector<std::int64_t> threads;  // all OS threads that have stacks, even if not chosen; sorted
 };
 
 // docs/definitions/python_samples.md. kUnavailable: the trace has no such stacks, no step with that
-// number, no thread with that number, or with gpu_idle no GPU work. O(slices log slices). Any
-// thread.
+// number, no thread with that number, or no GPU work although gpu_idle is set. O(slices log slices).
+// Any thread.
 Result<PythonFlame> compute_python_flame(const Trace& trace, const FlameOptions& options = {});
 
-// When no device of the trace ran anything, between the first and the last work of any. Empty: no
-// work, or no pause.
+// The times in which no device ran anything, between the first and the last work of all devices.
+// Empty: the trace has no work, or no such pause.
 TimeSpans find_idle_spans(const Trace& trace);
 
 }  // namespace lanescope::analysis

@@ -1,4 +1,4 @@
-// The cost of one trace's steady steps, in groups that can be found in another trace.
+// The cost of one trace's steady steps, grouped so that another trace has comparable groups.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -32,7 +32,7 @@ struct WorkGroup {
 struct IdleGroup {
   IdleCause cause = IdleCause::kUnknown;
   std::string before;  // operator that launched the next work, else the work's raw name;
-                       // empty: nothing came
+                       // empty: no work followed
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
   SliceId next_work = kNone<SliceId>;  // after the longest of these gaps
@@ -42,7 +42,7 @@ enum class CpuClass : std::uint8_t {
   kOperator,  // operators
   kCall,      // CUDA calls that do not wait
   kWait,      // calls in which the CPU may wait for the device (is_blocking_call)
-  kRange,     // annotations: code between events, including Python without recorded stacks
+  kRange,     // annotations: their self time is code without events, such as Python without stacks
   kPython,    // frames, where stacks were recorded
 };
 inline constexpr std::size_t kCpuClassCount = 5;

@@ -1,4 +1,4 @@
-// Whether the times of a trace can be one recording.
+// Checks whether all times of a trace can belong to one recording.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace lanescope::analysis {
 
-// 104 days. Sums and small multiples of times that lie this close fit 64 bits.
+// 104 days. Sums and small multiples of times within such a span fit in 64 bits.
 inline constexpr std::int64_t kLongestSpanNs = std::int64_t{1} << 53;
 
 struct FarTimes {

@@ -1,4 +1,4 @@
-// Where the wall time of a step went on a device, in parts that add up to the nanosecond.
+// Divides the wall time of a step on a device into parts whose sum is exactly the wall time.
 #pragma once
 #include <cstdint>
 

@@ -11,7 +11,8 @@ namespace lanescope::explain {
 struct Reason {
   std::int64_t delta_ns = 0;
   Sentence text;
-  // Fewer but longer calls: the time that longer calls add and fewer calls remove again.
+  // For calls that became fewer but longer, or more but shorter: the time by which these two effects
+  // cancel each other. `delta_ns` does not contain it.
   std::int64_t hidden_ns = 0;
 };
 

@@ -23,10 +23,10 @@ inline constexpr char kCopies[] = "copy";
 inline constexpr char kOperators[] = "operator";
 }  // namespace shows
 
-// Value, Sentence and Finding are made, moved and destroyed in finding.cpp: inlined into the
-// sentences of all rules, that is a tenth of what compiling the rules takes.
+// finding.cpp contains the constructors, assignments and destructors of Value, Sentence and Finding.
+// Inlined into the sentences of all rules, they would take a tenth of the rules' compile time.
 
-// A number or a text inside a sentence. The kind has the unit; `report` formats it.
+// A number or a text inside a sentence. The kind gives the unit; `report` formats the number.
 struct Value {
   Value();
   Value(const Value& other);
@@ -38,11 +38,11 @@ struct Value {
   Kind kind = Kind::kCount;
   std::int64_t integer = 0;  // kNs, kCount, kBytes
   double real = 0;           // kRatio: 0..1; kFactor: how many times
-  std::string text = {};     // kText: our words; kName, kKernel: untrusted text of the trace
-  // What the page shows when a reader clicks a number of the headline: one of `shows`, or the evidence
-  // of the rule with this id. Empty and no slice: nothing.
+  std::string text = {};     // kText: trusted words; kName, kKernel: untrusted text of the trace
+  // What the page shows when a reader clicks this number of the headline: one of the names in `shows`,
+  // or the id of a rule, for that rule's evidence. If this is empty and `slice` is kNone: nothing.
   const char* shows = "";
-  SliceId slice = kNone<SliceId>;  // the event that it is about
+  SliceId slice = kNone<SliceId>;  // the event that the number is about
 };
 Value ns(std::int64_t value);
 Value count(std::uint64_t value);
@@ -58,7 +58,7 @@ Value linked(Value value, SliceId slice);
 // Whether a sentence begins with what bounds the step. A replay without the profiler may name another limit (predicted_gains.h).
 enum class LimitWords : std::uint8_t { kNone, kCpuBound, kOther };
 
-// The next value replaces each {} of the pattern.
+// Each {} of the pattern is the place of one value; they have the same order.
 struct Sentence {
   Sentence();
   Sentence(std::string_view text, std::vector<Value> numbers);
@@ -71,13 +71,13 @@ struct Sentence {
   std::vector<Value> values;
   LimitWords limit = LimitWords::kNone;
   std::uint32_t limit_size =
-      0;  // the pattern's first characters, without a value: the words of the limit
+      0;  // length of the words of the limit, which are the pattern's begin and contain no {}
 };
 Sentence say(std::string_view pattern, std::initializer_list<Value> values = {});
 Sentence say(std::string_view pattern, std::vector<Value> values);
 // Adds `more` at the end of `to`, without a space.
 void append(Sentence& to, const Sentence& more);
-// Puts `words` where the words of the limit are. Nothing without them.
+// Replaces the words of the limit by `words`. Does nothing if the sentence has no such words.
 void replace_limit(Sentence& sentence, const Sentence& words);
 
 struct Evidence {
@@ -93,7 +93,7 @@ enum class FindingKind : std::uint8_t {
   kMemory,  // what holds or loses memory; no time
   kOnce,    // happened once and is no part of a usual step
   kNormal,  // looks like a problem but is not
-  kTrust,   // the recording itself: what it lacks, or contains without the program's doing
+  kTrust,   // about the recording: it is incomplete, or shows what the program did not cause
 };
 const char* finding_kind_name(FindingKind kind);  // "bound", "cost", ...
 
@@ -111,7 +111,7 @@ struct Explained {
 // What a fix gains by replay of the step without the profiler (predicted_gains.h).
 struct Gain {
   enum class State : std::uint8_t {
-    kNone,       // no replay follows this fix, or only as a bound, or the trace cannot be replayed
+    kNone,       // no replay models this fix exactly, or the trace cannot be replayed
     kUnsure,     // it depends too much on what recording cost
     kPredicted,  // `gain_ns`, which may be 0
   } state = State::kNone;
@@ -130,41 +130,41 @@ struct Finding {
   std::string rule;  // set by the runner
   FindingKind kind = FindingKind::kCost;
   Sentence verdict;
-  // How much shorter a step's wall could become at most, in nanoseconds per step (kOnce, kTrust: in
-  // total). A union of intervals, or less.
-  // Findings overlap: do not add them.
+  // An upper bound for how much shorter a step could become, in nanoseconds per step (kOnce, kTrust:
+  // in total). At most the length of a union of intervals, so no time counts twice.
+  // The times of several findings overlap: do not add them.
   std::int64_t at_stake_ns = 0;
-  double at_stake_ratio = 0;  // of a step's wall
+  double at_stake_ratio = 0;  // share of a step's wall
   // The part of at_stake_ns in which the GPU waits for the CPU, if the finding is also about GPU work.
   std::int64_t waiting_ns = 0;
-  // Calls of the CPU that the fix spares, with all that they contain, wait for and launch: what a
-  // replay removes instead of following Rule::fix. Empty: not known one by one.
+  // CPU calls that the fix makes unnecessary. A replay removes them instead of following Rule::fix,
+  // with all that they contain, wait for and launch. Empty: the single calls are unknown.
   std::vector<SliceId> spared_calls;
-  // The same as time of a thread: code without operators that the fix spares. Disjoint and in order. The time at stake is
-  // the GPU's waiting in it.
+  // The same for code without operators that the fix makes unnecessary: windows of one thread, disjoint and in order. The time
+  // at stake is the time that the GPU waits for this code.
   TrackId spared_thread = kNone<TrackId>;
   std::vector<analysis::Window> spared_windows;
-  // Calls that wait for a copy to the GPU and no longer do after a fix that removes waits (Fix::kRemoveSync).
+  // Calls that wait for a copy to the GPU. A fix that removes waits (Fix::kRemoveSync) ends these waits, too.
   std::vector<SliceId> spared_waits;
-  // Of a fix that removes waits, per step: the GPU is idle or only copies while the operators run that wait. Where no replay
-  // predicts the gain, the limit that is shown is not less.
+  // For a fix that removes waits: the time per step in which the waiting operators run while the GPU is idle or only copies. If
+  // no replay predicts the gain, the upper limit from the replays is raised to this time.
   std::int64_t own_cost_ns = 0;
-  // The fix gains an unknown part of what is at stake: shown as an upper limit, as with Rule::fix_is_bound.
+  // True: the fix gains an unknown part of what is at stake, so that is shown as an upper limit. See Rule::fix_is_bound.
   bool gain_is_bound = false;
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
   std::vector<std::string> try_next;
-  bool names_cause = false;  // although its rule says that it names none (Rule::names_no_cause)
-  // One line each for the first screen: what is wrong (empty: `verdict`) and what to change (empty:
-  // the first of `try_next`).
+  bool names_cause = false;  // although its rule usually names none (Rule::names_no_cause)
+  // For the first screen, one line each. `brief`: what is wrong; if empty, the screen shows `verdict`.
+  // `action`: what to change; if empty, the screen shows the first of `try_next`.
   Sentence brief, action;
   Confidence confidence = Confidence::kMedium;
   std::uint64_t sample_count = 0;
-  std::string sample_noun;  // empty: steady steps, and the runner says what they are called
+  std::string sample_noun;  // what a sample is; empty: a steady step, and the runner sets the word
   std::vector<Explained> explains;
   bool is_about_all_work = false;  // its place is where most of the GPU work is launched
-  Gain gain;                       // of kCost, when it was predicted
-  bool leads = false;  // kOnce, longer than all other steps together: comes before kCost
+  Gain gain;                       // kCost: set by predict_gains()
+  bool leads = false;  // kOnce, longer than all other steps together: sorted before kCost
 };
 
 }  // namespace lanescope::explain

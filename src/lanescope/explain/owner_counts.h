@@ -1,4 +1,4 @@
-// Counts and times of an owner as those of one step or one call; for the files that describe owners.
+// Converts counts and times of all steady steps, or of all calls, to those of one step or one call.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@ inline std::uint64_t step_count(const Facts& facts) {
   return std::max<std::uint64_t>(1, facts.selection.steady.size());
 }
 
-// A count of all steady steps as one of a step, rounded, at least 1.
+// A count over all steady steps, divided by the number of steps: rounded, at least 1.
 inline std::uint64_t a_step(const Facts& facts, std::uint64_t total) {
   const std::uint64_t steps = step_count(facts);
   return std::max<std::uint64_t>(1, (total + steps / 2) / steps);

@@ -1,4 +1,4 @@
-// The lines at which a sampled function was.
+// Finds the line of a sampled function that most of its samples show.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,9 +9,11 @@
 
 namespace lanescope::explain {
 
-// The line at which a function was most often, in slices that overlap the stretches: in all of
-// them, or only in those in which it was the innermost function of a sample. O(slices).
+// kAll: all slices of the function count. kInnermost: only slices in which the function was the
+// innermost one of at least one sample.
 enum class Counted : std::uint8_t { kInnermost, kAll };
+// The function's most frequent line in samples whose slices overlap the stretches. Nothing: there
+// are none. O(slices).
 std::optional<std::int64_t> main_line(const Trace& trace, StringId function,
                                       std::span<const analysis::Window> stretches, Counted counted);
 

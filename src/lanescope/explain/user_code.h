@@ -15,8 +15,9 @@ namespace lanescope::explain {
 //   "in forward (model.py:60), nn.Module RMSNorm"  the same where only its function is recorded
 //   "in nn.Module RMSNorm"                       innermost nn.Module
 //   "in range forward"                           innermost range of the program
-//   "in aten::linear"                            outermost operator, if kOperators; but none that
-//   "in MmBackward0, backward pass"              occurs everywhere, such as aten::to
+//   "in aten::linear"                            outermost operator, only with kOperators; leaves out
+//                                                operators that occur everywhere, such as aten::to
+//   "in MmBackward0, backward pass"              the same for an operator of the backward pass
 // Empty: the trace has none of these. O(slices of the thread).
 enum class PlaceDetail : std::uint8_t { kOperators, kNoOperators };
 Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail = PlaceDetail::kOperators);
@@ -28,8 +29,8 @@ Sentence outer_user_code(const Facts& facts, SliceId slice);
 // "a/b/c/model.py(62): forward" as "c/model.py:62 forward": how editors and tracebacks write a
 // line. Other text stays as it is.
 std::string short_line(std::string_view frame);
-// "c/model.py:62 forward" as "forward (c/model.py:62)": where the line is that of the function's
-// `def`, not of the call. Other text stays as it is.
+// "c/model.py:62 forward" as "forward (c/model.py:62)": for a line that is the function's `def`, not
+// the call. Other text stays as it is.
 std::string function_first(std::string_view short_line);
 
 // True: the program opened this range. torch, libraries and profilers open the others.

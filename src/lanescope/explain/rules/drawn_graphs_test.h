@@ -1,4 +1,4 @@
-// Draws replays of CUDA graphs, and steps that could be one.
+// Draws replays of CUDA graphs, and steps that could be a CUDA graph.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lanescope::explain {
 
-// Ten launches of 1 us of work a step; where `odd_differs`, each second step launches
-// something else at the end.
+// Four steps, each with ten launches of 1 us of work. `odd_differs`: every second step ends with
+// another kernel. `waits`: the CPU waits in the middle of each step.
 inline testing::ProgramSketch small_steps(bool odd_differs, bool waits) {
   testing::ProgramSketch program;
   for (int i = 0; i < 4; ++i) {
@@ -22,7 +22,7 @@ inline testing::ProgramSketch small_steps(bool odd_differs, bool waits) {
   return program;
 }
 
-// A replay of three kernels of 100 us every `period_us`.
+// Replays of a graph of three kernels of 100 us, one every `period_us`.
 inline testing::Sketch replays(std::int64_t period_us, int count = 5) {
   testing::Sketch sketch;
   std::int64_t free_us = 0;
@@ -36,7 +36,7 @@ inline testing::Sketch replays(std::int64_t period_us, int count = 5) {
   return sketch;
 }
 
-// Steps of 1 ms: a replay each, but `bare` launches six kernels itself.
+// Four steps of 1 ms. Each replays a graph of six kernels, except step `bare`, which launches them one by one.
 inline testing::Sketch stepped(int bare) {
   testing::Sketch sketch;
   std::int64_t id = 0;

@@ -1,5 +1,5 @@
-// What hardware counters measured on the main device in the steady steps, for the rules that use
-// it. docs/definitions/hardware.md#explain.
+// What hardware counters measured on the main device in the steady steps. Several rules use it.
+// docs/definitions/hardware.md#explain.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,10 +14,10 @@ namespace lanescope::explain::rules {
 
 // With fewer samples no rule gives a verdict.
 inline constexpr std::uint64_t kFewestVerdictSamples = 20;
-// Clocks, power and temperature come ten times a second.
+// The same for clocks, power and temperature: they are sampled only ten times a second.
 inline constexpr std::uint64_t kFewestSlowSamples = 5;
 
-// A group of equal kernels with numbers.
+// A group of equal kernels, and what the counters measured while it ran.
 struct KernelUse {
   analysis::KernelGroup group;
   analysis::HardwareUse use;
@@ -26,7 +26,7 @@ struct KernelUse {
 struct MeasuredKernels {
   std::vector<KernelUse> kernels;  // most busy time first
   std::int64_t measured_ns = 0;    // durations of all their calls
-  std::int64_t all_ns = 0;         // of all kernels, those without numbers included
+  std::int64_t all_ns = 0;         // of all kernels, also of those without measurements
   std::uint64_t sample_count = 0;
 };
 
@@ -34,11 +34,11 @@ struct MeasuredKernels {
 struct KernelsAbove {
   std::int64_t time_ns = 0;
   std::uint64_t sample_count = 0, calls = 0;
-  double mean = 0;                 // of the number, weighted by time
+  double mean = 0;                 // mean of the number, weighted by time
   std::vector<KernelUse> largest;  // at most three
 };
 
-// Nothing: no samples of the main device. O(n log n), each time.
+// Nothing: no samples of the main device. Each call computes it again, in O(n log n).
 std::optional<MeasuredKernels> measure_kernels(const Facts& facts);
 
 using UseNumber = std::optional<double> analysis::HardwareUse::*;
@@ -48,13 +48,13 @@ KernelsAbove kernels_above(const MeasuredKernels& measured, UseNumber number, do
 bool has_enough_samples(const MeasuredKernels& measured);
 
 // Kernels that reach one measured limit and have at least half of the measured time, in enough
-// samples. For the rules about one limit each.
+// samples. Rules that are about one limit use this.
 struct MeasuredLimit {
   KernelsAbove above;
   std::int64_t measured_ns = 0, all_ns = 0;
 };
 Measurement<MeasuredLimit> measure_limit(const Facts& facts, UseNumber number, double limit);
-// A finding with all that such rules have in common. The rule adds its texts and evidence.
+// Makes the part of a finding that all these rules share. Each rule adds its texts and evidence.
 Finding limit_finding(const Facts& facts, const MeasuredLimit& found);
 
 // Adds the kernels as evidence: "{} of {}: {} of the peak from {} samples".
@@ -66,7 +66,7 @@ struct SampleSpan {
   std::int64_t start_ns = 0, end_ns = 0;
   double value = 0;
 };
-// A sample before a gap has no known end and is left out. `interval_ns`: the usual distance.
+// A sample before a gap has no known end and is left out. `interval_ns`: the usual time between samples.
 std::vector<SampleSpan> sample_spans(const analysis::HardwareSeries& series,
                                      std::int64_t interval_ns);
 

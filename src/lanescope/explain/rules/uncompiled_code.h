@@ -8,15 +8,15 @@
 namespace lanescope::explain::rules {
 
 struct UncompiledCode {
-  std::uint64_t lookups = 0;   // without a compiled region after them, in the steady steps
-  std::uint64_t compiled = 0;  // with one
+  std::uint64_t lookups = 0;   // lookups of the steady steps that no compiled region follows
+  std::uint64_t compiled = 0;  // compiled regions of the steady steps
   std::int64_t lookups_ns = 0;
   SliceId longest = kNone<SliceId>;
   explicit operator bool() const { return lookups > 0; }
 };
 
-// Lookups are counted from one per step on: Dynamo stops compiling a function for good after the recompile limit. Empty where
-// anything was compiled in the steady steps. O(slices).
+// Empty: there is less than one such lookup per step, or something was compiled in the steady steps. One lookup per step is
+// enough, because after the recompile limit Dynamo never compiles the function again. O(slices).
 const UncompiledCode& find_uncompiled_code(const Facts& facts);
 
 inline constexpr char kUncompiledAction[] =
