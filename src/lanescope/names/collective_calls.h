@@ -1,4 +1,4 @@
-// CPU events in which collectives are called.
+// Recognises CPU events that call collectives.
 #pragma once
 #include <string_view>
 

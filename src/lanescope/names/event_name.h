@@ -11,7 +11,7 @@
 
 namespace lanescope::names {
 
-// In the order of a glossary.
+// In the order of the glossary that `lanescope describe --trace` prints.
 enum class EventKind : std::uint8_t {
   kTrainingLoop,      // ProfilerStep#3, Optimizer.step#AdamW.step, enumerate(DataLoader)#...
   kAnnotation,        // a range that a program or a library named
@@ -35,19 +35,19 @@ enum class EventKind : std::uint8_t {
 const char* event_kind_name(EventKind kind);  // "operator", "backward of an operator", ...
 
 // What is known about a name, in plain English; docs/definitions/names.md#event-names gives the
-// sources. An empty text: unknown, or not worth saying.
+// sources. A text is empty if it is unknown or not worth saying.
 struct EventName {
   EventKind kind = EventKind::kUnknown;
-  std::string text;       // a few words, at most kLongestText bytes; unknown: the name, cut
-  std::string what;       // what it is
+  std::string text;       // a few words, at most kLongestText bytes; else the shortened name
+  std::string what;       // what the event is
   std::string cpu_waits;  // begins with "no", "yes" or "sometimes"
   std::string gpu_work;   // begins with "none", or names the work
-  std::string note;       // what to know if it is long or frequent
-  std::string rule;       // a diagnosis about it: docs/rules/<rule>.md
+  std::string note;       // what to know if the event is long or frequent
+  std::string rule;       // the id of a rule about it: docs/rules/<rule>.md
   // What the name's parameters say: {"step", "17"}, {"file", "train.py"}.
   std::vector<std::pair<std::string, std::string>> details;
-  // The name with counters, addresses and hashes as "*": "ProfilerStep#*". Equal groups
-  // mean the same.
+  // The name with "*" instead of counters, addresses and hashes: "ProfilerStep#*". Names of one group
+  // have the same meaning.
   std::string group;
   // A kernel can have the same name: triton_poi_fused_add_0, vllm::act_and_mul_kernel.
   bool may_be_kernel = false;
@@ -58,11 +58,11 @@ struct EventName {
   bool operator==(const EventName&) const = default;
 };
 
-// Any bytes are a name. Reads only the first 64 KiB, in linear time; recursion has a fixed limit.
+// Accepts any bytes. Reads only the first 64 KiB, in linear time; recursion has a fixed limit.
 // Texts can contain any character of the name: escape them for a terminal. Any thread.
 EventName explain_event_name(std::string_view name);
-// The same for an event of a trace. The category can say more than the name: that the program
-// opened the range, or that a row is an API call.
+// The same for an event of a trace. The category can add what the name does not show: the program
+// opened this range, or this row is an API call.
 EventName explain_event_name(std::string_view name, CategoryKind category);
 
 }  // namespace lanescope::names

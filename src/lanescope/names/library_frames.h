@@ -1,4 +1,4 @@
-// Which Python frames are the program's own.
+// Tells Python frames of libraries from the program's own frames.
 #pragma once
 #include <string_view>
 

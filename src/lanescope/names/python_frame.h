@@ -8,7 +8,7 @@
 
 namespace lanescope::names {
 
-// Parts of the name; empty: it has none.
+// The parts of the name. A part that the name does not have is empty.
 struct PythonFrame {
   std::string_view file, line;                   // "train.py" or "<frozen os>"; digits
   std::string_view function;                     // "step", "linear"
@@ -16,14 +16,15 @@ struct PythonFrame {
   std::string_view module_class, module_number;  // "Linear", "0"
   bool is_module = false;
   bool is_of_library = false;  // library_frames.h
-  // True: the name contains "): " (the first) or ".py(" (the second).
+  // has_line_mark: the name contains "): ". has_python_file_mark: it contains ".py(".
   bool has_line_mark = false, has_python_file_mark = false;
 
   // True: a function of the program itself, neither a library's nor the call of a module.
   bool is_of_program() const { return has_python_file_mark && !is_of_library && !is_module; }
 };
 
-// O(length), and searches the packages of library_frames.h: for many slices, analysis/frame_table.h. Any thread.
+// O(length), plus a search in the list of packages in library_frames.cpp. For many slices, use analysis/frame_table.h instead.
+// Any thread.
 PythonFrame read_python_frame(std::string_view name);
 
 }  // namespace lanescope::names

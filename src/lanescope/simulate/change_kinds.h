@@ -1,5 +1,6 @@
-// What each kind of change does to the edges of a graph. Each adds what it did to changed.applied;
-// a count of 0 means that nothing in the trace fits. An error says why the change is refused.
+// One function for each kind of change: it changes the edges of a graph, and notes in changed.applied
+// what it did. A count of 0 means that nothing in the trace fits. An error says why the change is
+// refused.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,7 +14,8 @@ namespace lanescope::simulate {
 // change_scale.cpp: time that takes longer or shorter.
 void change_speed(ChangedGraph& changed);
 void change_cpu(ChangedGraph& changed);
-// GPU work of a class (nothing: all); work shorter than `least_ns` stays, none becomes shorter.
+// Scales GPU work of a class (nothing: of all classes). Work shorter than `least_ns` does not change, and
+// no other work becomes shorter than `least_ns`.
 void scale_work(ChangedGraph& changed, std::optional<analysis::WorkClass> work_class, double by,
                 std::int64_t least_ns);
 void change_batch(ChangedGraph& changed);

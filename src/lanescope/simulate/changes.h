@@ -1,4 +1,4 @@
-// Changes to a program, as they change its dependency graph. docs/definitions/whatif.md#changes.
+// Describes changes to a program and applies them to its dependency graph. docs/definitions/whatif.md#changes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace lanescope::simulate {
 
-// `pin` takes its rate from pinned copies of at least so many bytes.
+// `pin` takes its rate from pinned copies of at least this many bytes.
 inline constexpr std::int64_t kLeastRatedCopyBytes = 256 * 1024;
 bool is_copy_to_device(std::string_view name);  // by the name of a copy on the GPU
 
@@ -40,10 +40,10 @@ struct Change {
   ChangeKind kind{};
   std::string text;  // as given
   std::string name;  // NAME or PATTERN; empty: all
-  // kRemove: these events instead of those of a name. kRemoveSync: also the waits of these calls, which wait for a copy to the
-  // GPU.
+  // kRemove: removes these events instead of those that `name` fits. kRemoveSync: also removes the waits of these calls, which wait
+  // for a copy to the GPU.
   std::vector<SliceId> slices = {};
-  // kRemove: this time of a thread instead, disjoint and in order. GPU work that was launched in it stays.
+  // kRemove: removes these windows of a thread instead (disjoint, in order). GPU work that was launched in them stays.
   TrackId thread = kNone<TrackId>;
   std::vector<analysis::Window> windows = {};
   double factor = 1;
@@ -53,7 +53,7 @@ struct Change {
   std::optional<double> from;  // workers: M, how many there are now
 };
 
-// kInvalidArgument: what was expected and what was found.
+// The error kInvalidArgument says what was expected and what was found.
 Result<Change> parse_change(std::string_view text);
 
 // What a change did, and what it could not know.
@@ -67,7 +67,7 @@ struct Applied {
 void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double share = 1);
 
 // Changes `edges`, a copy of graph.edges. kInvalidArgument: nothing in the trace fits the change.
-// kUnsupported: the change would be wrong for this program, and why. Linear.
+// kUnsupported: the change would be wrong for this program; the error says why. Linear.
 Result<Applied> apply_change(const StepGraph& graph, const analysis::SliceNesting& nesting,
                              const Change& change, std::vector<Edge>& edges);
 

@@ -7,7 +7,7 @@
 
 namespace lanescope::simulate::testing {
 
-// Everything that a simulation borrows. It must stay in place: a copy would point to the old one.
+// A simulation and everything that it borrows. Not copyable: the pointers of a copy would point into the original.
 struct DrawnSteps {
   explicit DrawnSteps(Trace drawn, unsigned threads = 1)
       : trace(std::move(drawn)),
@@ -29,7 +29,7 @@ struct DrawnSteps {
   DrawnSteps(const DrawnSteps&) = delete;
   DrawnSteps& operator=(const DrawnSteps&) = delete;
 
-  // The step after the changes, ns.
+  // The length of a step after the changes, in ns; -1: a change is not possible.
   std::int64_t step_ns(std::initializer_list<const char*> texts) const {
     std::vector<Change> changes;
     for (const char* text : texts) changes.push_back(*parse_change(text));

@@ -1,4 +1,4 @@
-// Which events a change means by a name.
+// Finds the events that the name in a change refers to.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace lanescope::simulate {
 
-bool contains_text(std::string_view text, std::string_view part);  // in upper or lower case
+bool contains_text(std::string_view text, std::string_view part);  // ignores upper and lower case
 
-// Names that fit: equal names if there are any, else names that contain the pattern.
+// A name fits if it equals the pattern. If no name of the trace equals it, the names that contain it fit.
 class NamePattern {
  public:
   NamePattern(const Trace& trace, const std::string& pattern);
@@ -24,11 +24,11 @@ class NamePattern {
   std::unordered_set<std::uint32_t> equal_, close_;
 };
 
-// For each slice: true if it, or a slice around it, has that name.
+// For each slice: true if its name, or the name of a slice around it, fits.
 std::vector<bool> slices_inside(const ChangedGraph& changed, const NamePattern& pattern);
-// The same for the events of Change::slices, or for its name where it has none.
+// The same for the events of Change::slices. If there are none: for Change::name.
 std::vector<bool> slices_inside(const ChangedGraph& changed);
-// True: the work, its launch or its operator is among those slices.
+// True: `fits` is true for the work, its launch or its operator.
 bool work_fits(const ChangedGraph& changed, const GpuWork& work, const std::vector<bool>& fits);
 
 }  // namespace lanescope::simulate

@@ -1,4 +1,4 @@
-// What a step would take after changes, from the replay of its dependency graph.
+// How long a step would take after changes, found by a replay of its dependency graph.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace lanescope::simulate {
 
-// One state of the program. Times are per step, over steady steps.
+// The result of one replay: of the program as it is, or after changes. Times are per step, over steady steps.
 struct Outcome {
   std::int64_t step_ns = 0;  // median
   std::int64_t busy_ns = 0;  // of the main device, mean
@@ -19,20 +19,20 @@ struct Outcome {
   CriticalPath path;  // of all steady steps
 };
 
-// All steady steps together without the cost of recording, as Unprofiled::outcome.path. O(n).
+// The length of all steady steps together without the cost of recording, by the same replay as Unprofiled::outcome. O(n).
 std::int64_t steps_without_profiler_ns(const StepGraph& graph);
 
 // Which program a prediction starts from.
 enum class Base : std::uint8_t {
   kRecorded,    // as it was recorded
-  kUnprofiled,  // without what recording cost it: what people run
+  kUnprofiled,  // without the cost of recording: what people run
 };
 
 struct Prediction {
   Outcome before, after;
   std::vector<std::string> notes;
-  // The smallest and the largest gain, because the cost of recording is not known exactly. Then the
-  // same as shares of the step.
+  // The cost of recording is not known exactly, so the gain is a range: its ends in ns, and as shares of
+  // the step.
   std::int64_t low_gain_ns = 0, high_gain_ns = 0;
   double low_ratio = 0, high_ratio = 0;
   std::int64_t gain_ns() const { return before.step_ns - after.step_ns; }
@@ -40,19 +40,19 @@ struct Prediction {
   bool is_unsure() const;
 };
 
-// How much the CPU's and the GPU's time in a step changes from one minute to the next, apart from the cost of recording: clocks,
-// caches, other programs. With both, four in five of the programs that were also timed without a profiler lay in the
-// printed range (docs/measurements/whatif.md).
+// How much the CPU's and the GPU's time in a step changes from one minute to the next, because of clocks, caches and other programs.
+// The cost of recording is not included. With both errors, the printed range held the measured time of four in five programs that
+// were also timed without a profiler (docs/measurements/whatif.md).
 inline constexpr double kCpuSpeedError = 0.2, kGpuSpeedError = 0.08;
 
 // A step without the cost of recording.
 struct Unprofiled {
   Outcome outcome;
   std::int64_t shortest_ns = 0, longest_ns = 0;
-  std::int64_t recording_error_ns() const;  // half of that range
-  // The same and kCpuSpeedError of the CPU's part of the path, as independent errors.
+  std::int64_t recording_error_ns() const;  // half of longest_ns - shortest_ns
+  // recording_error_ns() and kCpuSpeedError of the CPU's part of the path, combined as independent errors.
   std::int64_t cpu_error_ns() const;
-  // All three: with kGpuSpeedError of the rest of the path.
+  // cpu_error_ns() and kGpuSpeedError of the rest of the path, combined in the same way.
   std::int64_t error_ns() const;
 };
 
@@ -61,10 +61,10 @@ struct Identity {
   std::int64_t recorded_ns = 0;  // median of steady steps, from the trace
   std::int64_t replayed_ns = 0;  // the same by replay
   std::int64_t recorded_busy_ns = 0, replayed_busy_ns = 0;
-  // By a replay without unexplained time: each delay is as long as is usual in this trace.
+  // By a replay without unexplained time: no delay is longer than is usual in this trace.
   std::int64_t without_slack_ns = 0;
-  double error_ratio() const;  // of `replayed_ns`
-  double slack_ratio() const;  // of `without_slack_ns`, negative: shorter than recorded
+  double error_ratio() const;  // of `replayed_ns`, against `recorded_ns`
+  double slack_ratio() const;  // the same of `without_slack_ns`; negative: shorter than recorded
 };
 
 struct Simulation {
@@ -77,15 +77,15 @@ struct Simulation {
   bool explains_step() const;
 };
 
-// `graph`: build_graph() of the same input. `windows`: of each step, as compute_step_windows() gave
-// them for the main device. Replays do not depend on each other: `threads` share them, each with the memory of one replay; the
-// result is the same for any number.
+// `graph`: build_graph() of the same input. `windows`: one per step, from compute_step_windows() for
+// the main device. `threads`: how many threads share the replays. Each needs the memory of one replay.
+// The result is the same for any number of threads.
 Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& input,
                     const analysis::SliceNesting& nesting,
                     std::span<const analysis::Window> windows, unsigned threads = 1);
 
-// Changes are applied in the order of ChangeKind, so the order in which they are given does not
-// matter. Errors: apply_change().
+// Applies kNoProfiler first, then the other changes in the order of ChangeKind, then kCudaGraph. So the
+// order in which they are given does not matter. Errors: those of apply_change().
 Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes,
                            Base base = Base::kRecorded);
 
@@ -94,8 +94,8 @@ Result<std::vector<Edge>> changed_edges(const Simulation& simulation,
                                         std::span<const Change> changes,
                                         Base base = Base::kRecorded);
 
-// Each change that fits this trace and, made alone, gains at least 1 % of the step without the
-// profiler. Largest gain first. Unsure gains are left out.
+// Tries a fixed list of changes, each alone. Returns those that gain at least 1 % of the step without
+// the profiler, largest gain first. Leaves out unsure gains.
 struct Candidate {
   Change change;
   Prediction prediction;

@@ -1,4 +1,4 @@
-// What recording costs a thread.
+// How much time recording costs a thread.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,26 +14,26 @@ struct RecordingCost {
   double most_ns = 0, share = 0;
 };
 inline constexpr RecordingCost kCostOfAny{7'500, 0.5};
-// By Moment.
+// One entry per Moment, in the order of that enum.
 inline constexpr RecordingCost kCostInLanescope[] = {
     {10'000, 0.5}, {1'500, 0.5}, {1'500, 0.5}, {10'000, 0.5}};
 inline constexpr RecordingCost kCostInOthers[] = {
     {20'000, 0.6}, {5'000, 0.3}, {5'000, 0.9}, {20'000, 0.5}};
-// The cost per node of a CUDA graph: in the launch call (at most so long, and at most this share of the call), and in the
-// node's work on the GPU. docs/measurements/whatif.md has what they were fitted to.
+// The cost per node of a CUDA graph: first in the launch call, then in the node's work on the GPU. `share` is a share of the
+// call, or of the work. docs/measurements/whatif.md says what the numbers were fitted to.
 inline constexpr RecordingCost kCostOfGraphLaunch{2'000, 0.9};
 inline constexpr RecordingCost kCostOfNodeOnGpu{300, 0.25};
-// A prediction has a range that holds most programs. Its far end assumes this many times the estimated cost.
+// A prediction is a range that holds true for most programs. One end of it assumes this many times the estimated cost.
 inline constexpr double kMostRecording = 1.6;
-// The far end takes at most this share of the time until the next begin or end: some of it is the program's.
+// That end takes at most this share of the time until the next begin or end, because the program needs some of that time.
 inline constexpr double kMostShare = 0.8;
 
-// The cost of one such moment, in ns. `until_next_ns`: at least 0.
+// The cost of one begin or end, in ns. `until_next_ns`: the time until the next one, at least 0.
 inline double recording_cost_ns(const RecordingCost& cost, double until_next_ns) {
   return std::min(cost.most_ns, until_next_ns * cost.share);
 }
 
-// `times`: 1 for the estimate, else how many times the estimate (an end of the range).
+// `times`: multiplies the estimated cost. 1: the estimate itself; other values give the ends of the range.
 inline double recording_cost_ns(const StepGraph& graph, const Edge& edge, double times) {
   const auto kind = static_cast<std::size_t>(edge.after);
   const RecordingCost cost = graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind];
@@ -43,7 +43,7 @@ inline double recording_cost_ns(const StepGraph& graph, const Edge& edge, double
       static_cast<double>(edge.weight_ns));
 }
 
-// What is left of an edge without that cost, apart from launches of CUDA graphs.
+// The weight of an edge without that cost. The cost of CUDA graph launches is not subtracted.
 inline std::int64_t weight_without_recording_ns(const StepGraph& graph, const Edge& edge,
                                                 double times) {
   if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) return edge.weight_ns;

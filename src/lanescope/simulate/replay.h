@@ -16,7 +16,7 @@ namespace lanescope::simulate {
 struct Replay {
   std::vector<std::int64_t> time_ns;     // by point
   std::vector<std::uint32_t> binding;    // the edge that decided; kNoIndex: none
-  std::vector<analysis::Window> steps;   // as compute_step_windows(), of all steps
+  std::vector<analysis::Window> steps;   // of all steps, as in compute_step_windows()
   std::vector<std::uint32_t> step_ends;  // the point that ends each step
 };
 
@@ -24,14 +24,14 @@ struct Replay {
 Replay replay(const StepGraph& graph, std::span<const Edge> edges);
 // The same, but reuses the memory of `result`: allocating it is most of a replay's cost.
 void replay_into(const StepGraph& graph, std::span<const Edge> edges, Replay& result);
-// The same with the graph's own edges, without a copy of them: without unexplained time, and as take_out_recording() would
-// leave them.
+// The next two replay the graph's own edges: the first without unexplained time, the second with the weights that
+// take_out_recording() would leave. Edges are copied only for the second one, and only if the trace launches CUDA graphs.
 void replay_without_slack(const StepGraph& graph, Replay& result);
 void replay_without_recording(const StepGraph& graph, double share, Replay& result);
 
 // Median of the steady steps.
 std::int64_t step_ns(const StepGraph& graph, const Replay& replay);
-// The length of all steady steps together, with the time between one step and the next.
+// The length of all steady steps together. Includes the time between neighbouring steady steps.
 std::int64_t steady_ns(const StepGraph& graph, const Replay& replay);
 // Time in which the main device worked inside steady steps, per step.
 std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay);
@@ -51,7 +51,7 @@ inline constexpr std::size_t kPathKindCount = 8;
 const char* path_kind_name(PathKind kind);  // "python_and_operators", ...
 const char* path_kind_text(PathKind kind);  // "Python and operators", ...
 
-// A stretch of the critical path: times as replayed, so as recorded where nothing was changed.
+// A stretch of the critical path. Its times are those of the replay.
 struct PathPiece {
   std::int64_t start_ns = 0, end_ns = 0;
   PathKind kind = PathKind::kHost;
@@ -59,11 +59,11 @@ struct PathPiece {
   // delay: the event that waited. kNone: no event.
   SliceId slice = kNone<SliceId>;
 };
-// The chain of dependencies that decided when the last steady step ended, back to the start of the
-// first one. The last piece comes first; pieces in steps that are not steady are left out.
+// Follows the dependencies that decided when the last steady step ended, back to the start of the first
+// steady step. The last piece comes first. Leaves out pieces in steps that are not steady.
 std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
                                        const Replay& replay);
-// The same, one by one: there may be as many as events.
+// The same, but passes the pieces to `visit` one by one: there may be as many pieces as events.
 void visit_critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
                            const Replay& replay,
                            const std::function<void(const PathPiece&)>& visit);

@@ -7,10 +7,11 @@
 
 namespace lanescope::simulate {
 
-// Events of CPU threads keep their order and nesting, GPU work keeps its stream; after overlap-copies,
-// copies have new ones, a stream for each direction. Times between two moments of the graph move in
-// proportion. Events that a change removed have no duration. kUnsupported: other work of one stream
-// would overlap that did not overlap before. O(n log n). Shares all but times with graph.trace.
+// Events of CPU threads keep their order and nesting. GPU work keeps its stream, except for copies that
+// would now overlap other work of their stream (overlap-copies): they get new streams, one per
+// direction. A time between two moments of the graph keeps its relative place between them. Events that
+// a change removed have no duration. kUnsupported: other work of one stream would overlap, although it
+// did not overlap in the recording. O(n log n). Shares the columns that do not change with graph.trace.
 Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay);
 
 }  // namespace lanescope::simulate

@@ -1,12 +1,12 @@
-// The table of calls of the CUDA runtime, HIP and the CUDA driver: what each call does, in words. cuda_call_names.cpp looks a
-// name up; the rows are in cuda_calls_*.cpp, a file for each subject.
+// The table of calls of the CUDA runtime, HIP and the CUDA driver: what each call does, in words. cuda_call_names.cpp looks up a
+// name. The rows are in the files cuda_calls_*.cpp, one file per subject.
 #pragma once
 #include <span>
 #include <string_view>
 
 namespace lanescope::names::events::cuda_calls {
 
-// Which APIs have the call: cuda..., hip..., cu....
+// The APIs that have the call. Their names begin with "cuda", "hip" or "cu".
 inline constexpr unsigned kCuda = 1, kHip = 2, kDriver = 4;
 
 struct Row {

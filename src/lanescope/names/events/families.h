@@ -1,4 +1,5 @@
-// The families of event names, one reader each. A reader returns false, or fills in what is known.
+// One reader for each family of event names. A reader fills in what is known about the name. It returns false if the name is not of
+// its family.
 #pragma once
 #include <string_view>
 
@@ -11,10 +12,10 @@ bool read_overhead_name(std::string_view name, EventName& out);    // Buffer Flu
 bool read_sync_name(std::string_view name, EventName& out);        // Stream Sync, ...
 bool read_collective_name(std::string_view name, EventName& out);  // c10d::, nccl:, DDP
 bool read_compile_name(std::string_view name, EventName& out);     // Torch-Compiled Region: 0/0
-// Also stages of compiling whose names are ordinary words; only for the category of operators.
+// For events of the operator category only: also knows compile stages whose names are ordinary words.
 bool read_compile_stage(std::string_view name, EventName& out);
 bool read_autograd_name(std::string_view name, EventName& out);  // AddmmBackward0
-// "SwishBackward", a class of the program; only for the category of operators.
+// For events of the operator category only: "SwishBackward", a class of the program.
 bool read_function_backward(std::string_view name, EventName& out);
 bool read_operator_name(std::string_view name, EventName& out);    // aten::mm, prims::, vllm::
 bool read_cuda_call_name(std::string_view name, EventName& out);   // cudaMalloc, hip..., cu...

@@ -28,15 +28,15 @@ enum class Cost : std::uint8_t {
   kNorm,
   kPooling,
   kIndex,       // gathers or scatters by an index
-  kMaskIndex,   // the same; aten::nonzero below it turns a mask into an index
-  kMaskChoice,  // elementwise; with only the mask, aten::nonzero below it
+  kMaskIndex,   // the same by a mask: calls aten::nonzero to make an index from it
+  kMaskChoice,  // elementwise; given only a mask, it calls aten::nonzero
   kJoin,        // copies several tensors into one
   kSort,
-  kList,       // lists of tensors at once
+  kList,       // works on lists of tensors
   kWait,       // brings a value to the CPU
   kCountWait,  // only the GPU knows the size of its result
   kCalls,      // calls other operators and does nothing itself
-  kOther,      // says nothing
+  kOther,      // the row says nothing about the cost
 };
 
 struct OperatorRow {
@@ -51,14 +51,14 @@ std::span<const OperatorRow> memory_operators();
 std::span<const OperatorRow> arithmetic_operators();
 std::span<const OperatorRow> layer_operators();
 
-// By the name without "aten::"; nullptr: no row.
+// Finds a row by the name without "aten::"; nullptr: there is none.
 const OperatorRow* find_operator_row(std::string_view name);
 
 std::string_view cpu_waits_of(Cost cost);
 std::string_view gpu_work_of(Cost cost);
 
-// "torch.addmm", "torch.nn.functional.linear", "torch.Tensor.add_"; the documented Python function.
-// Views of static text; empty name: none.
+// The documented Python function of an operator: "torch.addmm", "torch.nn.functional.linear",
+// "torch.Tensor.add_". Views of static text. Empty name: the operator has none.
 struct PythonFunction {
   std::string_view module, name;
 };

@@ -1,4 +1,4 @@
-// The parts of event names: counters, addresses, identifiers; and rows of the families' tables.
+// Helpers for parts of event names (counters, addresses, identifiers) and for rows of the families' tables.
 #pragma once
 #include <optional>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace lanescope::names::events {
 
-// A name without parameters, and the texts about it. Static texts.
+// A name without parameters, and the texts about it. All of them are static.
 struct Row {
   std::string_view name, text, what;
   std::string_view cpu_waits = {}, gpu_work = {}, note = {}, rule = {};
@@ -17,13 +17,13 @@ struct Row {
 const Row* find_row(std::span<const Row> rows, std::string_view name);
 void fill(EventKind kind, const Row& row, EventName& out);
 
-// A call of the runtime or driver that only makes the CPU wait.
+// True: this call of the runtime or driver does nothing but make the CPU wait.
 bool only_waits(std::string_view call);
 
 bool is_digit(char c);
 bool is_letter(char c);                     // A-Z, a-z
 bool is_digits(std::string_view text);      // one or more, nothing else
-bool is_identifier(std::string_view text);  // letters, digits, "_"; no digit in front
+bool is_identifier(std::string_view text);  // letters, digits, "_"; begins with no digit
 std::string_view without_trailing_digits(std::string_view text);
 
 // The text after `prefix`; nothing: the text does not begin with it.

@@ -4,7 +4,7 @@
 
 namespace lanescope::names::kernels {
 
-// "native_layer_norm", "_to_copy", "add". Binary search; overloads and in-place forms not included.
+// True for "native_layer_norm", "_to_copy", "add". Binary search. Does not know overloads and in-place forms.
 bool is_aten_operator(std::string_view name);
 
 }  // namespace lanescope::names::kernels

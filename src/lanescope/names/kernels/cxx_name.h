@@ -1,4 +1,4 @@
-// A C++ function's name as a demangler writes it, cut at its brackets.
+// Cuts a demangled name of a C++ function at its brackets.
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -11,10 +11,10 @@ struct CxxName {
   std::string_view qualified;  // without return type and parameters: "at::native::copy<4, float>"
   std::string_view scope;      // "at::native::(anonymous namespace)"; empty: none
   std::string_view base;       // "copy"
-  std::vector<std::string_view> arguments;  // "4", "float": the last component's, at most 64
+  std::vector<std::string_view> arguments;  // "4", "float": of the last component; at most 64
 };
 
-// Linear. A bracket that does not match ends its part.
+// Linear. A part ends at a bracket that does not match.
 CxxName cut_cxx_name(std::string_view text);
 
 // "a, b<c, d>" -> "a", "b<c, d>"; at most 64, blanks around them removed.

@@ -1,5 +1,5 @@
-// The families of kernel names, one reader each. A reader returns false, or fills in what
-// the name says.
+// One reader for each family of kernel names. A reader fills in what the name says. It returns false
+// if the name is not of its family.
 #pragma once
 #include <string_view>
 

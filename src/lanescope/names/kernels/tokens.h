@@ -28,7 +28,7 @@ std::string_view element_type_of_word(std::string_view word);
 // The letter of BLAS routine names: s d c z h, and i for 32-bit integers. Empty: none of them.
 std::string_view element_type_of_blas(char letter);
 
-// The first of the template arguments that is an element type, or empty.
+// The first template argument that is an element type. Empty: there is none.
 std::string_view first_element_type(std::span<const std::string_view> arguments);
 
 // "volta", "ampere", "sm80", "gfx942", ... Empty: the word names no architecture.
