@@ -11,7 +11,7 @@
 
 namespace lanescope {
 
-// A plain tree of values. Any thread, like any value.
+// A tree of values. Several threads may read one at the same time.
 struct JsonValue {
   enum class Kind : std::uint8_t { kNull, kBool, kNumber, kString, kArray, kObject };
   Kind kind = Kind::kNull;
@@ -22,7 +22,7 @@ struct JsonValue {
   std::vector<JsonValue> items;         // kArray
   std::vector<std::pair<std::string, JsonValue>> members;  // kObject, in the text's order
 
-  // Defined in the .cpp: inside the class, clang 16 cannot build a member that holds pairs of it.
+  // These are defined in the .cpp, because clang 16 cannot compile `members` if they are defined here.
   JsonValue();
   JsonValue(const JsonValue&);
   JsonValue(JsonValue&&) noexcept;
@@ -37,7 +37,7 @@ struct JsonValue {
   const JsonValue* find(std::string_view name) const;
 };
 
-// The whole text must be one value, nested at most 64 deep; otherwise nothing. It also accepts what
+// Returns nothing unless the whole text is one value, nested at most 64 deep. Also accepts what
 // profilers write by mistake: NaN, Infinity and -Infinity (read as 0) and raw control characters
 // inside strings. Cost: one pass; memory in proportion to the text.
 std::optional<JsonValue> parse_json(std::string_view text);

@@ -1,4 +1,4 @@
-// A text that was made of a file and is kept for the next question about it, such as a rank's summary. The code that makes the
+// A text that was computed from a file, such as a rank's summary, and is stored for the next time. The code that computes the
 // text does not know where it is stored, and the code that stores it does not know what it means.
 #pragma once
 #include <functional>
@@ -9,13 +9,13 @@
 namespace lanescope {
 
 struct KeptText {
-  std::optional<std::string> text;  // of the file as it is now; nothing: make it
-  // Keeps the text for the next time, unless the file has changed since this was asked. Empty: nothing is
-  // kept of this file. A text that cannot be kept is no error.
+  std::optional<std::string> text;  // of the file as it is now; nothing: compute it
+  // Stores the text, unless the file has changed since this KeptText was made. Empty: no text can be stored
+  // for this file. It is no error if storing fails.
   std::function<void(std::string_view text)> keep;
 };
 
-// What is kept of the file at `path`. May be empty: nothing is. Any thread.
+// Gives the stored text of the file at `path`. An empty function: no texts are stored. Any thread may call it.
 using KeepTexts = std::function<KeptText(const std::string& path)>;
 
 }  // namespace lanescope

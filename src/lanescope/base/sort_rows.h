@@ -1,9 +1,9 @@
 // sort_rows(first, last, less): std::stable_sort for rows that are shown or ranked. Its code is small: one merge sort for all
-// types, and each use adds a comparison and a loop that moves. With std::stable_sort and std::sort, a tenth of a build went into
-// 300 copies of them (docs/decisions/build_time.md). Each comparison costs an indirect call, so long lists of events that every
-// trace has stay with std::sort or sort_shared.h.
+// types, and each use adds a comparison and a loop that moves rows. With std::stable_sort and std::sort, the compiler spent a tenth
+// of a build on 300 copies of them (docs/decisions/build_time.md). Each comparison costs an indirect call, so code that sorts the
+// many events of a trace uses std::sort or sort_shared.h.
 //
-// Equal rows keep their order. Needs contiguous rows that can be moved, and memory for two indices of each.
+// Equal rows keep their order. The rows must be contiguous and movable. Memory: two indices for each row.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace lanescope {
 
 using RowComesBefore = bool (*)(const void* rows, const void* less, std::size_t a, std::size_t b);
 
-// order[i]: the row that comes to place i. Empty when the rows are in order.
+// order[i]: the index of the row that belongs at place i. Empty if the rows are in order already.
 std::vector<std::size_t> order_of_rows(std::size_t count, const void* rows, const void* less,
                                        RowComesBefore before);
 
@@ -33,7 +33,7 @@ void sort_rows(Iterator first, Iterator last, Less less) {
       });
   for (std::size_t start = 0; start < order.size(); ++start) {
     if (order[start] == start) continue;
-    Row held = std::move(rows[start]);  // a cycle: each of its rows comes from the next
+    Row held = std::move(rows[start]);  // follows one cycle of the permutation
     std::size_t place = start;
     for (std::size_t from = order[place]; from != start; from = order[place]) {
       rows[place] = std::move(rows[from]);

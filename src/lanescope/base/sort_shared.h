@@ -1,8 +1,8 @@
 // Sorting rows on several threads.
 //
-// Idea: each part is sorted alone. If the parts then overlap, samples of the rows give limits. The rows of all parts between two
-// limits are put together and sorted, and each thread takes such ranges. Cost: O(n) if the rows are in order, else O(n log n) and
-// memory for a second copy of the rows while it runs.
+// Idea: sort each part alone. If the parts overlap afterwards, choose limits from samples of the rows. A range is all rows between
+// two limits, from all parts. The threads copy and sort one range after the other. Cost: O(n) if the rows are in order, else
+// O(n log n) and memory for a second copy of the rows while it runs.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace lanescope {
 
-// Sorts the first `count` rows. No two rows may be equal: then the result does not depend on `threads` (0: usual_threads()) and
-// `part_rows`, the rows that a thread takes at once.
+// Sorts the first `count` rows. `threads` 0 means usual_threads(). `part_rows`: how many rows a thread takes at once. No two rows
+// may be equal, so that the result is the same for any `threads` and `part_rows`.
 template <typename Row>
 void sort_shared(UnsetArray<Row>& all, std::size_t count, unsigned threads,
                  std::size_t part_rows = 1u << 16) {
@@ -45,7 +45,7 @@ void sort_shared(UnsetArray<Row>& all, std::size_t count, unsigned threads,
     for (std::size_t k = 0; k < kSamples; ++k)
       samples.push_back(part(i)[k * part(i).size() / kSamples]);
   std::sort(samples.begin(), samples.end());
-  std::vector<Row> limits;  // a range begins at each, and one before the first
+  std::vector<Row> limits;  // each begins a range; one more range is before the first
   for (std::size_t i = kSamples; i < samples.size(); i += kSamples) limits.push_back(samples[i]);
   const std::size_t ranges = limits.size() + 1;
   // begins[part * (ranges + 1) + range]: where the range begins in the part

@@ -1,5 +1,5 @@
-// 128 bits for products of times: in a damaged file they reach 73 years, and 20 times that is more
-// than 64 bits hold.
+// A 128-bit integer for products of times. Times in a damaged file reach 73 years, and 20 times 73
+// years in nanoseconds do not fit 64 bits.
 #pragma once
 #include <cstdint>
 

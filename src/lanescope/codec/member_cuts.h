@@ -7,10 +7,11 @@
 
 namespace lanescope::codec {
 
-// The size of the first members or frames of `packed`, together at least `at_least` bytes where
-// there are as many. 0: none is seen to end.
-// zstd: certain, because a frame names the sizes of its blocks. gzip: a guess. The cut is before
-// what looks like the header of another member, but bytes inside a member can look so, too.
+// Returns the size of the fewest first members or frames of `packed` that have `at_least` bytes
+// together. 0: no end was found.
+// zstd: certain, because a frame contains the sizes of its blocks. With fewer than `at_least` bytes,
+// returns the size of all whole frames. gzip: a guess. The cut is before bytes that look like the
+// header of another member, but bytes inside a member can look like that, too.
 // Cost: one pass over `packed`.
 std::size_t find_member_cut(Packing packing, std::string_view packed, std::size_t at_least);
 

@@ -15,7 +15,7 @@ enum class Packing : std::uint8_t { kPlain, kGzip, kZstd };
 const char* packing_name(Packing packing);  // "plain", "gzip", "zstd"
 
 struct UnpackOptions {
-  // Real traces shrink 10 to 60 times. After `free_bytes` of output, more than `max_ratio` times
+  // Real traces compress 10 to 60 times. After `free_bytes` of output, more than `max_ratio` times
   // the packed bytes counts as a decompression bomb: read() returns kLimit.
   std::uint64_t max_ratio = 250;
   std::uint64_t free_bytes = 256ull << 20;

@@ -1,5 +1,5 @@
 // The trace formats that lanescope reads and writes. Detection, reading, writing, commands and
-// messages all use this list, so a new format is one row of it.
+// messages all use this list, so a new format needs one more row in it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

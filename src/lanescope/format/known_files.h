@@ -13,11 +13,12 @@ struct KnownFile {
   std::string advice;  // what to do: "give the trace that ..."
 };
 
-// More of the text than for detection: some SQLite databases name their tables only here.
+// How many bytes known_file() needs. Detection needs fewer, but some SQLite databases have the names
+// of their tables only after those.
 inline constexpr std::size_t kKnownFileHeadBytes = 64 * 1024;
 
 // `head`: the first bytes of an input that no format detects, unpacked. `name`: the file's name,
-// used where the bytes alone do not tell (Nsight Systems' reports).
+// used where the bytes alone do not identify it (Nsight Systems' reports).
 KnownFile known_file(std::string_view head, std::string_view name = {});
 
 // A JSON object without traceEvents, by its keys. Nothing: not known.

@@ -11,9 +11,10 @@
 
 namespace lanescope::format {
 
-// Who read the pieces of a JSON text that several threads shared. May be read meanwhile.
+// Several threads may share the reading of a JSON text. This counts the pieces that the calling thread
+// read ahead and those that the other threads read. Any thread may look at it meanwhile.
 struct ReadShares {
-  std::atomic<std::uint64_t> by_caller = 0, by_others = 0;  // pieces; all others are read alone
+  std::atomic<std::uint64_t> by_caller = 0, by_others = 0;  // a text that is not shared counts none
 };
 
 struct ReadOptions {
@@ -26,18 +27,17 @@ struct ReadOptions {
   // How much text to parse at a time. The default, with its tokens, fits a core's second-level
   // cache. A smaller value is slower and gives the same Trace.
   std::uint32_t window_bytes = 256 * 1024;
-  // kLimit: a compressed file that expands more than this, after the first 256 MB of text.
+  // A compressed file that expands more than this, after the first 256 MB of text, gives kLimit.
   std::uint64_t max_expansion_ratio = 250;
   // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
   // core, at most 8. The Trace is the same for any number, and short files take one anyway. A
   // quarter as many threads (at least one; none if `threads` is 1) come in addition, to unpack
   // files of many gzip members or zstd frames.
   unsigned threads = 0;
-  // False: reads each event of JSON in full, and knows none from those before it. Slower, and the same
-  // Trace: what tests compare the fast way with.
+  // True: recognises JSON events that look like earlier ones, which is fast. False: parses each event in
+  // full. The Trace is the same; tests compare the two.
   bool learn_patterns = true;
-  // Gets its counts while the trace is read, for tests and benches. It must live until the reading
-  // ends.
+  // Reading the trace writes its counts, for tests and benches. It must live until the reading ends.
   ReadShares* shares = nullptr;
 };
 

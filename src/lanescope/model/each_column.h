@@ -1,13 +1,16 @@
-// Calls a function on each column of a trace's tables, one after the other. It is the one list of
-// all columns: what a new column needs in memory, and in a file, follows from its line here.
+// Calls a function on each column of a trace's tables, one after the other. This is the only list of
+// all columns. The code that moves columns in memory or into a file uses it, so a new column needs one
+// line here.
 #pragma once
 #include "lanescope/model/trace_columns.h"
 
 namespace lanescope {
 
-// Calls `with(name, column...)`: the column of each of `tables`, which may be of different kinds
-// (GrowingColumn, Column). Names are unique in a trace and do not change: "slices.start_ns".
-// Those that have a row for each slice in every trace.
+// Each function calls `with(name, column...)` for each of its columns: `column...` is that column in
+// each of `tables`, which may be of different kinds (GrowingColumn, Column). Names are unique in a
+// trace and do not change: "slices.start_ns".
+//
+// The columns that have a row for each slice in every trace.
 template <typename With, typename... Tables>
 void each_slice_column(With&& with, Tables&... tables) {
   with("slices.start_ns", tables.start_ns...);
@@ -37,7 +40,7 @@ void each_counter_column(With&& with, Tables&... tables) {
   with("counters.value", tables.value...);
 }
 
-// All columns of TraceTables; `values` are no column.
+// All columns of TraceTables. Its member `values` is not a column.
 template <typename With, typename... Tables>
 void each_column(With&& with, Tables&... tables) {
   each_slice_column(with, tables.slices...);

@@ -1,5 +1,6 @@
-// Columns of numbers that are nearly always small. Half the bytes hold them, and a second list what
-// does not fit. They are read by row, as other columns are. `List`: GrowingColumn or Column.
+// Columns of numbers that are nearly always small. The first list stores a number in half its bytes,
+// and a second list stores what does not fit. Code reads them by row, like other columns. `List`:
+// GrowingColumn or Column.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,20 +9,20 @@
 
 namespace lanescope {
 
-// Durations of 0 and more. Four bytes hold up to 2.1 s. Reading a longer one is a second load.
+// Durations of 0 and more. Four bytes hold up to 2.1 s. Reading a longer one costs a second load.
 template <template <typename> class List>
 struct DurationColumn {
   static constexpr std::uint32_t kLong = std::uint32_t{1} << 31;
 
-  List<std::uint32_t> short_ns;  // from kLong on: kLong plus a row of long_ns
-  List<std::int64_t> long_ns;    // in no order: it stays as it is when rows are sorted
+  List<std::uint32_t> short_ns;  // kLong or more means: kLong plus the row in long_ns
+  List<std::int64_t> long_ns;    // in no order: sorting the rows does not move these
 
   std::size_t size() const { return short_ns.size(); }
   std::int64_t operator[](std::size_t row) const {
     const std::uint32_t ns = short_ns[row];
     return ns < kLong ? ns : long_ns[ns - kLong];
   }
-  // While it grows.
+  // Only for a GrowingColumn.
   void push_back(std::int64_t ns) {
     if (ns < kLong) return short_ns.push_back(static_cast<std::uint32_t>(ns));
     short_ns.push_back(kLong + static_cast<std::uint32_t>(long_ns.size()));
@@ -40,11 +41,11 @@ struct TrackColumn {
     const std::uint32_t upper = high.empty() ? 0 : high[row];
     return TrackId{upper << 16 | low[row]};
   }
-  // While it grows.
+  // Only for a GrowingColumn.
   void push_back(TrackId track) {
     const auto upper = static_cast<std::uint16_t>(raw(track) >> 16);
     if (upper != 0 || !high.empty()) {
-      high.resize(low.size());  // with the first one, those before it
+      high.resize(low.size());  // at the first such track, all earlier rows get 0
       high.push_back(upper);
     }
     low.push_back(static_cast<std::uint16_t>(raw(track)));

@@ -1,6 +1,6 @@
 // How a new Trace is made. Importers add typed tracks, whole slices and arrows, and steps, in any
-// order; finish() sorts and freezes them. What a format writes in halves (Chrome's begins and ends,
-// the two ends of an arrow), its importer joins first: format/kineto_json/chrome_events.h.
+// order; finish() sorts and freezes them. Some formats write a slice or an arrow as two events (Chrome's
+// begin and end). Their importers join the two first: format/kineto_json/chrome_events.h.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -33,8 +33,8 @@ class TraceBuilder {
   ProcessId process(const Scalar& pid);
   // Each is made on first use. A thread and a stream may have the same pid and tid.
   TrackId thread_track(const Scalar& pid, const Scalar& tid);
-  // Its device and stream are the numbers of pid and tid. Where these are
-  // texts, the importer says what they mean with set_stream_numbers().
+  // The number in `pid` is the device, the number in `tid` the stream. If these are texts, the
+  // importer sets device and stream with set_stream_numbers().
   TrackId stream_track(const Scalar& pid, const Scalar& tid);
   TrackId async_track(const Scalar& pid, std::string_view category, const Scalar& id);
   TrackId counter_track(const Scalar& pid, std::string_view name, std::string_view series);
@@ -50,7 +50,8 @@ class TraceBuilder {
 
   ArgsBuilder& args() { return args_; }
 
-  // Each is one event (one event_index), in file order. dur < 0 is counted and read as 0.
+  // Each call adds one event with the next event_index, so call them in file order. A duration below 0
+  // is counted as an issue and read as 0.
   void add_slice(TrackId track, CategoryId category, StringId name, std::int64_t start_ns,
                  std::int64_t dur_ns, ArgsId args) {
     add_slice_at(event_index_++, track, category, name, start_ns, dur_ns, args);
@@ -59,12 +60,13 @@ class TraceBuilder {
                    char scope, ArgsId args) {
     add_instant_at(event_index_++, track, category, name, time_ns, scope, args);
   }
-  // The same for an event that was counted before, with skip_event().
+  // The same for an event that got its event_index from skip_event().
   void add_slice_at(std::uint32_t event_index, TrackId track, CategoryId category, StringId name,
                     std::int64_t start_ns, std::int64_t dur_ns, ArgsId args);
   void add_instant_at(std::uint32_t event_index, TrackId track, CategoryId category, StringId name,
                       std::int64_t time_ns, char scope, ArgsId args);
-  // These count no event. Formats write an arrow as two events or more, several samples as one.
+  // These take no event_index: formats write an arrow as two or more events, and several counter
+  // samples as one event.
   void add_counter(TrackId counter_track, std::int64_t time_ns, double value);
   void add_flow(const Flow& flow) { tables_.flows.push_back(flow); }
   void expect_flows(std::size_t count) { tables_.flows.reserve(count); }
@@ -72,11 +74,11 @@ class TraceBuilder {
   void add_step(std::int64_t number, std::uint32_t row) {
     tables_.steps.push_back({number, SliceId{row}});
   }
-  // As added up to now, not yet sorted.
+  // The slices and instants added up to now, not yet sorted.
   const SliceTable<GrowingColumn>& slices() const { return tables_.slices; }
   const InstantTable<GrowingColumn>& instants() const { return tables_.instants; }
   const StringPool& strings() const { return strings_; }
-  // Takes roughly how many slices will come, so that the columns need not grow step by step.
+  // Reserves memory for about `count` slices, so that the columns need not grow step by step.
   void expect_slices(std::size_t count);
   // For an event that adds nothing to the columns, or not yet (metadata, a lost event, half of a
   // slice). It still has a place in the file order: its event_index, which is returned.
@@ -103,7 +105,7 @@ class TraceBuilder {
   // Without this, the window is the span of category "Trace", else first start to last end.
   void set_window(std::int64_t start_ns, std::int64_t end_ns);
 
-  // For a trace that is built in pieces: the limit after the durations of earlier pieces.
+  // For a trace that is built in pieces: a limit that has already counted the durations of earlier pieces.
   void set_duration_limit(const DurationLimit& limit) { durations_ = limit; }
   const DurationLimit& duration_limit() const { return durations_; }
 

@@ -18,8 +18,8 @@ class TraceCopier {
   TraceCopier(const Trace& trace, TraceBuilder& builder,
               std::function<Scalar(ProcessId)> pid_of = {});
 
-  // `by` is added to the ids by which slices of one trace refer to each other (correlation, External
-  // id, sequence number, ...), so that those of several traces differ. Ids of 0 and less mean none, and stay as they are.
+  // Adds `by` to the ids that join slices of one trace (correlation, External id, sequence number, ...),
+  // so that the ids of several traces differ. An id of 0 or less means "none" and does not change.
   void shift_ids(std::int64_t by) { id_shift_ = by; }
   // The largest id copied so far, after the shift.
   std::int64_t largest_id() const { return largest_id_; }
@@ -29,9 +29,9 @@ class TraceCopier {
   CategoryId copy(CategoryId id);
   ArgsId copy(ArgsId id);
   Scalar pid(ProcessId id);
-  // Name, labels and place in the order.
+  // Copies the name, labels and sort index of the process.
   void copy_process(ProcessId id);
-  // Made with its name on first use.
+  // The builder's track for this one. The first call for a track makes it, with its name.
   TrackId track(TrackId id);
 
  private:

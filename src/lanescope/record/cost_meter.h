@@ -1,9 +1,10 @@
-// Measures the cost of our callbacks from inside. One call in 32 is measured and counts for the
-// calls since the one before. It is chosen at random, so that no rhythm of the program distorts the
-// result. The scale adds the cost that a callback cannot see (unseen_cost.h).
+// Measures the cost of our callbacks from inside. About one call in 32 is measured, and its cost also
+// counts for the calls since the last measured call. The calls are chosen at random, so that no rhythm of
+// the program distorts the result. CostScale adds the cost outside of a callback, which the callback
+// cannot measure (unseen_cost.h).
 //
-// Only for recordings with a budget (LANESCOPE_RECORD_MEASURE). A call that is not measured costs
-// one decrement of a thread's number; a measured one two reads of the tick counter.
+// Only for recordings with a budget (LANESCOPE_RECORD_MEASURE). A call that is not measured costs one
+// decrement of the thread's countdown. A measured call costs two reads of the tick counter.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -45,7 +46,7 @@ class MeasuredCall {
   MeasuredCall& operator=(const MeasuredCall&) = delete;
 
  private:
-  // Relaxed: one writer, and each sum is read alone.
+  // Relaxed: one thread writes a sum, and readers need no order between sums.
   static void add(std::atomic<std::uint64_t>& sum, std::uint64_t value) noexcept {
     sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
@@ -63,7 +64,7 @@ inline void add_cost(LanescopeCostKind kind, std::uint64_t ticks) noexcept {
   }
 }
 
-// A step keeps its range in every pause, because times refer to steps.
+// In a pause, the recorder leaves out ranges, but never those of steps: reports give times per step.
 inline bool is_step_name(std::string_view name) noexcept {
   return name.starts_with("ProfilerStep#");
 }

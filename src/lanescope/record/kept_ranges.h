@@ -1,6 +1,6 @@
 // Records that are still needed after the ring has reused their chunks. These are ranges that were open
-// when their chunk closed, and ends by handle that came before their range. They are in chunks of kind
-// kKept, as pairs: kKeptFrom with the thread and the place, then the record.
+// when their chunk closed, and ends by handle whose chunk was reused before the chunk of their range. They
+// are in chunks of kind kKept, as pairs: kKeptFrom with the thread and the place, then the record.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,14 +15,16 @@ namespace lanescope::record {
 class KeptRanges {
  public:
   static constexpr std::uint32_t kMaxChunks = 8;  // 1364 ranges each
-  static constexpr std::uint32_t kMaxEnds = 256;  // ends by handle; the oldest go first
+  static constexpr std::uint32_t kMaxEnds = 256;  // ends by handle; then the oldest is removed
 
   explicit KeptRanges(SpoolFile* file) : file_(file) {}
   // Keeps an open range of a thread's chunk that is reused.
   void add(std::uint32_t thread, spool::RecordPlace place, const spool::RangeRecord& range);
-  // Call it when the record that ends this range is dropped: the range is no longer needed.
+  // Call it when the chunk of the record that ends this range is reused: the range is no longer needed.
+  // Does nothing if the range is not kept.
   void remove(std::uint32_t thread, spool::RecordPlace place) noexcept;
-  // An end by handle is dropped. If its range is kept here, both are removed; else the end waits for its range.
+  // Call it when the chunk of an end by handle is reused. Removes the range of the end if that is kept. Else
+  // keeps the end until add() gets the range.
   void end_by_handle(std::uint32_t thread, const spool::EndByHandleRecord& end);
   // Removes the ranges whose begin is not `wanted`.
   void keep_only(const std::function<bool(std::uint64_t begin)>& wanted) noexcept;

@@ -8,10 +8,10 @@
 
 namespace lanescope::record {
 
-// Chooses `settings.path` from `options`. If another recording has the name, as .lspool or as
-// results (.json, .json.gz, .json.zst, .txt), the name gets a count: _2, _3, ... But if the
-// caller chose `options.spool_path` without `options.free_name`, that is an error. kIo: the file
-// cannot be made.
+// Chooses `settings.path` from `options`. If another recording (.lspool) or its results (.json,
+// .json.gz, .json.zst, .txt) have that name already, the name gets a count: _2, _3, ... But if the
+// caller chose `options.spool_path` without `options.free_name`, a taken name is an error. kIo: the
+// file cannot be made.
 Result<std::unique_ptr<Spool>> create_new_spool(const RecorderOptions& options,
                                                 SpoolOptions settings, InternTable* texts);
 

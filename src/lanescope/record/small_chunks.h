@@ -26,8 +26,8 @@ class SmallChunks {
   // Call after a small chunk was closed. Returns the shared chunk if nobody uses it any more: this
   // was its last open small chunk and no place is left. Else null.
   spool::ChunkHeader* release(spool::ChunkHeader* small) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Nobody takes small chunks any more. Returns the shared chunk that still has free places if all
-  // its small chunks are released, else null.
+  // Call when no thread takes small chunks any more. Returns the shared chunk that still has free places
+  // if all its small chunks are released, else null.
   spool::ChunkHeader* finish() noexcept LANESCOPE_EXCLUDES(mutex_);
 
  private:

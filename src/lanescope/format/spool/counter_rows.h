@@ -22,7 +22,7 @@ inline constexpr std::string_view kHardwareMetadata = "lanescope_hardware";
 struct CounterCarry {
   counters::CounterFile file;
   bool has_clocks = false;
-  std::vector<CounterClock> clocks;                // as file.devices
+  std::vector<CounterClock> clocks;                // in the order of file.devices
   std::vector<std::optional<EdgeShift>> measured;  // likewise
 };
 
@@ -34,8 +34,8 @@ struct CounterRowsContext {
   std::function<std::optional<std::int64_t>(std::uint64_t)> time_ns;  // of a tick
 };
 
-// One track a series, in the device's process; values hold from their time to the next. Samples
-// that are not whole inside a window are left out. The first piece measures the clocks.
+// Adds one track for each series, in the device's process. A value holds until the next one. Leaves out
+// samples that are not wholly inside a window. The first piece measures the clocks.
 void add_counter_rows(const CounterRowsContext& context, CounterCarry* carry);
 
 }  // namespace lanescope::format

@@ -1,4 +1,4 @@
-// The windows of a recording that still wait for their stop. A repeating schedule makes thousands
+// The windows of a recording that have started and not yet stopped. A repeating schedule makes thousands
 // of windows, so a stop must not search all of them.
 #pragma once
 #include <cstddef>

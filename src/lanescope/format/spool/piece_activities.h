@@ -1,5 +1,5 @@
-// The device activities for the rows of a piece: its activities, and the API calls of other pieces
-// that started its work.
+// The device activities for the rows of a piece: the piece's own activities, and the API calls of other
+// pieces that started its GPU work.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,11 +18,13 @@ struct CallCarry {
   std::uint32_t last_id = 0;               // the highest correlation id of the piece before
 };
 
-// Returns the calls that begin in the piece; work, waits and events that begin in it, or that one of
-// these calls started; and calls of other pieces with the ids of that work. `of_threads`:
-// activities from the chunks of threads that overlap the piece. `buffer` has kChunkBytes.
-// scan_spool() counted the damage. Cost: reads the chunks of activities that overlap the piece in
-// time, and all with ids of its calls.
+// Returns:
+// - the calls that begin in the piece;
+// - the work, waits and events that begin in the piece, or that one of these calls started;
+// - the calls of other pieces with the ids of such work.
+// `of_threads`: activities from the chunks of threads that overlap the piece. `buffer` has kChunkBytes.
+// Counts no damage, because scan_spool() has counted it. Cost: reads each chunk of activities that
+// overlaps the piece in time or has ids of the piece's calls.
 SpoolActivities read_piece_activities(const SpoolBytes& bytes, const SpoolScan& scan,
                                       const SpoolPiece& piece,
                                       std::span<const spool::Record> of_threads, CallCarry* carry,

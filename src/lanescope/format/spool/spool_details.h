@@ -15,7 +15,7 @@ namespace lanescope::format {
 class SpoolDetails {
  public:
   SpoolDetails(TraceBuilder& builder, const SpoolIndex& index) : builder_(builder), index_(index) {}
-  // Adds to the arguments that have begun. Decodes each distinct detail once.
+  // Adds the detail `id` to the arguments that builder.args() has begun. Decodes each detail once.
   void add_args(std::uint32_t id);
 
  private:

@@ -8,10 +8,14 @@
 
 namespace lanescope::format {
 
-// The last one of the recording or of the options; "[]": there is none. A view of either.
+// The JSON of "deviceProperties". An entry of `options.metadata` overrides those of the recording. Of
+// several entries in one of the two, the last one wins. "[]": there is none. The result is a view of
+// `index` or `options`.
 std::string_view spool_device_properties(const SpoolIndex& index, const ReadSpoolOptions& options);
 
-// Options, host, what sources and the program said, notes, clock anchors. Of equal keys the last wins.
+// Adds what was recorded (shapes, stacks, ...), the host's name, the entries that sources and the program
+// wrote, notes and clock anchors. An entry of `options.metadata` overrides the recording's entry with the
+// same key. Of several such entries in the recording, the last one wins.
 void add_spool_metadata(const SpoolScan& scan, const ReadSpoolOptions& options,
                         TraceBuilder& builder);
 
