@@ -127,7 +127,7 @@ struct Finding {
   Finding& operator=(const Finding& other);
   Finding& operator=(Finding&& other) noexcept;
   ~Finding();
-  std::string rule;  // set by the runner
+  std::string rule;  // set by run_rules()
   FindingKind kind = FindingKind::kCost;
   Sentence verdict;
   // An upper bound for how much shorter a step could become, in nanoseconds per step (kOnce, kTrust:

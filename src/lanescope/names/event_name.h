@@ -38,7 +38,7 @@ const char* event_kind_name(EventKind kind);  // "operator", "backward of an ope
 // sources. A text is empty if it is unknown or not worth saying.
 struct EventName {
   EventKind kind = EventKind::kUnknown;
-  std::string text;       // a few words, at most kLongestText bytes; else the shortened name
+  std::string text;       // a few words, up to kLongestText bytes; unknown: the shortened name
   std::string what;       // what the event is
   std::string cpu_waits;  // begins with "no", "yes" or "sometimes"
   std::string gpu_work;   // begins with "none", or names the work

@@ -32,7 +32,7 @@ struct KernelName {
   std::optional<std::uint32_t> stages;  // depth of the software pipeline
   std::string warps, cluster;           // "2x2x1", "2x1x1"
   std::string layout;                   // "nn", "nt", "tn", "tt", as the name writes it
-  std::vector<std::string> epilogue;    // "bias", "relu", "gelu", ...: computed before the write
+  std::vector<std::string> epilogue;    // "bias", "relu", "gelu", ...: applied to the result
   bool split_k = false;                 // several blocks share the sum over k
   std::optional<std::uint32_t> split_k_count;
   std::vector<std::string> fused;  // operators of a compiler's fused kernel, in the name's order

@@ -15,7 +15,7 @@ namespace lanescope::simulate {
 
 struct Replay {
   std::vector<std::int64_t> time_ns;     // by point
-  std::vector<std::uint32_t> binding;    // the edge that decided; kNoIndex: none
+  std::vector<std::uint32_t> binding;    // by point: the edge that decided its time; kNoIndex: none
   std::vector<analysis::Window> steps;   // of all steps, as in compute_step_windows()
   std::vector<std::uint32_t> step_ends;  // the point that ends each step
 };

@@ -8,18 +8,18 @@
 
 namespace lanescope::explain::rules {
 
-// The last operator that ran uncompiled before a region began, after the compiled code before it on the thread: aten::item,
-// rather than what it calls. kNone: none, or no compiled code came before in the step.
+// The last operator that ran uncompiled between the thread's previous compiled code and this region. Of nested operators, the
+// outermost: aten::item, not what it calls. kNone: there is none, or no compiled code came before in the step.
 SliceId eager_before(const Facts& facts, const CompiledFacts& compiled,
                      const analysis::CompiledCall& call);
 
-// The operator that ran before most of the regions that follow compiled code of their step.
+// The operator that ran right before at least half of the regions. Counts only regions that follow compiled code of their step.
 struct BreakCause {
   std::string op;                    // empty: none ran before half of them
   SliceId example = kNone<SliceId>;  // the first call
   std::uint64_t breaks = 0;          // regions that it ran before, in the steady steps
 };
-// `only_nested`: of regions inside a region.
+// `only_nested`: looks only at regions inside another region, and counts all of these.
 BreakCause break_cause(const Facts& facts, const CompiledFacts& compiled, bool only_nested);
 
 // True: Dynamo does not trace this operator by default.

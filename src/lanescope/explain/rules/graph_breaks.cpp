@@ -187,7 +187,7 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   const std::int64_t saved_ns =
       found.wait.time_ns - found.wait.time_ns * static_cast<std::int64_t>(found.outermost) /
                                static_cast<std::int64_t>(found.break_count + found.outermost);
-  // At most, fusion removes all of the eager work. The code around it still reads and writes the data once.
+  // An upper bound: fusion would remove all of the eager work. The code around it reads and writes the data once.
   const bool has_eager = share_of(found.eager.cost_ns, facts.steady_wall_ns()) >= kLeastEagerShare;
   const std::int64_t stake_ns = saved_ns + (has_eager ? found.eager.cost_ns : 0);
   finding.at_stake_ns = facts.per_step(stake_ns);

@@ -101,7 +101,7 @@ std::int64_t waiting_within(const Facts& facts, TrackId thread,
 // Calls of torch.tensor() or torch.as_tensor() that spend half of their time or more in holes. Found by their Python frames.
 struct ListReading {
   std::int64_t time_ns = 0;   // of all calls, in steady steps
-  std::int64_t elements = 0;  // that the longest call makes; 0: unknown
+  std::int64_t elements = 0;  // of the tensor that the longest call makes; 0: unknown
   SliceId longest = kNone<SliceId>;
 };
 
@@ -294,8 +294,8 @@ Sentence action_for_optimizer(const OptimizerKind& kind) {
              : say("It is fused, with one group: a CUDA graph (capturable=True) spares its Python");
 }
 
-// Whose code runs in the hole. For code of the optimizer or of autograd itself, the finding does not name the events around the
-// hole, because they do not help users.
+// Whose code runs in the hole. If it is the own code of the optimizer or of autograd, the first screen does not name the events
+// around the hole, because they do not help users.
 struct HoleOwner {
   bool is_optimizer = false, is_autograd = false;
 };

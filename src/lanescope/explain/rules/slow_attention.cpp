@@ -14,8 +14,8 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-// A call counts only from this many times its shortest possible time on: rates differ by as much between GPUs, and between the
-// measured lengths.
+// A call counts only if it takes at least this many times its shortest possible time. Rates differ as much between GPUs, and
+// between the measured lengths.
 constexpr double kLeastLead = 1.15;
 
 // The library of the kernel, found by the names of the kernel and of the operators around it.

@@ -1,4 +1,4 @@
-// Steps come in two lengths: some of them do something that the others do not.
+// Steps come in two lengths. Often the slow ones do something that the others do not.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -176,7 +176,7 @@ constexpr Need kSixSteadySteps = {
 struct UnevenSteps {
   std::vector<std::size_t> slow;  // indices into Facts::selection.steady, ascending
   Medians medians;
-  std::int64_t over_ns = 0;          // all slow steps together, minus that many usual medians
+  std::int64_t over_ns = 0;          // sum over slow steps: length minus the median of the others
   std::optional<std::size_t> every;  // one step in this many is slow
   std::vector<Extra> extras;
   bool is_machine = false;    // StepContents::is_machine

@@ -8,7 +8,7 @@
 
 namespace lanescope::names::kernels {
 
-// A name in the forms that readers need; all views of the same text.
+// A name in the forms that readers need. All of them are views of the same text.
 struct ParsedText {
   std::string_view text;   // demangled
   std::string_view plain;  // without return type, parameters and template arguments of C++

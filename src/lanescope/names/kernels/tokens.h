@@ -35,7 +35,7 @@ std::string_view first_element_type(std::span<const std::string_view> arguments)
 std::string_view architecture_of_word(std::string_view word);
 
 // What a function's or functor's name says, in words: "tanh_backward_kernel_cuda" -> "tanh
-// backward", "CUDAFunctor_add" -> "add", "MulFunctor" -> "mul". At most 60 bytes of the name.
+// backward", "CUDAFunctor_add" -> "add", "MulFunctor" -> "mul". Reads at most 60 bytes.
 std::string function_words(std::string_view name);
 
 std::string lower(std::string_view text);
