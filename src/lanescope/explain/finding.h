@@ -38,7 +38,7 @@ struct Value {
   Kind kind = Kind::kCount;
   std::int64_t integer = 0;  // kNs, kCount, kBytes
   double real = 0;           // kRatio: 0..1; kFactor: how many times
-  std::string text = {};     // kText: trusted words; kName, kKernel: untrusted text of the trace
+  std::string text = {};     // kText: our own words; kName, kKernel: untrusted text of the trace
   // What the page shows when a reader clicks this number of the headline: one of the names in `shows`,
   // or the id of a rule, for that rule's evidence. If this is empty and `slice` is kNone: nothing.
   const char* shows = "";

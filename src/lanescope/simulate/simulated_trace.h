@@ -7,9 +7,9 @@
 
 namespace lanescope::simulate {
 
-// Events of CPU threads keep their order and nesting. GPU work keeps its stream, except for copies that
-// would now overlap other work of their stream (overlap-copies): they get new streams, one per
-// direction. A time between two moments of the graph keeps its relative place between them. Events that
+// Events of CPU threads keep their order and nesting. GPU work keeps its stream. Exception: if work of a
+// stream would now overlap (overlap-copies), its copies to the GPU and its copies to the CPU move to two
+// new streams. A time between two moments of the graph keeps its relative place between them. Events that
 // a change removed have no duration. kUnsupported: other work of one stream would overlap, although it
 // did not overlap in the recording. O(n log n). Shares the columns that do not change with graph.trace.
 Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay);
