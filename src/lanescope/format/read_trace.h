@@ -30,9 +30,9 @@ struct ReadOptions {
   // A compressed file that expands more than this, after the first 256 MB of text, gives kLimit.
   std::uint64_t max_expansion_ratio = 250;
   // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
-  // core, at most 8. The Trace is the same for any number, and short files take one anyway. A
-  // quarter as many threads (at least one; none if `threads` is 1) come in addition, to unpack
-  // files of many gzip members or zstd frames.
+  // core, at most 8. The Trace is the same for any number, and short files take one anyway. In
+  // addition, a quarter as many threads (at least one; none if `threads` is 1) unpack files of many
+  // gzip members or zstd frames.
   unsigned threads = 0;
   // True: recognises JSON events that look like earlier ones, which is fast. False: parses each event in
   // full. The Trace is the same; tests compare the two.

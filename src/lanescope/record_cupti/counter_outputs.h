@@ -1,5 +1,5 @@
-// Where the process that samples writes: one file, or one for each device in a folder that several
-// recorded programs share.
+// The files into which the sampling process writes hardware counters: one file, or a folder with one
+// file for each device. Several recorded programs may share the folder.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace lanescope::record_cupti {
 
 class CounterOutputs {
  public:
-  // `path` ends with a slash: a folder that exists.
+  // `path` is the file. If it ends with a slash, it is a folder that exists.
   CounterOutputs(std::string path, std::uint64_t most_bytes)
       : path_(std::move(path)), most_bytes_(most_bytes), is_shared_(path_.ends_with('/')) {}
   ~CounterOutputs();
@@ -21,11 +21,12 @@ class CounterOutputs {
   CounterOutputs& operator=(const CounterOutputs&) = delete;
 
   bool is_shared() const { return is_shared_; }
-  // The file is made, or emptied. Null: it cannot be written, errno says why.
+  // The writer for a device. Makes or empties the device's file; a single file only in the first call.
+  // Null: the file cannot be written, and errno says why.
   CounterWriter* of(int device);
   void remove_files();
-  // Also removes the files in it through which the programs share the sampler:
-  // python/lanescope/_shared_hardware.py.
+  // Removes the folder with these files, and with those through which the programs share the sampler
+  // (python/lanescope/_shared_hardware.py).
   void remove_folder();
 
  private:

@@ -13,9 +13,9 @@ namespace lanescope::record_cupti {
 // Any thread. Does not own the file.
 class CounterWriter {
  public:
-  // Writes the file's head; the recorded process is the parent of this one.
+  // Writes the file's head. It names the parent of this process as the recorded process.
   CounterWriter(int file, std::uint64_t most_bytes);
-  // False: there is no room for it.
+  // False: the file has no room for the block. A block of kind kLosses may exceed `most_bytes`.
   bool write(counters::BlockHead head, std::string_view payload);
   bool is_full() const { return full_; }
 

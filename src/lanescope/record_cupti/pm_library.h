@@ -48,12 +48,12 @@ struct PmLibrary {
   LANESCOPE_PM_FUNCTIONS(LANESCOPE_DECLARE)
 #undef LANESCOPE_DECLARE
 };
-// Null: `line` says why not. From the libcupti of find_cupti(), which stays loaded.
+// The functions of the libcupti that find_cupti() found; it stays loaded. Null: `line` says why.
 const PmLibrary* find_pm_library(std::string* line);
 #endif
 
-// libnvidia-ml.so.1, whose header few machines have. LANESCOPE_NVML_LIBRARY may name another file.
-// Results: 0 is success.
+// Our own declarations for libnvidia-ml.so.1, because few machines have its header. The variable
+// LANESCOPE_NVML_LIBRARY may name another file. Functions return 0 on success.
 struct NvmlFieldValue {  // nvmlFieldValue_t
   unsigned field = 0, scope = 0;
   long long timestamp = 0, latency_us = 0;

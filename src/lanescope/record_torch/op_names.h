@@ -1,5 +1,5 @@
-// The text ids of operators' names: for a registered operator one look into a small table of the
-// thread, without the name's characters.
+// Finds the text id of an operator's name. For a registered operator this takes one look into a small
+// table of the thread; the name's characters are not read.
 //
 // Part of torch_observer.cpp (compiled with it, against the user's torch). Nothing throws, except
 // watch_schemas().
@@ -22,8 +22,8 @@
 
 namespace lanescope::record_torch {
 
-// Counts the operators that were taken away, before torch frees their schemas. Whoever gets that memory
-// got it after that, from the allocator, so relaxed is enough.
+// Counts deregistered operators, each before torch frees its schema. Relaxed is enough: a thread can get
+// that memory only from the allocator, after the count.
 inline std::atomic<std::uint32_t> schema_generation{1};
 
 class SchemaListener final : public c10::OpRegistrationListener {
@@ -40,15 +40,15 @@ inline void watch_schemas() {
   static_cast<void>(handle);
 }
 
-// Names come as pointers: into the schemas of registered operators, or into strings that live for one
-// call, so one address can have many names. Of the former the address is enough until an operator is
-// taken away. Of the others the characters are compared, too.
+// torch passes a name as a pointer: into the schema of a registered operator, or into a string that lives
+// for one call. In a schema, the address identifies the name until an operator is deregistered. The
+// address of a string may have another name in the next call, so the characters are compared, too.
 struct SchemaName {
   const char* pointer;
   std::uint32_t id;
   std::uint32_t generation;  // 0: empty
 };
-struct alignas(64) SchemaNames {  // those with the same place, the newest first
+struct alignas(64) SchemaNames {  // the names of one place, the newest first
   std::array<SchemaName, 4> names;
 };
 struct OtherName {
@@ -120,7 +120,7 @@ inline bool is_in_schema(const at::RecordFunction& fn, const char* name) noexcep
   return kept.id;
 }
 
-// Null: it is not that of a registered operator, or not near.
+// Null: the thread's table of schema names does not have it.
 [[gnu::always_inline]] inline const SchemaName* find_schema_name(const char* name) {
   if (const NamesOfThread* const all = thread_names) [[likely]] {
     const std::uint32_t generation = schema_generation.load(std::memory_order_relaxed);
@@ -136,7 +136,7 @@ inline bool is_in_schema(const at::RecordFunction& fn, const char* name) noexcep
   return intern_other_name(fn, name);
 }
 
-// RecordFunction::overload_name() and torch.profiler's capture_overload_names came together.
+// RecordFunction::overload_name() came with the same version of torch as capture_overload_names.
 template <typename Function>
 inline const char* overload_of(const Function& fn) {
   if constexpr (requires { fn.overload_name(); })

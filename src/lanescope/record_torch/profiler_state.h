@@ -1,5 +1,6 @@
-// What torch asks about an active profiler, answered for our recordings: one state in the process
-// slot, one in the slot of each thread that records. docs/decisions/torch_observer.md.
+// torch looks for a profiler's state in a slot of the process and in a slot of each thread. While we
+// record, our states are in the process slot and in the slots of threads that record.
+// docs/decisions/torch_observer.md.
 //
 // Part of torch_observer.cpp (compiled with it, against the user's torch).
 #pragma once
@@ -25,15 +26,15 @@ inline constexpr uint32_t kInputOptions = LANESCOPE_RECORD_SHAPES | LANESCOPE_RE
 inline constexpr uint32_t kDetailOptions = kInputOptions | LANESCOPE_RECORD_OVERLOAD_NAMES |
                                            LANESCOPE_RECORD_MEMORY | LANESCOPE_RECORD_STACK;
 
-// start() and stop() write them before and after the callbacks run. Relaxed: nothing else
-// depends on them.
+// start() writes them before the first callback runs, and stop() after the last. Relaxed: nothing
+// else depends on them.
 inline std::atomic<uint32_t> observed_options{0};
 inline std::atomic<bool> announce_wanted{false};
 inline std::atomic<bool> announcing{false};  // wanted, and a window is open
 
-// ExperimentalConfig::profile_all_threads (torch 2.7) makes a state belong to the process and not
-// to a thread; before, only the on-demand kind did. Prefer the former: if torch.profiler finds our
-// state, it then raises an exception.
+// From torch 2.7 on, ExperimentalConfig::profile_all_threads makes a state belong to the process and
+// not to a thread. Before, only states of the kind KINETO_ONDEMAND did. Prefer profile_all_threads:
+// with it, torch.profiler raises an exception if it finds our state.
 template <typename Experimental>
 inline torch::profiler::impl::ProfilerConfig process_config(Experimental experimental) {
   using torch::profiler::impl::ProfilerState;
@@ -61,8 +62,8 @@ class ObserverState final : public ProfilerStateBase {
                          c10::Device device) override {
     report(nullptr, bytes, total_allocated, total_reserved, device, true);
   }
-  // A state outlives its recording on threads that we cannot reach, and must then
-  // look switched off.
+  // On threads that we cannot reach, a state stays after its recording. It must look switched off
+  // then.
   void set_enabled(bool enabled, bool with_inputs) {
     using torch::profiler::impl::ProfilerState;
     std::atomic_ref<ProfilerState>(config_.state)
@@ -132,14 +133,14 @@ inline void take_process_slot() {
 inline void leave_process_slot() {
   if (in_process_slot<ProfilerStateBase>() == process_state().get()) ProfilerStateBase::pop(true);
 }
-// torch gives allocator reports only to the thread's state. So each thread that runs an operator
-// gets ours, unless it has torch.profiler's. C++ programs need it only for memory.
+// torch gives allocator reports only to the thread's state. So each thread that runs an operator gets
+// our state, unless it has torch.profiler's. C++ programs need our state only for memory.
 inline bool wants_thread_slot(uint32_t options) {
   return (options & LANESCOPE_RECORD_MEMORY) != 0 ||
          ((options & kInputOptions) != 0 && announce_wanted.load(std::memory_order_relaxed));
 }
-// A thread's slot is destroyed when the thread ends; on the main thread that is before the functions
-// of atexit() run, and one of them ends what is still recorded.
+// A thread's slot is destroyed when the thread ends. On the main thread this happens before the
+// functions of atexit() run, and one of those functions ends open recordings.
 inline __thread bool slot_is_gone __attribute__((tls_model("initial-exec"))) = false;
 struct SlotEnd {
   ~SlotEnd() { slot_is_gone = true; }
@@ -156,7 +157,7 @@ inline void leave_thread_slot() {
     return;
   try {
     c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
-  } catch (...) {  // something else was pushed on top of it; it stays, but reports no memory
+  } catch (...) {  // another state is on top of ours; ours stays, but reports no memory
   }
 }
 

@@ -37,7 +37,7 @@ inline LanescopeSharedRange* open_range(const char* name, size_t name_size, cons
     const auto& pairs = callbacks->callbacks_;
     const bool ours = std::any_of(pairs.begin(), pairs.end(), is_ours);
     const bool with_args = args && callbacks->needs_inputs_;
-    // The recorder alone is faster, but takes no inputs.
+    // Only our callback listens: the recorder writes the range faster without torch, but takes no inputs.
     if (ours && pairs.size() == 1 && !with_args) return nullptr;
     auto range = std::make_unique<LanescopeSharedRange>(std::move(*callbacks));
     const std::string text(name, name_size);

@@ -1,5 +1,5 @@
-// What torch does because our callbacks are there, measured once in each process. Recordings with a
-// budget add it to the cost that the callbacks see themselves (record/cost_meter.h).
+// The cost of what torch does because our callbacks are there, measured once in each process. Recordings
+// with a budget add it to the cost that the callbacks measure themselves (record/cost_meter.h).
 //
 // Part of torch_observer.cpp (compiled with it, against the user's torch). Takes a millisecond or two.
 #pragma once
@@ -22,20 +22,20 @@ namespace lanescope::record_torch {
 
 struct TorchCost {
   record::CostScale scale;
-  // In ticks, in addition, of a call for a node of a backward pass. Before and after each node, torch gives
-  // the thread another list of callbacks and sorts it by scope. It also makes the node's texts.
+  // Additional ticks of a call for a node of a backward pass. Before and after each node, torch gives the
+  // thread another list of callbacks and sorts the list by scope. It also makes the node's texts.
   std::uint64_t of_node = 0;
-  std::uint64_t of_paused_node = 0;  // of a node, when torch has only a callback for ranges
-  std::uint64_t of_inputs = 0;       // in addition, of an operator's begin with inputs
+  std::uint64_t of_paused_node = 0;  // the same while torch has only our callback for ranges
+  std::uint64_t of_inputs = 0;       // additional ticks of an operator's begin with inputs
 };
 inline TorchCost torch_cost;  // written before the first callback that measures is added
 
-// Whether the lite interpreter and the static runtime have ranges.
+// Whether to record the ranges of the lite interpreter and the static runtime.
 inline std::atomic<bool> are_runtimes_wanted{true};
 
-// The scopes that the callbacks ask for. Around each node of a backward pass torch sorts the callbacks
-// again by each of these scopes, some 330 instructions. Three other scopes exist only in a torch built to
-// trace its own features.
+// The scopes for which torch calls our callbacks. Around each node of a backward pass, torch sorts the
+// callbacks again by each of these scopes, which takes some 330 instructions. Three other scopes exist
+// only in a torch that was built to trace which of its features are used.
 inline std::unordered_set<at::RecordScope> scopes_of_programs() {
   std::unordered_set<at::RecordScope> scopes{
       at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION,
@@ -59,9 +59,9 @@ std::uint64_t shortest_batch(const Work& work) {
   return shortest;
 }
 
-// What torch needs around an empty callback: half of it for begin and half for end. For a node of a
-// backward pass as above: half of it for each of its two calls. Nothing if others have callbacks,
-// because torch then does that work anyway.
+// Measures the ticks that torch needs around an empty callback, and counts half of them for begin and
+// half for end. Does the same for the two calls of a node of a backward pass. Measures nothing if another
+// tool has callbacks, because torch then does that work anyway.
 inline void measure_callbacks(std::uint64_t unseen_of_paused_node, TorchCost* found) {
   if (at::hasCallbacks()) return;
   constexpr std::uint64_t kCalls = 200;
@@ -98,8 +98,7 @@ inline void measure_callbacks(std::uint64_t unseen_of_paused_node, TorchCost* fo
   at::removeCallback(for_ranges);
 }
 
-// Once per process, while none of our callbacks is there. The caller lets one thread in here at a
-// time.
+// Works once per process, while none of our callbacks is there. Only one thread at a time may call it.
 inline void measure_torch_cost(record::OperatorLengths* lengths) {
   static bool done = false;
   if (std::exchange(done, true)) return;

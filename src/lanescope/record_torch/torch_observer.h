@@ -16,8 +16,8 @@
 extern "C" {
 
 // Where a thread is in its Python program: its innermost frame and that frame's instruction.
-// Both null: nowhere. `mark` changes when the thread calls or leaves a Python function; 0: it is not
-// counted. `is_fixed` 1: the instruction stays the same until the mark changes, because the thread is
+// Both null: it has no frame. `mark` changes when the thread calls or leaves a Python function; 0: calls
+// are not counted. `is_fixed` 1: the instruction stays the same until the mark changes, because the thread is
 // in a call of a C function, or runs no Python code.
 struct LanescopeStackPosition {
   const void* frame;
@@ -25,8 +25,9 @@ struct LanescopeStackPosition {
   uint64_t mark;
   uint64_t is_fixed;
 };
-// The call stack of the calling thread as the id of a stack node (codec/op_details.h); 0: none. In:
-// `known` is the stack at `position`. Out: `position` is where the thread is now. Called in every
+// The call stack of the calling thread as the id of a stack node (codec/op_details.h); 0: none. The
+// caller passes an earlier position and the stack there (`known`). The function sets `position` to
+// where the thread is now. Called in every
 // operator's callback, with or without the GIL: takes no lock for a known stack, and never throws.
 typedef uint32_t (*LanescopeStackFunction)(struct LanescopeStackPosition* position, uint32_t known);
 
@@ -48,9 +49,9 @@ LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_stacks(LanescopeStackFunct
 LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_tensor(const void* implementation,
                                                              uint32_t role);
 
-// 1 (the state after install): torch's lite interpreter and its static runtime have ranges around the
-// operators that they call. 0: they have none, and each node of a backward pass costs less. Any
-// thread, at any time; operators that begin just then may be missing.
+// 1 (the state after install): records the ranges of torch's lite interpreter and its static runtime
+// around the operators that they call. 0: leaves these ranges out, and each node of a backward pass
+// costs less. Any thread, at any time; operators that begin at that moment may be missing.
 LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_runtimes(int on);
 
 // 1: while a window is open, tells torch that a profiler is active. Without it _RecordFunctionFast

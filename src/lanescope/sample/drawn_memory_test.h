@@ -10,7 +10,7 @@
 
 namespace lanescope::sample {
 
-// Memory drawn by hand: what is not drawn cannot be read.
+// A test writes the bytes of this memory one by one. Any other byte cannot be read.
 class DrawnMemory : public ProcessMemory {
  public:
   using ProcessMemory::read;

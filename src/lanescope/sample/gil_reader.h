@@ -1,5 +1,5 @@
 // Who holds the interpreter's lock (GIL), how many threads wait for it, and whether garbage is being
-// collected: read from outside of the lock, as stacks are.
+// collected. The reader does not take the lock.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace lanescope::sample {
 
 struct GilState {
   std::uint64_t holder = 0;  // thread state that holds the lock; 0: none does
-  // How many threads wait for it, from the count in glibc's condition variable. Nothing: not known
-  // where this glibc keeps the count.
+  // How many threads wait for the lock, from the count in glibc's condition variable. Nothing: the place
+  // of the count in this glibc is not known.
   std::optional<std::uint32_t> waiting;
   bool is_collecting = false;
 };
@@ -23,14 +23,14 @@ struct GilState {
 // `waiter_count`: find_waiter_count().
 class GilReader {
  public:
-  GilReader(const GilReader&) = delete;  // the pieces point into it
+  GilReader(const GilReader&) = delete;  // pieces_ points into this object
   GilReader& operator=(const GilReader&) = delete;
   GilReader(ProcessMemory& memory, const PythonLayout& layout, std::uint64_t runtime,
             std::uint64_t interpreter, std::optional<std::size_t> waiter_count);
 
   // One system call. Nothing: the memory cannot be read, or what it holds cannot be a lock.
   std::optional<GilState> read();
-  // The same in two parts: the memory to read, and the state once it was read.
+  // read() in two parts: the memory that the caller reads, then the state from what it read.
   std::span<MemoryPiece> pieces() { return pieces_; }
   std::optional<GilState> state() const;
 

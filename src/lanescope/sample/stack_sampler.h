@@ -11,7 +11,7 @@
 namespace lanescope::sample {
 
 struct SamplerOptions {
-  std::uint32_t per_second = 1000;  // 1 to 10,000; the mean: samples come at random distances
+  std::uint32_t per_second = 1000;  // 1 to 10,000, on average: the intervals are random
   PythonLayout layout;
   std::uint64_t runtime = 0, interpreter = 0, code_type = 0;  // addresses in this process
   std::vector<std::string> prefixes;                          // of file names, to be left out

@@ -1,5 +1,6 @@
-// Where glibc keeps the number of threads that wait on a condition variable. Versions of glibc
-// differ, and so do updates of one version. So this waits on one and looks which word changes.
+// Finds where glibc keeps the number of threads that wait on a condition variable. The place differs
+// between versions of glibc and between updates of one version. So this lets three threads wait on a
+// condition variable and looks for the word that has their number.
 #pragma once
 #include <sys/types.h>
 
@@ -8,9 +9,9 @@
 
 namespace lanescope::sample {
 
-// Byte offset in a pthread_cond_t of a 32-bit word whose bits from 3 on are that number. Nothing:
-// that process uses another libc file than this one, or the word was not found. Starts and ends
-// three threads the first time.
+// Byte offset, in a pthread_cond_t, of the 32-bit word with that number in bits 3 and higher. Nothing:
+// the process `pid` uses another libc file than this one, or the word was not found. The first call
+// starts and ends three threads.
 std::optional<std::size_t> find_waiter_count(pid_t pid);
 
 }  // namespace lanescope::sample

@@ -39,15 +39,15 @@ class NativeModules {
   };
 
   explicit NativeModules(pid_t pid) : pid_(pid) {}
-  // Reads the mapped files again. False: not readable, or the same as before.
+  // Reads again which files are mapped. False: this cannot be read, or is the same as before.
   bool refresh();
   const std::vector<std::unique_ptr<Module>>& modules() const { return modules_; }
   // The end of the mapping that holds the address, such as the top of a stack; 0: none.
   std::uint64_t end_of_mapping(std::uint64_t address) const;
   // The function at an address. `is_return`: the address follows a call; returns the function with that call.
-  // Reads a module's symbols when it first meets it. Remembers 65,536 addresses, then forgets them.
+  // Reads a module's symbols at its first address. Remembers 65,536 addresses, then starts anew.
   std::uint32_t function_at(std::uint64_t address, bool is_return);
-  // Numbers stay.
+  // A function keeps its number.
   const NativeFunction& function(std::uint32_t number) const { return functions_[number]; }
 
  private:

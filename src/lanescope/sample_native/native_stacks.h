@@ -1,12 +1,13 @@
-// The native stacks of all threads of a process that runs, taken without stopping it.
+// The native stacks of all threads of a running process, taken without stopping it.
 //
 // Problem: only a stopped thread shows its registers, and stopping a training job harms it. Idea: a
 // thread that waits in the kernel does not move, and /proc/PID/task/TID/syscall has its stack pointer
-// and instruction; so its stack is copied, and kept if the thread still waits in the same call
-// afterwards. A thread that runs is seen by the kernel's sampling timer (running_samples.h).
-// The callers are found in the copies. docs/decisions/native_stacks.md
+// and instruction. So we copy its stack, and keep the copy if the thread still waits in the same call
+// afterwards. For a thread that runs, the kernel's sampling timer copies the stack (running_samples.h).
+// We find the callers in the copies. docs/decisions/native_stacks.md
 //
-// Cost of one sample: two reads of /proc for each thread; one copy and one walk for each that has moved.
+// Cost of one sample: two reads of /proc for each thread; one copy and one walk for each thread that has
+// moved since the last sample.
 #pragma once
 #include <sys/types.h>
 
@@ -29,7 +30,7 @@ struct NativeStack {
   std::uint64_t thread = 0;           // OS thread id, as the process itself sees it
   std::string name;                   // as the kernel has it ("pt_autograd_0")
   bool waits = false;                 // else it runs
-  std::int64_t time_ns = 0;           // CLOCK_MONOTONIC; of one that runs: when the timer saw it
+  std::int64_t time_ns = 0;           // CLOCK_MONOTONIC; if it runs: when its timer fired
   std::vector<std::uint32_t> frames;  // NativeStacks::function(), innermost first; empty: not known
   bool is_whole = false;              // the outermost frame is the thread's first function
 };
@@ -40,8 +41,8 @@ class NativeStacks {
 
   struct Counts {
     std::uint64_t waiting = 0, running = 0;  // stacks taken
-    std::uint64_t moved = 0;                 // the thread woke up meanwhile
-    std::uint64_t unseen = 0;                // it ran, and no timer had seen it
+    std::uint64_t moved = 0;                 // stacks not taken: the thread woke up meanwhile
+    std::uint64_t unseen = 0;                // stacks not taken: the thread ran, and no timer fired
   };
 
   // `period_ns`: mean time between samples.
@@ -50,8 +51,8 @@ class NativeStacks {
   NativeStacks(const NativeStacks&) = delete;
   NativeStacks& operator=(const NativeStacks&) = delete;
 
-  // Call first: reads the files' symbols and starts the timers, up to a second. kUnavailable: no such
-  // process, no permission, or not x86-64; the message says what to do.
+  // Call it first. Reads the files' symbols and starts the timers, which takes up to a second.
+  // kUnavailable: no such process, no permission, or not x86-64; the message says what to do.
   Result<void> begin();
   // Waits until the timer sees one of the threads run, at most that long, so that its native and
   // its Python stack are read at the same moment. If none runs, waits the whole time.
@@ -68,11 +69,11 @@ class NativeStacks {
   struct Thread {
     std::uint64_t id = 0;
     std::string name;
-    int file = -1;  // its syscall file
+    int file = -1;  // /proc/PID/task/TID/syscall
     std::string line, line_before;
     std::vector<std::byte> stack;
     std::uint64_t stack_at = 0;
-    std::string walked_line;  // whose callers `result` has
+    std::string walked_line;  // `result` has the callers of this line
     NativeStack result;
     bool seen = false;
   };

@@ -23,8 +23,8 @@ struct NativeRegisters {
 };
 
 struct NativeCallers {
-  std::vector<std::uint64_t> addresses;  // innermost first: where it is, then where calls return to
-  bool is_whole = false;                 // ends at the thread's first function
+  std::vector<std::uint64_t> addresses;  // innermost first: the instruction, then return addresses
+  bool is_whole = false;                 // it reaches the thread's first function
 };
 
 // One thread uses it.

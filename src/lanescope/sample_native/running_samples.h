@@ -34,7 +34,7 @@ class RunningSamples {
 
   // The newest sample of the thread since the last call; false: none. The first call starts its timer.
   bool take(pid_t thread, RunningSample* out);
-  // Waits until one of the timers fires, at most that long; what fired before is dropped.
+  // Drops the samples that were not taken, then waits until a timer fires, at most `most_ns`.
   void wait(std::int64_t most_ns);
   void forget(pid_t thread);
   // The errno with which the kernel refused a timer; 0: it did not.
