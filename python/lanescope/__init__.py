@@ -1,7 +1,7 @@
 """lanescope: record, read and explain what a PyTorch program does on its CPU and GPU lanes.
 
-Replacing ``from torch.profiler import ...`` by ``from lanescope import ...`` is the whole migration of a program (what
-still differs: docs/decisions/python_package.md)::
+To move a program to lanescope, replace ``from torch.profiler import ...`` by ``from lanescope import ...``. Nothing else
+changes (docs/decisions/python_package.md lists what still differs)::
 
     from lanescope import profile, record_function, schedule
 
@@ -13,7 +13,7 @@ still differs: docs/decisions/python_package.md)::
     print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=15))
     prof.export_chrome_trace("trace.json.gz")
 
-Importing it imports neither torch nor numpy.
+``import lanescope`` imports neither torch nor numpy.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ __all__ = [
     "write_kineto_json",
 ]
 
-# torch's own objects, for programs that import everything from one place, sorted: lanescope before torch.
+# torch's own objects, for programs that import everything from lanescope. Such a program may import lanescope before torch.
 _OF_TORCH = ("ExecutionTraceObserver", "KinetoStepTracker", "RecordScope", "_ExperimentalConfig", "itt", "kineto_available")
-_KinetoProfile = profile  # torch.profiler's class below its profile, with fewer arguments
+_KinetoProfile = profile  # in torch.profiler, the base class of profile, with fewer arguments
 
 
 def __getattr__(name: str) -> Any:

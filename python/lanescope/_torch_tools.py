@@ -1,4 +1,4 @@
-"""What torch.profiler's profile also does: step counts for Kineto's daemon, execution traces.
+"""Side tasks of torch.profiler's profile: step counts for Kineto's daemon, execution traces.
 
 This module never imports torch: it does something only for programs that have imported it.
 """
@@ -15,7 +15,7 @@ STEPPER = "ProfilerStep"  # torch.profiler.profiler.PROFILER_STEP_NAME
 def _step_tracker() -> Optional[Any]:
     """torch.autograd.profiler.KinetoStepTracker while Kineto's daemon (Dynolog) is in use, else None.
 
-    Without a daemon nobody counts, and the first step would start Kineto; torch 2.13 makes the same check.
+    Without a daemon nobody reads the count, and the first count would start Kineto; torch 2.13 makes the same check.
     """
     if not os.environ.get("KINETO_USE_DAEMON"):
         return None
@@ -44,7 +44,7 @@ def end_counting_steps() -> None:
 
 
 def execution_trace_from_environment() -> Optional[Any]:
-    """torch's ExecutionTraceObserver when the variable ENABLE_PYTORCH_EXECUTION_TRACE asks for one, as torch.profiler has it."""
+    """torch's ExecutionTraceObserver if the variable ENABLE_PYTORCH_EXECUTION_TRACE is 1, like torch.profiler; else None."""
     if os.environ.get("ENABLE_PYTORCH_EXECUTION_TRACE") != "1":
         return None
     observer = getattr(sys.modules.get("torch.profiler"), "ExecutionTraceObserver", None)

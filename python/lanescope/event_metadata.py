@@ -45,7 +45,7 @@ class EventMetadata(NamedTuple):
     is_async: Optional[bool] = None
 
 
-METADATA_KEYS = {  # the trace's argument -> the field above, where they differ by more than spaces
+METADATA_KEYS = {  # the trace's argument -> the field above, where their names differ
     "registers per thread": "registers_per_thread",
     "shared memory": "shared_memory",
     "blocks per SM": "blocks_per_sm",
@@ -72,4 +72,4 @@ METADATA_KEYS = {  # the trace's argument -> the field above, where they differ 
     "Is asynchronized op": "is_async",
 }
 METADATA_KEYS.update((name, name) for name in EventMetadata._fields if name not in METADATA_KEYS.values())
-METADATA_TEXTS = {"in_split_size", "out_split_size", "group_ranks"}  # torch has the JSON text of these
+METADATA_TEXTS = {"in_split_size", "out_split_size", "group_ranks"}  # torch gives these as JSON text

@@ -22,7 +22,7 @@ else:
 
 
 def shapes_and_memory(row: Any) -> str:
-    """The end of a repr(): what was recorded of them."""
+    """The end of a repr(): the row's shapes and memory, if they were recorded."""
     text = f", shapes {row.input_shapes}" if row.input_shapes else ""
     for name, count in (("CPU", row.cpu_memory_usage), ("device", row.device_memory_usage)):
         text += f", {name} memory {count} B" if count else ""

@@ -1,4 +1,4 @@
-"""torch.profiler's words, recorded by lanescope.
+"""torch.profiler's interface to lanescope's recorder.
 
 What differs, on purpose: a warm-up that no active step followed leaves the results of the last cycle as they are;
 exporting works as often as you like; an empty result says why it is empty; ``start``, ``step`` and ``stop`` may come from
@@ -39,9 +39,9 @@ class profile(Driving, Results):
     ``on_trace_ready`` is not called then.
 
     Args:
-        activities: what to record, of :class:`ProfilerActivity`; default: what :func:`supported_activities` gives, and
-            nothing is said on a machine without a GPU. Activities that are named and cannot be recorded give a warning. Of a
-            dict ``{activity: [kinds]}`` all kinds are recorded, with a warning.
+        activities: what to record, of :class:`ProfilerActivity`; default: what :func:`supported_activities` gives, without a
+            warning on a machine without a GPU. An activity that you name and that cannot be recorded gives a warning. So does
+            a dict ``{activity: [kinds]}``: all kinds are recorded.
         schedule: from a step number to a :class:`ProfilerAction`, see :func:`lanescope.schedule`. None records
             everything from ``start()`` to ``stop()``.
         on_trace_ready: called with this object after each finished cycle, on the thread that steps or stops.
@@ -50,38 +50,41 @@ class profile(Driving, Results):
         with_stack: each call of a Python or C function, as torch.profiler's ``python_function`` events, and the Python lines
             that each operator and range was called from, up to 128 frames.
         with_flops: floating point operations, from the shapes (records shapes).
-        with_modules: without ``with_stack`` the calls of modules only (``nn.Module: Linear_0``).
-        experimental_config: torch's object is accepted; ``capture_overload_names`` is honoured, every thread is recorded
-            and operators have stacks in any case, ``adjust_profiler_step`` gives a warning, the rest belongs to Kineto.
+        with_modules: without ``with_stack``, only the calls of modules (``nn.Module: Linear_0``).
+        experimental_config: torch's object. ``capture_overload_names`` works as in torch. ``adjust_profiler_step`` gives a
+            warning. Its other options change nothing: every thread is recorded and operators have stacks in any case, and
+            the rest belongs to Kineto.
         execution_trace_observer: started and stopped with the recorded windows, like torch.profiler does.
-        acc_events: results cover all cycles so far; False (default): only the last one that recorded, and the temporary file
-            keeps no more than 16 MiB of earlier ones. ``key_averages().cycles`` says which.
+        acc_events: results cover all cycles so far. False (default): they cover only the last cycle that recorded, and the
+            temporary file keeps no more than 16 MiB of earlier cycles. ``key_averages().cycles`` says which cycles are covered.
         use_cuda: deprecated, as in torch.profiler.
         custom_trace_id_callback: gives the trace id; called at the start of each cycle. Default: a random one.
         post_processing_timeout_s: accepted; lanescope has no long post-processing to cut short.
-        last: a flight recorder: record for ever and keep what came last, ``"10s"``, ``"500ms"``, ``"2m"`` or seconds; the
-            results are these. Memory and file stay bounded. Excludes ``schedule``. (lanescope only, like the next three.)
-        slow_step: with ``last``: a step (see :meth:`step`) that takes more than so many times the median of the steps before
-            it makes a dump; ``2.0`` or ``"2x"``.
-        max_dumps: at most so many dumps for slow steps stay, those of the worst ones.
+        last: a flight recorder: record for ever and keep only the last ``"10s"``, ``"500ms"``, ``"2m"`` or number of seconds.
+            The results cover only this time. Memory and file stay bounded. Excludes ``schedule``. (lanescope only, like the
+            next three.)
+        slow_step: with ``last``: dump when a step (see :meth:`step`) takes more than this many times the median of the steps
+            before it; ``2.0`` or ``"2x"``.
+        max_dumps: how many dumps for slow steps are kept: those of the worst steps.
         dump_signal: with ``last``: this signal makes a dump, even while the program hangs in C code.
         output_dir: where the recorder's own file goes and stays (lanescope only). None: temporary, gone with this object.
         all_api: every call of the CUDA runtime and driver, not only those that start or wait for work (lanescope only).
         detach: whether CUPTI leaves the process at the end of each window and comes back with the next one (8 ms). While
             it is in the process, a launch takes about 1 us more. None: it leaves with CUDA 13 and newer, unless ``last``
             is given or another profiler uses CUPTI (lanescope only).
-        max_size: the recording's file grows no further, ``"500M"``, ``"4GiB"`` (default) or bytes; later records are dropped
-            and counted, with ``last`` the oldest go (lanescope only, like the next one).
+        max_size: the largest size of the recording's file, ``"500M"``, ``"4GiB"`` (default) or bytes. Later records are
+            dropped and counted; with ``last``, the oldest are dropped (lanescope only, like the next one).
         disk_reserve: what the recording leaves free on its disk, ``"10G"`` or bytes. None: 5 % of the disk, 1 GB at least,
             but no more than half of what is free at the start.
-        budget: what recording may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. What costs more is left out
-            (shapes, then stacks, then short operators, then all for a while; allocations for good), and the trace and a warning say
-            what and when. Without a schedule the GPU is recorded in parts that were saved for before: with ``"1%"`` from
-            the fourth or fifth second on. None: no limit, and the cost is not measured (lanescope only).
+        budget: what recording may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. If recording costs more, it leaves
+            things out: shapes, then stacks, then short operators, then everything for a while. Once left out, allocations stay
+            out. The trace and a warning say what was left out and when. Without a schedule, the GPU is recorded in parts, each
+            after enough of the budget was saved: with ``"1%"`` from the fourth or fifth second on. None: no limit, and the cost
+            is not measured (lanescope only).
         hardware: sample the GPU's hardware counters (SMs and tensor cores active, memory, PCIe, NVLink), clocks, power and
             temperature in a separate process; True, or the interval: ``"100us"`` (default), ``"1ms"``. What cannot be
             sampled gives a warning. Not with ``last`` (lanescope only).
-        sample_python: take the Python stack of every thread about so many times a second, ``True`` for 1000, without the
+        sample_python: take the Python stack of every thread about this many times a second, ``True`` for 1000, without the
             GIL and without stopping anything (lanescope only). The samples get separate lanes; ``lanescope flame``
             draws them.
     """
@@ -211,11 +214,11 @@ class profile(Driving, Results):
             )
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
-        """Stops recording in the middle of a window (``enable=False``), and goes on with it: what runs in between, ranges
-        included, is not in the results.
+        """Pauses recording in the middle of a window (``enable=False``) or resumes it (``enable=True``). What runs in
+        between, ranges included, is not in the results.
 
-        ``activities`` names what is switched: all that this profile records. The CPU side without its GPU work, or the
-        other way round, is not switched (one warning): torch warns that such a trace joins calls to the wrong work.
+        ``activities`` must name all that this profile records. Otherwise the call changes nothing and gives one warning: a
+        trace that lacks only the CPU side, or only the GPU work, would join calls to the wrong work, as torch warns.
         """
         named = {activity.name for activity in parse_activities(activities)}
         core = self._core

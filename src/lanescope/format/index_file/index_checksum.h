@@ -1,5 +1,5 @@
-// The checksum of a section: the hash of the hashes of its blocks. So it needs no more memory than
-// a block, and blocks can be checked in any order.
+// The checksum of a section is the hash of the hashes of its blocks. So a check needs no more memory than
+// one block, and several blocks can be checked at once, in any order.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace lanescope::format {
 
 inline constexpr std::size_t kIndexBlockBytes = std::size_t{1} << 20;
 
-// Takes the blocks of a section one after the other: all of kIndexBlockBytes, the last one shorter.
+// Gets the blocks of a section in order. Each has kIndexBlockBytes; only the last one may be shorter.
 class IndexChecksum {
  public:
   void add_block(std::string_view block) { hashes_.push_back(hash_bytes(block)); }

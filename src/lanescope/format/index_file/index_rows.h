@@ -1,5 +1,5 @@
-// Rows that are not mapped, as 64-bit numbers: rows whose memory has padding, bools or optionals.
-// An optional is two numbers: 1 and the value, or 0 and 0.
+// Writes and reads rows as 64-bit numbers. Rows whose memory has padding, bools or optionals need this,
+// because they cannot be mapped from the file. An optional is two numbers: 1 and the value, or 0 and 0.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -31,7 +31,7 @@ inline constexpr std::size_t kRowNumbers<ArgField> = 4;
 // for each ImportIssue.
 inline constexpr std::size_t kValuesNumbers = 7 + 3 * kImportIssueCount;
 
-// Slots of a shape and words of a field are left out: they follow from its fields.
+// Leaves out the slots of an ArgShape and the words of its fields: they follow from keys and types of the fields.
 void put_row(std::uint64_t* out, const Process& row);
 void put_row(std::uint64_t* out, const Track& row);
 void put_row(std::uint64_t* out, const Category& row);

@@ -1,4 +1,4 @@
-// What is remembered of the file that an index was made of, to notice when it changes.
+// Describes the file from which an index was made, so that a later change of the file is noticed.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace lanescope::format {
 
-// Size, time of the last change, and a hash of 160 KB at most: the first and the last 64 KB, and
-// eight blocks of 4 KB between. So a change in place that keeps size and time is noticed only in
-// those. Nothing: no regular file; an unfinished recording, which may grow without a change of its
-// time; or a recording with hardware counters in another file. kIo: it cannot be read. Cost: ten
+// Size, time of the last change, and a hash of 160 KB at most: the first and the last 64 KB, and eight
+// blocks of 4 KB between. So a change that keeps size and time is noticed only if it is inside these
+// parts. Nothing: it is no regular file; or an unfinished recording, which may grow while its time stays
+// the same; or a recording with a separate file of hardware counters. kIo: it cannot be read. Cost: ten
 // small reads.
 Result<std::optional<IndexSource>> describe_source(const std::filesystem::path& path);
 

@@ -1,4 +1,4 @@
-// A folder for a test: a trace in it, and the cache of what is kept of it.
+// A temporary folder for a test, and the path of a trace in it.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 
 namespace lanescope::format {
 
-// The file appears when it is complete, and only its owner may write it. `source`: what the trace
-// was read from, as it was before it was read. `kept`: sections to write after the columns. Returns
-// the size in bytes. Errors: kIo, the system's reason. Cost: two passes over the columns, one of
+// The file appears when it is complete, and only its owner may write it. `source`: describe_source() of
+// the trace's file, called before that was read. `kept`: sections to write after the columns. Returns the
+// size in bytes. Errors: kIo, the system's reason. Cost: two passes over the columns, one of
 // which writes. Memory: 1 MB and the small tables. Any thread; several may write the same path, and
 // the last to finish wins.
 Result<std::uint64_t> write_index(const Trace& trace, const IndexSource& source,

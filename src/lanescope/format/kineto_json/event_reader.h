@@ -17,11 +17,11 @@
 
 namespace lanescope::format {
 
-// Fields of an event, in docs/formats/kineto_json.md. One thread; borrows all that it is given.
+// docs/formats/kineto_json.md lists the fields of an event. One thread; borrows all that it is given.
 class EventReader {
  public:
   // Adds events to the builder's trace.
-  // `learns`: knows events from those before them; false is slower, and reads the same.
+  // `learns`: recognises events that look like earlier ones. False is slower and gives the same trace.
   EventReader(TraceBuilder& builder, EventSink& sink, bool learns);
   // Puts events into batches; `texts` is used only to number their texts and shapes.
   EventReader(TraceBuilder& texts, bool learns);
@@ -96,7 +96,7 @@ class EventReader {
   void commit(ReadEvent& event, std::string_view text, std::uint64_t offset, std::uint32_t begin);
 
   TraceBuilder& builder_;
-  EventSink* sink_ = nullptr;  // one of the two
+  EventSink* sink_ = nullptr;  // either this or batch_ is set
   EventBatch* batch_ = nullptr;
   std::size_t shapes_in_batches_ = 0;
   std::vector<std::uint32_t> words_;  // of an event that goes into a batch

@@ -35,14 +35,15 @@ class EventSink {
  public:
   explicit EventSink(TraceBuilder& builder) : builder_(builder), chrome_(builder) {}
 
-  // Adds the event, or counts why it cannot. `args` are its arguments, the last ones in the
+  // Adds the event, or counts the issue that prevents it. `args` are its arguments, the last ones in the
   // builder's ArgsBuilder; `text` is the event's JSON, at `offset`.
   void add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
            std::uint64_t offset);
-  // Makes room at once: there will be about `times` as many events as up to now. No list gets room
-  // for more than `most_rows`.
+  // Reserves memory for about `times` as many events as were added up to now, but in no list for more
+  // than `most_rows`.
   void expect(double times, double most_rows);
-  // Joins what came in halves, with up to `threads`. Once, after the last event.
+  // Joins the events that are halves of a slice or an arrow, on up to `threads` threads. Call it once,
+  // after the last event.
   void finish(unsigned threads) { chrome_.finish(threads); }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace lanescope::format {
 
-// By the first character that is not blank: `{`, or `[` unless a list of numbers follows. Whether
-// it holds a trace, only reading tells.
+// True if the first character that is not blank is `{`, or is `[` and does not begin a list of numbers.
+// Only reading shows whether the text holds a trace.
 bool looks_like_kineto_json(std::string_view head);
 
 // Reads `source` to its end and counts damage in the Trace's import_stats(). Text without any trace

@@ -16,17 +16,17 @@ class SubTracks {
   struct Row {
     TrackId track{};
     std::uint32_t number = 0;  // from 1; 0 would be the track itself
-    std::int64_t tid = 0;      // that no thread or stream of the process has
+    std::int64_t tid = 0;      // a number that no track of the process has
   };
-  // Looks at threads and streams. O(slices log slices); memory: 8 bytes a moved slice, and for a
-  // moment 12 bytes a slice of the largest track.
+  // Finds the overlaps in threads and streams. O(slices log slices). Memory: 8 bytes for each moved slice
+  // and, while it runs, 12 bytes for each slice of the largest track.
   explicit SubTracks(const Trace& trace);
 
   std::span<const Row> rows() const { return rows_; }
   std::size_t moved_count() const { return moved_.size(); }
   // The place in rows() of a slice that moves. Nothing: it stays.
   std::optional<std::uint32_t> row_of(std::uint32_t slice) const;
-  // The same for the slice of the track that begins then: where an arrow ends.
+  // The same for the slice of `track` that begins at `ns`, such as the slice at an arrow's end.
   std::optional<std::uint32_t> row_at(const Trace& trace, TrackId track, std::int64_t ns) const;
 
  private:

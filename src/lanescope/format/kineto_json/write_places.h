@@ -1,4 +1,4 @@
-// Where an event is, and its category, as the text that every event of a track repeats:
+// The JSON text of an event's track and category, made once because many events repeat it:
 // ,"pid":...,"tid":... and ,"cat":"...".
 #pragma once
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace lanescope::format {
 // Borrows the Trace and the values. Any thread, once made.
 class EventPlaces {
  public:
-  // `moves_overlaps`: WriteOptions.
+  // `moves_overlaps`: as in WriteOptions.
   EventPlaces(const Trace& trace, const JsonValues& values, bool moves_overlaps)
       : trace_(trace), values_(values), for_perfetto_(moves_overlaps) {
     for (const Category& category : trace.categories()) {
@@ -38,7 +38,8 @@ class EventPlaces {
 
   const std::string& category(CategoryId id) const { return categories_[raw(id)]; }
   const std::string& of(TrackId id) const { return tracks_[raw(id)]; }
-  // Slices that overlap others have rows of their own; nothing: the slice stays on its track.
+  // The further rows for slices that overlap others; null: overlaps are not moved. Below, nothing means
+  // that the slice stays on its track.
   const SubTracks* sub_tracks() const { return sub_tracks_ ? &*sub_tracks_ : nullptr; }
   const std::string& of_row(std::size_t row) const { return sub_places_[row]; }
   std::optional<std::uint32_t> row_of(std::uint32_t slice) const {
@@ -76,8 +77,8 @@ class EventPlaces {
     }
   }
 
-  // Perfetto reads microseconds as a double. From 2^53 ns on (104 days), a time may come back as another one, and slices that only
-  // touch then overlap: in microseconds of the day by up to 128 ns.
+  // Perfetto reads microseconds as a double, which rounds times from 2^53 ns (104 days) on. Slices that only touch then overlap: by
+  // up to 128 ns in microseconds since 1970.
   std::int64_t shift_for_doubles() const {
     constexpr std::int64_t kExactNs = std::int64_t{1} << 53U;
     constexpr std::int64_t kSecondNs = 1'000'000'000;

@@ -41,8 +41,8 @@ class SqliteFile {
   virtual std::vector<std::string> table_names() const = 0;
   virtual bool has_table(std::string_view name) const = 0;
   virtual bool has_column(std::string_view table, std::string_view column) const = 0;
-  // Every row of the table. Columns that the table lacks are NULL. False: the file is damaged
-  // somewhere in the table, and the rows before that were given. No such table: no rows.
+  // Calls `take` with every row of the table. Columns that the table lacks are NULL. False: the file is
+  // damaged somewhere in the table, and `take` got the rows before that. No such table: no rows.
   virtual bool for_each_row(std::string_view table, std::initializer_list<const char*> columns,
                             const std::function<void(const SqliteRow&)>& take) = 0;
 };

@@ -9,8 +9,8 @@
 
 namespace lanescope::format {
 
-// Adds them to the arguments that are open in builder.args(), each at its place among the others.
-// Borrows the own field of the event's packet.
+// Adds these arguments to those that are open in builder.args(), each at its place among the others.
+// `own`: the field of the event's packet that lanescope wrote for itself; borrowed.
 class OwnArguments {
  public:
   explicit OwnArguments(std::string_view own) : field_(own) { find_next(); }

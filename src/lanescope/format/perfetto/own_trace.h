@@ -18,7 +18,8 @@ struct OwnFlow {
 
 class OwnTrace {
  public:
-  // The content of the own field of a packet. Sets the base time and the metadata of the builder.
+  // Reads the field that lanescope wrote for itself into a packet. Sets the builder's base time and
+  // metadata.
   void read(std::string_view message, TraceBuilder& builder);
   // The scope of the instant that is in the same packet; nothing: not given.
   static std::optional<char> event_scope(std::string_view message);
@@ -27,7 +28,8 @@ class OwnTrace {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) +
                                      static_cast<std::uint64_t>(shift_));
   }
-  // Name, category and id of the arrow with that number in the file. Without own kinds: the number.
+  // Name, category and id of the arrow with that number in the file. If lanescope wrote no kind for it,
+  // its name is "flow" and its id is the number.
   Flow flow_of(std::uint64_t wire_id, TraceBuilder& builder) const;
   std::span<const OwnFlow> flows() const { return flows_; }
 

@@ -1,5 +1,5 @@
-// Times of a Perfetto trace are in several clocks; snapshots say how they relate. A Trace has the
-// boot clock, as Perfetto shows it.
+// A Perfetto trace has times of several clocks, and snapshots that show several clocks at one moment.
+// This converts all times to the boot clock, as Perfetto's viewer does.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,16 +9,16 @@
 
 namespace lanescope::format {
 
-// One thread. Wire values wrap as 64-bit numbers do; a hostile file gets odd times, no crash.
+// One thread. Sums wrap around at 64 bits: a hostile file gets wrong times, but causes no crash.
 class TraceClocks {
  public:
   // A ClockSnapshot of that sequence.
   void snapshot(std::string_view message, std::uint64_t sequence);
-  // In nanoseconds of the boot clock. Nothing: a clock of the sequence that no snapshot defined.
-  // An incremental clock moves on.
+  // Converts `value` to nanoseconds of the boot clock. An incremental clock adds it to its last time.
+  // Nothing: the clock belongs to one sequence, and no snapshot defined it.
   std::optional<std::int64_t> to_boot_ns(std::uint64_t clock, std::uint64_t sequence,
                                          std::uint64_t value);
-  // Time of the day at 0 of the boot clock. Nothing: no snapshot has both.
+  // Nanoseconds since 1970 at time 0 of the boot clock. Nothing: no snapshot has the realtime clock.
   std::optional<std::int64_t> day_ns() const { return day_ns_; }
 
  private:
@@ -28,7 +28,7 @@ class TraceClocks {
     std::uint64_t unit = 1;
     bool is_incremental = false;
   };
-  using Key = std::pair<std::uint64_t, std::uint64_t>;  // the sequence (0: of all), the clock
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // sequence + 1 (0: of all sequences), clock
   static Key key(std::uint64_t clock, std::uint64_t sequence);
 
   std::map<Key, State> clocks_;

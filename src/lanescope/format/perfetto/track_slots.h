@@ -23,7 +23,7 @@ struct TrackSlot {
   std::optional<std::int64_t> sort_index = {};
   std::int64_t unit = 1;  // of a counter
   bool is_incremental = false, has_pid = false;
-  std::optional<TrackId> own = {};  // what lanescope wrote: the track itself
+  std::optional<TrackId> own = {};  // set if lanescope wrote the file: the track itself
 };
 
 class TrackSlots {

@@ -10,8 +10,8 @@
 
 namespace lanescope::format {
 
-// Threads are threads of their process. Streams, async slices and counters are child tracks: of
-// their process, or, where the process is a device or a text, of a group with its name.
+// Writes a thread as a thread of its process. Writes a stream, an async track or a counter as a child
+// track of its process; if the process is a device or a text, as a child of a group with its name.
 class TrackWriter {
  public:
   // Borrows both.
@@ -21,11 +21,11 @@ class TrackWriter {
     return group_uuid(trace_.processes().size()) + raw(track);
   }
   // A further track for the slices of `track` that overlap others; `row` counts from 1. In the
-  // viewer, tracks of one name and one parent are drawn together.
+  // viewer, tracks with the same name and parent are drawn together.
   std::uint64_t add_row(TrackId track, std::size_t row);
 
  private:
-  // Each process has two ids: its own, and that of the group of its tracks that are no threads.
+  // Each process has two ids: one for itself, and one for the group of its tracks that are not threads.
   static std::uint64_t process_uuid(std::size_t process) { return 2 * process + 1; }
   static std::uint64_t group_uuid(std::size_t process) { return 2 * process + 2; }
   void write_process(std::size_t process);
