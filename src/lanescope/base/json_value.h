@@ -33,7 +33,7 @@ struct JsonValue {
   bool is_array() const { return kind == Kind::kArray; }
   bool is_object() const { return kind == Kind::kObject; }
   bool is_string() const { return kind == Kind::kString; }
-  // The last member with that name, as in other readers; nullptr: there is none.
+  // The last member with that name, as in most JSON readers; nullptr: there is none.
   const JsonValue* find(std::string_view name) const;
 };
 

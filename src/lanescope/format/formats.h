@@ -33,8 +33,8 @@ struct TraceFormat {
   std::span<const std::string_view> endings;
   // From the first kFormatHeadBytes, unpacked. At most one format says yes.
   bool (*detects)(std::string_view head);
-  // Errors and cost: read_trace.h. An error without a message means: this is another kind of file with the same
-  // first bytes, and nothing was read from the source; read_trace says what it is.
+  // Errors and cost: read_trace.h. A reader returns an error without a message if this is another kind of file
+  // with the same first bytes. It has read nothing from the source then, and read_trace() writes the message.
   Result<Trace> (*read)(const TraceInput& input, const ReadOptions& options);
   // Null: lanescope does not write it.
   Result<WriteStats> (*write)(const Trace& trace, const std::filesystem::path& path,

@@ -1,9 +1,9 @@
-// The first, small chunks of each thread; many of them are in one shared chunk of the file.
+// Each thread begins with small chunks. Many small chunks are in one shared chunk of the file.
 //
 // Problem: a program starts thousands of threads that record a few ranges each. A chunk of 128
 // KiB for each fills the disk and takes longer to prepare than the thread lives. Idea: a thread
-// begins with small chunks, cut from a shared one under a short lock, and takes whole chunks once
-// it records more.
+// first takes small chunks, cut from a shared chunk under a short lock. It takes whole chunks once it
+// records more.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// What NVML says of one GPU: clocks, power, temperature, and the peaks of its memory and links.
+// Values of one GPU from NVML: clocks, power, temperature, and the peak rates of its memory and links.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,8 +20,8 @@ class NvmlSeries {
   void read(float (&values)[kCount]) const;
   static const char* series_json();
 
-  // Members of the device's description, each ", \"name\": number"; what NVML does not say is left
-  // out. docs/definitions/hardware.md.
+  // JSON members for the device's description, each ", \"name\": number". Leaves out what NVML does not
+  // give. docs/definitions/hardware.md.
   std::string peaks_json() const;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace lanescope::record_cupti {
 
-// Puts our functions into the program's table of NVTX functions. False: an NVTX that offers none.
+// Puts our functions into the program's table of NVTX functions. False: this NVTX offers no such table.
 bool take_nvtx(const void* (*export_table)(std::uint32_t));
 
 }  // namespace lanescope::record_cupti
