@@ -1,4 +1,4 @@
-// The one header a program needs to record and read itself: Profiler, RecordFunction,
+// The only header that a program needs to profile itself and to read the results: Profiler, RecordFunction,
 // LANESCOPE_RECORD_FUNCTION.
 #pragma once
 #include "lanescope/profiler/profiler.h"

@@ -16,18 +16,18 @@ inline constexpr char kHowToGetCupti[] =
     "-DLANESCOPE_WITH_CUPTI=ON)";
 
 // Sets the variables that the driver, NVTX and record_cupti/native_recording.h read, for the
-// program that this process becomes. If a variable already names another library, it stays, and a
-// line says so.
+// program that this process becomes. If a variable already names another library, keeps it and
+// returns a line that says so.
 std::vector<std::string> set_injection(const std::string& library);
 
 // CUDA_INJECTION64_PATH if it names another library, else "".
 std::string foreign_injection();
 
-// Whether the file is an executable of this machine's kind and not a script. False: cannot be read.
+// Whether the file is an ELF file, and not a script. Also false if it cannot be read.
 bool is_machine_code(const std::string& path);
 
-// Whether the program is likely to start a Python: a shell or another launcher, or one of its
-// arguments is a python or a .py file.
+// Whether the program is likely to start a Python: a shell, another launcher or a script, or one
+// of its arguments is a python or a .py file.
 bool may_start_python(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace lanescope::cli

@@ -1,4 +1,4 @@
-// The flags of `lanescope-mpi`. In the command's library, where CLI11 is compiled anyway (docs/decisions/build_time.md).
+// The flags of `lanescope-mpi`. They are in the command's library, because CLI11 is compiled there anyway (docs/decisions/build_time.md).
 #pragma once
 #include <string>
 #include <vector>

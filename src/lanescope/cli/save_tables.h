@@ -1,5 +1,5 @@
 // Writes a trace as a file that lanescope does not read again: tables for SQLite, stacks for flame
-// graphs. The ending of the name chooses.
+// graphs. The ending of the file name chooses the format.
 #pragma once
 #include <string>
 #include <string_view>

@@ -25,11 +25,11 @@ struct DumpedStep {
 struct SlowDumpRequest {
   DumpedStep step;
   std::optional<DumpedStep> replaced;  // the dump that this one replaces
-  bool waited = false;                 // it ended before the current step
-  bool is_last_place = false;          // after this one, a new dump replaces another
+  bool waited = false;                 // the step ended before the current one
+  bool is_last_place = false;          // from now on, each new dump replaces another one
 };
 
-// One thread at a time. For each slow step it looks at up to `most` numbers.
+// One thread at a time. Cost of a slow step: compares up to `most` numbers.
 class SlowDumps {
  public:
   // A step this many times as bad as the last dumped one does not wait.
@@ -92,7 +92,7 @@ class SlowDumps {
   std::vector<DumpedStep> dumps_;
   std::size_t last_ = 0;  // index of the newest in `dumps_`
   std::int64_t last_ns_ = 0;
-  std::optional<DumpedStep> waiting_;  // slow, worse than the last dump's, not yet dumped
+  std::optional<DumpedStep> waiting_;  // worse than the last dumped step; has no dump yet
 };
 
 }  // namespace lanescope

@@ -16,7 +16,7 @@ class SlowStepWatch {
   struct Limits {
     double factor = 0;  // a slow step takes more than so many times the median; above 1
     std::uint32_t most_dumps = 0;
-    std::int64_t kept_ns = 0;  // what the recording keeps
+    std::int64_t kept_ns = 0;  // how much time the recording keeps
   };
   // The first step begins now.
   explicit SlowStepWatch(const Limits& limits);

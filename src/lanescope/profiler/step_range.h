@@ -11,7 +11,7 @@
 
 namespace lanescope {
 
-// ProfilerStep#N. Its thread ends it through the token, another thread through the handle. Other
+// ProfilerStep#N. The thread that opened it ends it by the token, another thread by the handle. Other
 // listeners of torch see it, too.
 class StepRange {
  public:
@@ -22,8 +22,8 @@ class StepRange {
     if (recorded) return;
     record::RangeInfo info;
     info.name = record::intern_text(name.data(), name.size());
-    // Above all addresses, so no handle of the torch observer is equal; our address makes it differ
-    // from another profiler's.
+    // Bit 63 makes the handle larger than any address, so it differs from all handles of the torch
+    // observer. The address of this object makes it differ from handles of other profilers.
     info.handle = handle_ = (std::uint64_t{1} << 63) |
                             reinterpret_cast<std::uintptr_t>(this) << 16 |
                             (static_cast<std::uint64_t>(number) & 0xffff);

@@ -1,4 +1,4 @@
-// A job whose devices wait for CPUs, whichever rank's CPU is late in a step.
+// Detects a job whose devices wait for CPUs, even if the late CPU is another rank's in each step.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace lanescope::ranks {
 
-// Two sentences; empty: it is not so, or only because of ranks that the verdict names, or the ranks compute on CPUs.
-// docs/definitions/ranks.md#notes. No text of files. O(ranks steps).
+// Two sentences. Empty: the devices wait too little for CPUs, or only for CPUs of ranks that the verdict names, or a rank has no
+// device. docs/definitions/ranks.md#notes. Contains no text of files. O(ranks steps).
 std::string cpu_bound_text(const Job& job, const JobVerdict& verdict);
 
 }  // namespace lanescope::ranks

@@ -16,8 +16,9 @@ enum class CallState : std::uint8_t { kScheduled, kStarted, kCompleted };
 
 // Texts come from the file and are untrusted.
 struct FlightCall {
-  std::size_t group = 0;       // index into FlightDump::groups
-  std::int64_t sequence = -1;  // number in the group; sends and receives are numbered separately
+  std::size_t group = 0;  // index into FlightDump::groups
+  // Number in the group; -1: unknown. Sends and receives have their own numbers since dump version 2.2.
+  std::int64_t sequence = -1;
   bool point_to_point = false;
   std::string name;   // "all_reduce", without the backend; "send 0->1"
   std::string dtype;  // of the first input, else output

@@ -56,9 +56,9 @@ struct Remark {
 struct RankTimes {
   std::int64_t wall_ns = 0, compute_ns = 0, exposed_ns = 0, hidden_ns = 0, copy_ns = 0;
   std::array<std::int64_t, analysis::kIdleCauseCount> idle{};
-  std::int64_t wait_ns = 0;          // for ranks that arrived later, hidden or not
+  std::int64_t wait_ns = 0;          // for ranks that arrived later, also if hidden
   std::int64_t exposed_wait_ns = 0;  // the part of it in which the device computed nothing
-  StageWaits stage;                  // of exposed_wait_ns, what is in sends and receives
+  StageWaits stage;                  // the part of exposed_wait_ns in sends and receives
   std::int64_t own_ns = 0;           // wall_ns - exposed_ns: needs no clock but the rank's own
   std::int64_t host_work_ns = 0, host_loader_ns = 0, host_outside_ns = 0,
                host_recording_ns = 0;  // as RankStep's
@@ -74,8 +74,8 @@ struct RankTimes {
 struct JobStep {
   std::int64_t number = -1;      // of ProfilerStep#N; -1: counted from the first step of each file
   std::vector<RankTimes> times;  // one a compared rank: Job::compared
-  // How late each compared rank is: the largest of how long after the median it arrived at a
-  // collective, and of how far its own time exceeds the median own time; at least 0.
+  // How late each compared rank is, at least 0: the larger of two times. One is the most that it
+  // arrived at a collective after the median. The other is its own time minus the median own time.
   std::vector<std::int64_t> late_ns;
   bool steady = false;  // on all compared ranks
 };
@@ -91,16 +91,16 @@ struct Job {
   std::vector<JobStep> steps;           // that all compared ranks have, in order
   std::vector<RankTimes> times;         // one a compared rank: means of the steady ones of `steps`
   std::vector<std::uint64_t>
-      last_arrivals;  // one per rank: collectives at which it came last, alone
+      last_arrivals;  // one per rank: at how many collectives it alone arrived last
   std::vector<CollectiveRate> rates;
   std::vector<GroupTimes> groups;       // by purpose, most exposed transfer first
-  std::vector<JobCollective> critical;  // that ranks waited in longest
+  std::vector<JobCollective> critical;  // those in which ranks waited longest
   std::uint64_t steady_count() const;
-  // Whether the waits of ranks[rank] are known: its clock and another rank's are. If not, they count as transfer.
+  // True: the clocks of ranks[rank] and of another rank are known, so its waits are known. Else its waits count as transfer.
   bool knows_waits(std::size_t rank) const;
 };
 
-// The finish step. The order of `files` does not matter: the result is the same for every order.
+// Joins the summaries of all ranks into one job. The result is the same for every order of `files`.
 // kInvalidArgument: no file has a summary; the message names the first reason. O(calls log calls).
 Result<Job> build_job(std::vector<RankFile> files);
 // The same with the files divided among workers; every worker calls it. Worker 0 gets the job,

@@ -1,4 +1,4 @@
-// Late ranks that are all the ranks of one host: a slow machine rather than a slow program.
+// Detects that the late ranks are exactly the ranks of one host. Then the machine is more likely slow than the program.
 #pragma once
 #include <string>
 
@@ -6,8 +6,9 @@
 
 namespace lanescope::ranks {
 
-// A sentence that names the host of a straggler's ranks, if these are two or more and all ranks of that host, and no
-// others. Empty: not so, or a compared rank does not name its host. Safe to print. O(ranks).
+// A sentence that names the host, if the verdict is a straggler and its two or more ranks are exactly the compared ranks of
+// one host among several. Else empty. Also empty if these ranks compute longer in other kernels, or if a rank does not name its
+// host. Safe to print. O(ranks).
 std::string late_host_text(const Job& job, const JobVerdict& verdict);
 
 }  // namespace lanescope::ranks

@@ -6,8 +6,8 @@
 
 namespace lanescope::ranks {
 
-// The reason not to give this straggler as a verdict, without a full stop; empty: there is none, or the
-// verdict is another one. docs/definitions/ranks.md#verdict. No text of files.
+// The reason to doubt that the straggler of this verdict is one, without a full stop. Empty: there is no
+// reason, or the verdict is no straggler. docs/definitions/ranks.md#verdict. No text of files.
 std::string straggler_doubt(const JobVerdict& verdict);
 
 }  // namespace lanescope::ranks

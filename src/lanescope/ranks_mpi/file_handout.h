@@ -11,12 +11,12 @@
 
 namespace lanescope::ranks_mpi {
 
-// Worker 0 keeps the list and also reads files. Its second thread answers the others; until that
-// ends, no other thread of worker 0 may call MPI. Every worker makes one, and calls next() until it
-// is empty.
+// Worker 0 keeps the list and also reads files. Its second thread answers the other workers. Until
+// that thread ends, no other thread of worker 0 may call MPI. Every worker makes a FileHandout and
+// calls next() until it returns nothing.
 class FileHandout {
  public:
-  // `order`: the files in the order of handing out, indices into the list that all workers know.
+  // `order`: in which order the files are given out; indices into a list that all workers have.
   FileHandout(std::uint32_t worker, std::uint32_t workers, std::vector<std::size_t> order);
   ~FileHandout();
   FileHandout(const FileHandout&) = delete;

@@ -25,7 +25,7 @@ class MpiCommunicator final : public ranks::Communicator {
   MpiCommunicator();
   std::uint32_t worker() const override { return worker_; }
   std::uint32_t workers() const override { return workers_; }
-  // MPI_Alltoallv, in pieces of at most kMostBytesAtOnce, so that copies stay small and counts fit. Waits
+  // MPI_Alltoallv, in pieces of at most kMostBytesAtOnce, so that copies stay small and counts fit into an int. Waits
   // without using the processor, because other workers may still need it.
   std::vector<std::string> exchange(std::vector<std::string> to) override;
   // What this process sent to others.

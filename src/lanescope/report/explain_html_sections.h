@@ -13,21 +13,21 @@ namespace lanescope::report {
 // A sentence with its numbers in <b> and names of the trace in <code>.
 std::string sentence_html(const explain::Sentence& sentence);
 
-// Bars, columns and the exact nanoseconds; without GPU work the parts of the CPU's time.
+// The parts of the wall as bars, columns and exact nanoseconds. Without GPU work: the parts of the CPU's time.
 std::string wall_section_html(const explain::Facts& facts);
-// What to do first, each with a link to its finding if `has_links`. If there is nothing to do:
+// What to do first. With `has_links`, each item links to its finding. If there is nothing to do:
 // where the time goes. Empty: there is no wall.
 std::string do_first_section_html(const explain::Facts& facts,
                                   const explain::Explanation& explanation, bool has_links);
 // Every finding; its arithmetic, evidence and pictures unfold on demand.
 std::string findings_section_html(const explain::Facts& facts,
                                   const explain::Explanation& explanation);
-// If rules were asked by id or by a question: each of them with its answer.
+// If the user chose rules by id or by a question: each of these rules with its answer.
 std::string asked_rules_section_html(const explain::Explanation& explanation);
-// Else: the rules without an issue, and those that were not checked, with the reason.
+// If not: the rules without an issue, and the rules that were not checked, with the reason.
 std::string other_rules_section_html(const explain::Explanation& explanation);
-// Time per operator name over the whole trace: the rows with most self GPU time, without a GPU with
-// most self CPU time.
+// Time per operator name over the whole trace: the rows with most self GPU time. Without
+// a GPU: the rows with most self CPU time.
 std::string key_averages_section_html(const Trace& trace);
 // How to read the page.
 std::string legend_section_html();

@@ -12,7 +12,7 @@ struct JobCheck {
   const ranks::JobVerdict* verdict = nullptr;
 };
 
-// A verdict on the budget, then a line a limit: broken ones first, then those that cannot be checked.
+// The verdict on the budget, then one line per limit. Broken limits are first, then limits that cannot be checked.
 std::string ranks_check_text(const ranks::JobBudgetReport& report, const JobCheck& check);
 // docs/formats/json_output.md, command "ranks check"; lines in the order of the budget.
 std::string ranks_check_json(const ranks::JobBudgetReport& report, const JobCheck& check);

@@ -17,9 +17,10 @@ struct WallLine {
   std::string label;
   std::int64_t per_step_ns = 0;
   double ratio = 0;  // of the wall
-  // What the page shows when a reader clicks this part: one of explain::shows. Empty: the part has several kinds, or no events.
+  // What the page shows when a reader clicks this part: a constant of explain::shows. Empty: a click
+  // shows nothing, as for "everything else" and for CPU time outside of kOperator.
   const char* shows = "";
-  // For idle time: the causes whose gaps make up this part.
+  // For idle time: this part lies in gaps with these causes. Several parts may lie in the same gaps.
   std::vector<analysis::IdleCause> causes = {};
 };
 std::vector<WallLine> wall_lines(const explain::Facts& facts);

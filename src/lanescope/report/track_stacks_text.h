@@ -1,5 +1,5 @@
-// The tracks of a trace as files of stacks for other tools. In pieces, so that memory does not grow
-// with the text.
+// Writes the tracks of a trace as stacks, in formats of other tools. The text is written in pieces,
+// so memory does not grow with it.
 #pragma once
 #include <functional>
 #include <string>

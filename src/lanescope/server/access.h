@@ -1,4 +1,4 @@
-// Who may ask: the page that this program opened, and nobody else. docs/decisions/viewer.md#security
+// Decides which requests are answered: only those of the page that this program opened. docs/decisions/viewer.md#security
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-// The files of the page, as the build of ui/ left them, inside this program.
+// The files of the page. The build of ui/ makes them, and this program contains them.
 #pragma once
 #include <optional>
 #include <span>

@@ -1,4 +1,4 @@
-// Long work that lets pictures come first.
+// Runs long work with a lower priority, so that pictures come first.
 #pragma once
 #include <functional>
 

@@ -8,10 +8,10 @@
 
 namespace lanescope::server {
 
-// {"notes": [...]}; without a file, none. kCorruptInput: a file of that name that holds no notes.
+// {"notes": [...]}; the list is empty if there is no file. kCorruptInput: the file is not a file of notes.
 Answer read_notes(const std::string& trace_path);
-// Replaces the file at once when the new one is complete; without notes, removes it. If a file of
-// that name holds no notes, it stays, and this is an error. kIo.
+// Replaces the file in one step when the new one is complete. If `notes` is empty, removes the file. If
+// the existing file is not a file of notes, leaves it and returns an error. kIo.
 Answer write_notes(const std::string& trace_path, const std::vector<Note>& notes);
 
 }  // namespace lanescope::server

@@ -1,5 +1,5 @@
-// Hands one trace to Perfetto's page, ui.perfetto.dev, which fetches it from this machine: the browser
-// reads it, and it is not sent anywhere.
+// Hands one trace to Perfetto's page, ui.perfetto.dev, which fetches it from this machine. The page
+// reads the trace in the browser and sends it nowhere.
 #pragma once
 #include <functional>
 #include <string>

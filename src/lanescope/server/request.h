@@ -24,7 +24,7 @@ struct Note {
 class Request {
  public:
   // kInvalidArgument: not one JSON object, too large, too deep; the message says what was expected.
-  // Any bytes. Members that no answer knows are ignored. Linear. Any thread.
+  // Takes any bytes. Ignores members that no answer uses. Linear. Any thread.
   static Result<Request> parse(std::string_view body);
 
   // Nothing: it is not there. Wrong types and values out of range are errors of kInvalidArgument.

@@ -31,13 +31,13 @@ class Session {
   Session(Traces traces, std::string version, bool is_live,
           std::shared_ptr<RankSet> ranks = nullptr);
 
-  // Replaces the first trace by one that has grown, and tells the pages. `is_live`: it may grow
+  // Replaces the first trace by its grown version, and notifies the pages. `is_live`: it may grow
   // again.
   void replace(std::shared_ptr<const TraceState> trace, bool is_live);
 
   // `target`: "/api/frame". `query`: what follows the "?", not decoded. `body`: of a POST.
-  // `generation`: that of the /api/meta answer on which the question builds. If the trace has grown
-  // since, its lanes and slices have new numbers, so the question gets status 409. `rank`: as
+  // `generation`: the one in the /api/meta answer that the page has used. If the trace has grown since
+  // then, its lanes and slices have new numbers, so the question gets status 409. `rank`: as
   // RankSet::open() takes it; empty: the trace that was opened.
   Reply answer(std::string_view method, std::string_view target, std::string_view query,
                std::string_view body, std::optional<std::uint64_t> generation = {},
@@ -47,7 +47,7 @@ class Session {
   // one. While it waits, the page counts as open.
   std::uint64_t wait_for_change(std::uint64_t known, std::chrono::milliseconds longest,
                                 std::string_view rank = {});
-  // How long no page has been open. Nothing while one is, or before the first one.
+  // For how long no page has been open. Nothing: a page is open, or none was open yet.
   std::optional<std::chrono::milliseconds> time_without_page() const;
   void wake_all();  // ends all waits, for the end of the program
 

@@ -22,7 +22,7 @@ namespace lanescope::server {
 class TraceState {
  public:
   // `path` is what the page shows and what commands name. Errors: explain::gather_facts(). O(n log n).
-  // `command`: the line that prints what the page says; empty: explain's.
+  // `command`: the command line that prints what the page says; empty: the one of `lanescope explain`.
   static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path,
                                                         std::string command = {});
   // Uses the lanes in its index if `kept` has them and they were checked. Then facts are gathered
@@ -33,7 +33,7 @@ class TraceState {
   const Trace& trace() const { return trace_; }
   const std::string& path() const { return path_; }
   const std::string& command() const { return command_; }
-  // Lanes and pictures do not need them. Waits for them if they are not there yet; any thread.
+  // Gathers the facts if nothing has needed them before. Lanes and pictures do not need them. Any thread.
   const explain::Facts& facts() const;
   const view::Lanes& lanes() const { return *lanes_; }
   // Made when it is first asked for. Any thread.
@@ -46,7 +46,7 @@ class TraceState {
     return has_explanation_.load(std::memory_order_acquire) ? &explanation_ : nullptr;
   }
 
-  // Tables wait for no facts: they use what is there, and else make only the part that they need.
+  // Tables do not wait for facts. If there are none yet, a table computes only what it needs.
   const analysis::KeyAverages& key_averages() const;
   // The groups of all devices in the whole recording; most busy time first.
   const std::vector<analysis::KernelGroup>& kernel_groups() const;
@@ -63,13 +63,13 @@ class TraceState {
 
   Trace trace_;
   std::string path_, command_;
-  mutable std::optional<explain::Facts> facts_;  // borrow trace_
+  mutable std::optional<explain::Facts> facts_;  // refer to trace_
   std::unique_ptr<const view::Lanes> lanes_;
   mutable std::once_flag gathered_, explained_, averaged_, grouped_, remembered_;
   mutable analysis::KeyAverages key_averages_;
   mutable std::vector<analysis::KernelGroup> kernel_groups_;
   mutable bool memory_is_of_facts_ = false;
-  mutable analysis::MemoryTimeline memory_;  // empty if it is that of the facts
+  mutable analysis::MemoryTimeline memory_;  // empty if memory() returns the one in the facts
   mutable explain::Explanation explanation_;
   // Set (release) once their values are complete; pair with the loads above.
   mutable std::atomic<bool> has_facts_{false}, has_explanation_{false};

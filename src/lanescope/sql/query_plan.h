@@ -1,5 +1,5 @@
-// How a scan of one table finds its rows. xBestIndex chooses a plan, xFilter follows it; SQLite
-// carries it between the two as text.
+// How a scan of one table finds its rows. xBestIndex chooses a plan and xFilter follows it.
+// SQLite passes the plan from one to the other as text.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -42,13 +42,13 @@ struct QueryPlan {
 QueryPlan choose_plan(TableData& table, const std::vector<Constraint>& possible,
                       const std::vector<OrderTerm>& wanted);
 
-// The columns of sorted_by, '0' or '1', and two letters per constraint: column, comparison. Columns are
-// letters from 'A'.
+// The columns of sorted_by, then '1' if reversed, else '0', then two characters per constraint: column, comparison. Columns
+// are letters from 'A'.
 std::string plan_text(const QueryPlan& plan);
 QueryPlan parse_plan(const char* text);
 
-// Ranges of rows, or of sorted_by's places, in ascending order. `values`: one for each used
-// constraint. Values of another type than the column's do not narrow it; NULL means no row.
+// Ranges of rows, or of places in TableData::sorted_by(), in ascending order. `values`: one for each
+// used constraint. A value of another type than the column's does not narrow the ranges; NULL means no row.
 std::vector<Places> find_places(TableData& table, const QueryPlan& plan,
                                 const std::vector<Cell>& values);
 

@@ -1,4 +1,4 @@
-// Perfetto's table functions ancestor_slice(id) and descendant_slice(id): slices around one slice, and inside it.
+// Perfetto's table functions ancestor_slice(id) and descendant_slice(id): the slices that contain a slice, and the slices inside it.
 #pragma once
 #include <sqlite3.h>
 

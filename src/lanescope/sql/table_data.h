@@ -15,7 +15,7 @@ namespace lanescope::sql {
 struct Places {
   std::size_t begin = 0, end = 0;
 };
-// Both ends belong to it.
+// Inclusive at both ends.
 struct Bounds {
   std::int64_t low = INT64_MIN, high = INT64_MAX;
   bool is_open() const { return low == INT64_MIN && high == INT64_MAX; }
@@ -37,15 +37,15 @@ class TableData {
   // The column with that use; nothing: none.
   std::optional<std::size_t> column_of(ColumnUse use) const;
 
-  // Rows whose value is within the bounds, where the column is ascending within `places`.
+  // Rows whose value is within the bounds. The column must be ascending within `places`.
   Places within(Places places, std::size_t column, const Bounds& bounds);
-  // The end of the rows with the value of places.begin. The column is ascending within `places`.
+  // The end of the rows that have the same value as row places.begin. The column must be ascending within `places`.
   std::size_t end_of_equal(Places places, std::size_t column);
 
   // All rows, sorted by integer or text columns (the first counts most) as SQL orders them; ties in
   // the table's order. Made on first use: O(n log n) a column; keeps 4 bytes per row.
   std::span<const std::uint32_t> sorted_by(const std::vector<std::size_t>& columns);
-  // True: sorted_by() has this order, or room for another: queries can name many combinations.
+  // True: sorted_by() has this order or may make it. The number of orders is limited, because queries can name many combinations.
   bool can_sort_by(const std::vector<std::size_t>& columns) const {
     return columns.size() == 1 || orders_.size() < kMostOrders || orders_.contains(columns);
   }

@@ -1,5 +1,5 @@
 // The tables of SQL over a TraceRows: which rows each has, and a function for each column.
-// model/table_schema.h declares them; here is where their values come from.
+// model/table_schema.h declares the tables; the functions here find their values.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -41,12 +41,12 @@ struct TableSource {
 // One for each of sql_tables(), in that order.
 std::span<const TableSource> table_sources();
 
-// The sources of each file.
+// The tables of each source file.
 std::span<const TableSource> slice_sources();   // tables whose rows are slices
 std::span<const TableSource> place_sources();   // tracks, threads, processes, streams
 std::span<const TableSource> detail_sources();  // everything else
 
-// For those files.
+// Helpers for these source files.
 Cell text_cell(const Trace& trace, StringId id);  // kNone: NULL
 Cell scalar_cell(const Trace& trace, const Scalar& value);
 template <typename Id>

@@ -30,9 +30,9 @@ class TraceRows {
   // What the name of a Python frame says; other slices: nothing.
   names::PythonFrame frame(std::uint32_t slice);
   const std::vector<analysis::StepRange>& steps();
-  // The number of the step that began last before this time, if the time is in it.
+  // Looks only at the last step that began on the CPU at this time or before. Returns its number if it has not ended yet.
   std::optional<std::int64_t> step_at(std::int64_t time_ns);
-  // A piece of GPU work: the step in which its call began.
+  // For GPU work: step_at() the start of its launch call.
   std::optional<std::int64_t> step_of_launch(std::uint32_t slice);
   // Per slice: the sum of the durations of GPU work whose op_of is that slice.
   std::int64_t device_ns(std::uint32_t slice);

@@ -1,4 +1,4 @@
-// The tables as SQLite sees them. Nothing is copied: a cursor is a list of ranges of rows.
+// Gives the tables to SQLite as virtual tables. Copies nothing: a cursor is a list of ranges of rows.
 #pragma once
 #include <sqlite3.h>
 
@@ -15,7 +15,7 @@ namespace lanescope::sql {
 Result<void> add_virtual_tables(sqlite3* database,
                                 const std::vector<std::unique_ptr<TableData>>& tables);
 
-// For other modules over the same rows. The text that declares a table to SQLite; `more`: further columns.
+// For other virtual tables with the same rows. Returns the text that declares a table to SQLite; `more`: further columns.
 std::string declaration(const TableSchema& schema, const char* more = "");
 void set_result(sqlite3_context* context, const Cell& cell);
 

@@ -18,7 +18,7 @@ struct SampledSlice {
     std::string_view name;
     std::int64_t value;
   };
-  std::vector<Count> counts = {};  // more of what was counted in it
+  std::vector<Count> counts = {};  // other counts of the slice
   std::string_view lines = {};     // samples by line, as JSON
 };
 

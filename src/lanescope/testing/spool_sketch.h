@@ -17,7 +17,7 @@ class SpoolSketch {
  public:
   SpoolSketch();
   static spool::AnchorRecord anchor(std::uint64_t ticks, std::int64_t monotonic);
-  // stop 0: never closed. last_ns: for a ring, how much of its end counts.
+  // `stop` 0: the window was never closed. `last_ns`: for a ring, how much time before its end counts.
   SpoolSketch& window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle = 0,
                       std::uint32_t session = 1, std::uint64_t last_ns = 0,
                       std::uint32_t options = 0);
@@ -48,8 +48,8 @@ class SpoolSketch {
   std::vector<spool::Record> control_, kept_;
 };
 
-// Device activities. The arguments are those that every test sets; the returned reference to the
-// last record lets it set the rest.
+// Device activities. The arguments are those that most tests set. To set other members of a record,
+// use add(), or change `records`.
 class ActivitySketch {
  public:
   void call(std::uint32_t cbid, std::uint64_t begin, std::uint64_t end, std::uint32_t correlation,

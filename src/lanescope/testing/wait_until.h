@@ -6,7 +6,7 @@
 
 namespace lanescope::testing {
 
-// Asks every millisecond; false: not within two minutes, which a busy machine may need.
+// Asks every millisecond. False: not within two minutes. The limit is long because the machine may be busy.
 inline bool wait_until(const std::function<bool()>& what) {
   using Clock = std::chrono::steady_clock;
   for (const auto until = Clock::now() + std::chrono::seconds(120); Clock::now() < until;) {

@@ -23,7 +23,7 @@ struct LaneSection {
 // The sections of lanes, which must live as long as these are used.
 struct KeptLanes {
   std::vector<LaneSection> sections;
-  std::vector<std::vector<std::uint64_t>> made;  // rows that lie in no column of the lanes
+  std::vector<std::vector<std::uint64_t>> made;  // rows that no column of the lanes holds
 };
 // Cost: the small tables and a copy of the counters.
 KeptLanes keep_lanes(const Lanes& lanes);
@@ -32,12 +32,12 @@ KeptLanes keep_lanes(const Lanes& lanes);
 // of what it uses above the model.
 std::string_view lanes_build();
 
-// True: the sections are exactly those of `lanes`. Sections that nobody has checked are never
-// trusted: make the lanes of the trace again, and ask this. O(bytes).
+// True: the sections are exactly those of `lanes`. Use this before sections are trusted for the
+// first time, with lanes that were made again from the trace. O(bytes).
 bool are_sections_of(std::span<const LaneSection> sections, const Lanes& lanes);
 
-// Lanes that lie in these sections, which must be those of this trace (was checked before). Null:
-// the sections have another form. `owner` keeps the bytes. Cost: the small tables.
+// Makes Lanes whose rows lie in these sections. The caller has checked that the sections belong to
+// this trace. Null: the sections have another form. `owner` keeps the bytes. Cost: the small tables.
 std::unique_ptr<const Lanes> lanes_from(const Trace& trace, Lanes::GetFacts get_facts,
                                         std::span<const LaneSection> sections,
                                         std::shared_ptr<const void> owner);

@@ -13,11 +13,11 @@ namespace lanescope::view {
 
 inline constexpr std::uint32_t kNoLane = ~std::uint32_t{0};
 
-// The lanes of a track, by what a slice is.
+// Which lane of its track a slice belongs to.
 enum LanePart : std::uint8_t { kBody, kFrames, kRanges, kWaits };
 LanePart lane_part_of(TrackKind track, CategoryKind kind);
 
-// Runs once.
+// Call run() once.
 class LaneMaker {
  public:
   LaneMaker(Lanes& lanes, const explain::Facts& facts)
@@ -38,9 +38,9 @@ class LaneMaker {
   void find_ranks();
   void add_steps();
   void add_track(TrackId id);
-  void add_async_tracks();  // ids are many; those of one process and category share a lane
+  void add_async_tracks();  // ids of one process and category share a lane
   void add_idle();
-  void add_row(Lane& lane, const std::vector<LevelSlice>& items);  // that do not overlap
+  void add_row(Lane& lane, const std::vector<LevelSlice>& items);  // items must not overlap
   void add_lane(Lane lane, const std::vector<Placed>& placed);
 
   // lane_counters.cpp: lanes of counters.
@@ -51,9 +51,9 @@ class LaneMaker {
   std::uint32_t cpu_group();
   const Track& counted_by(const Track& counter) const;
 
-  // lane_choice.cpp: what matters, and the order.
+  // lane_choice.cpp: which lanes matter, and their order.
   void choose();
-  // The lanes of `candidates` that do most, by `busy`; ties: the first.
+  // Marks the busiest candidates as main: at most `most`, of one group `most_of_group`. Ties: the first.
   struct Candidate {
     std::uint32_t lane;
     std::int64_t busy;
@@ -70,7 +70,7 @@ class LaneMaker {
   void put_in_order();
   std::vector<std::uint32_t> order_of_lanes() const;
 
-  // Groups are made when their first lane is.
+  // Makes the group together with its first lane.
   std::uint32_t group(const LaneGroup& wanted);
   std::uint32_t group_of(const Track& track);
   std::uint32_t device_group(std::int64_t device);
@@ -94,7 +94,7 @@ class LaneMaker {
   std::uint32_t main_group_ = kNoLane;
   TrackId main_thread_ = kNone<TrackId>;
   std::vector<analysis::VendorRow> vendor_rows_;  // of a device that is no GPU
-  std::vector<bool> is_device_thread_;            // by track: it holds such rows
+  std::vector<bool> is_device_thread_;            // by track: whether it has vendor rows
   std::array<std::vector<std::uint32_t>, Lanes::kParts> parts_;
   std::vector<Placed> placed_;
 };

@@ -1,5 +1,5 @@
-// Which part of a trace gives the same answer about one step as all of it does: for questions about one step of an indexed
-// trace. Defined in docs/definitions/reading.md#one-step-alone.
+// Finds how much of a trace must be read to answer questions about one step. The answers are the same as from the whole trace.
+// Used for indexed traces. Defined in docs/definitions/reading.md#one-step-alone.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// The window of each step of a trace, for questions about one step. Finding them needs all events, so they are kept next to the
-// index of a trace: a step is then read like any window. Defined in docs/definitions/reading.md#a-part-of-a-trace.
+// The window of each step of a trace, for questions about one step. Finding the windows needs all events, so they are saved next
+// to the index of the trace. Later, a step is read like any other window. Defined in docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,8 @@ struct TraceWindow {
   bool operator==(const TraceWindow&) const = default;
 };
 
-// What the analyses of a step alone read of the trace: all slices that touch `calls`, but of streams those that touch `work`.
+// What must be read of the trace to analyse one step alone: slices of streams that touch `work`, and other slices that touch
+// `calls`.
 // Empty windows: only the whole trace gives the same answer.
 struct StepNeeds {
   TraceWindow calls, work;
@@ -29,23 +30,23 @@ struct StepNeeds {
 struct StepWindow {
   std::int64_t number = 0;  // docs/definitions/steps.md#step
   TraceWindow window;
-  StepNeeds needs = {};  // of step_needs.h
+  StepNeeds needs = {};  // from step_needs()
   bool operator==(const StepWindow&) const = default;
 };
 
 // In order of time. From the start of a step's range on the CPU, or of its time on a device, to the
 // later end of the two. Empty: the trace marks no steps, and none were found.
 std::vector<StepWindow> step_windows(const explain::Facts& facts);
-// The first of that number. Null: there is none.
+// The first step with that number. Null: there is none.
 const StepWindow* find_step(const std::vector<StepWindow>& steps, std::int64_t number);
-// The same as a window. kInvalidArgument: there is none; the message begins with "step".
+// The window of that step. kInvalidArgument: there is no such step; the message begins with "step".
 Result<TraceWindow> window_of_step(const std::vector<StepWindow>& steps, std::int64_t number);
 
-// The key of notes of steps in an index. It names the build of the sources that find steps, so another build ignores them.
+// The key of the note of steps in an index. It has a hash of the sources that find steps: a build from other sources ignores it.
 std::string steps_layer();
-// As text for a note next to an index. Nothing: there are so many steps that reading them saves no time.
+// The steps as a note for an index. Nothing: there are so many steps that reading the note would save no time.
 std::optional<std::string> note_of_steps(const std::vector<StepWindow>& steps);
-// Nothing: no note of note_of_steps().
+// Nothing: note_of_steps() did not write this note.
 std::optional<std::vector<StepWindow>> steps_of_note(std::string_view note);
 
 }  // namespace lanescope::view

@@ -1,5 +1,5 @@
-// Rows that are added here, or that lie in memory of another owner, such as a mapped index file.
-// Readers see no difference.
+// A column of rows. Either it holds the rows itself, or they lie in memory of another owner, such as
+// a mapped index file. Reading is the same for both.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace lanescope::view {
 
-// Read-only once filled; any thread. Not copied, because it may hold its rows itself.
+// Read-only once filled; any thread. Cannot be copied: the span of a copy would point to the rows of the original.
 template <typename T>
 class ViewColumn {
   static_assert(std::is_trivially_copyable_v<T>, "rows must be bytes that a file can hold");
 
  public:
   ViewColumn() = default;
-  // The rows stay where they are; `owner` keeps them there.
+  // Does not copy the rows; `owner` keeps them alive.
   ViewColumn(std::span<const T> rows, std::shared_ptr<const void> owner)
       : rows_(rows), owner_(std::move(owner)) {}
   explicit ViewColumn(std::vector<T> rows) : own_(std::move(rows)), rows_(own_) {}
@@ -35,7 +35,7 @@ class ViewColumn {
     own_.push_back(row);
     rows_ = own_;
   }
-  T& last() { return own_.back(); }  // of a column that is filled here
+  T& last() { return own_.back(); }  // only if this column holds its rows itself
 
   const T& operator[](std::size_t row) const { return rows_.data()[row]; }
   std::size_t size() const { return rows_.size(); }
