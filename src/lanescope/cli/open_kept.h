@@ -9,7 +9,7 @@
 
 namespace lanescope::cli {
 
-// `kept`: the caller sets its layer; the rest is filled in if the trace has an index. `at_most` kRead: reads an index, but
+// `kept`: the caller sets its layer. The function fills in the rest if the trace has an index. `at_most` kRead: reads an index, but
 // writes none, because the caller writes it later.
 std::optional<Trace> open_trace_kept(const std::string& file, Output& output, int* code,
                                      format::KeptSections* kept, Damage damage = Damage::kPrinted,

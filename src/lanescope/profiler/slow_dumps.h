@@ -4,7 +4,8 @@
 // Problem: few dumps are allowed, and the first slow steps are often the mildest: a delay of 3 ms
 // must not keep out one of 100 ms. Idea: a step is as bad as its time above the median. A worse
 // step replaces the mildest dump. A step soon after a dump replaces that dump if it is much worse.
-// Else it waits until the next dump is due; the ring keeps it until then.
+// If it is a little worse, it waits until the next dump is due; the ring keeps it until then.
+// If it is milder, it gets no dump.
 #pragma once
 #include <cstdint>
 #include <optional>

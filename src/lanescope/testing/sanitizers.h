@@ -1,4 +1,4 @@
-// Whether this build has a sanitizer; everything then takes ten to a hundred times longer.
+// Says whether this build has a sanitizer. With one, everything takes ten to a hundred times longer.
 #pragma once
 
 namespace lanescope::testing {
