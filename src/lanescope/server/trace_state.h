@@ -33,7 +33,7 @@ class TraceState {
   const Trace& trace() const { return trace_; }
   const std::string& path() const { return path_; }
   const std::string& command() const { return command_; }
-  // Gathers the facts if nothing has needed them before. Lanes and pictures do not need them. Any thread.
+  // The first call gathers the facts; others wait until that is done. Lanes and pictures do not need them. Any thread.
   const explain::Facts& facts() const;
   const view::Lanes& lanes() const { return *lanes_; }
   // Made when it is first asked for. Any thread.

@@ -32,7 +32,7 @@ class TraceRows {
   const std::vector<analysis::StepRange>& steps();
   // Looks only at the last step that began on the CPU at this time or before. Returns its number if it has not ended yet.
   std::optional<std::int64_t> step_at(std::int64_t time_ns);
-  // For GPU work: step_at() the start of its launch call.
+  // For GPU work: what step_at() returns for the start of its launch call.
   std::optional<std::int64_t> step_of_launch(std::uint32_t slice);
   // Per slice: the sum of the durations of GPU work whose op_of is that slice.
   std::int64_t device_ns(std::uint32_t slice);
