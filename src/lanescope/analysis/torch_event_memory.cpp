@@ -127,8 +127,8 @@ void add_memory(const Trace& trace, const NameIndex& name_index, TorchEvents& ou
     const std::int64_t type = args.integer(ArgKey::kDeviceType).value_or(0);
     // No machine has as much, and the sum of a file's damaged sizes still fits 64 bits.
     constexpr std::int64_t kMostRecordedBytes = std::int64_t{1} << 53;
-    const std::int64_t bytes =
-        std::clamp(args.integer(ArgKey::kMemoryBytes).value_or(0), -kMostRecordedBytes, kMostBytes);
+    const std::int64_t bytes = std::clamp(args.integer(ArgKey::kMemoryBytes).value_or(0),
+                                          -kMostRecordedBytes, kMostRecordedBytes);
     (instants.name[i] == oom ? out_of_memory : records)
         .push_back({instants.time_ns[i], is_cpu_memory(type) ? bytes : 0,
                     is_device_memory(type) ? bytes : 0, instants.track[i],
