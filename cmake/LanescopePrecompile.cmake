@@ -1,7 +1,7 @@
 # lanescope_precompiled(target LEVEL): the target's sources start from headers that are compiled once for all targets of a
-# level: O3, O2, O1, Og, or test (-O0, with GoogleTest). gcc 12 takes headers of another level, so O1 and Og share those of O2; gcc 13
-# does not. Nothing without LANESCOPE_PRECOMPILE (docs/decisions/build_time.md). Each level has a folder of its own in the build tree,
-# from a target that has one empty source.
+# level: O3, O2, O1, Og, or test (-O0, with GoogleTest). With headers of a higher level, gcc 12 compiles all of a source at that level, and
+# gcc 13 takes none. Nothing without LANESCOPE_PRECOMPILE (docs/decisions/build_time.md). Each level has a folder of its own in the build
+# tree, from a target that has one empty source.
 
 set(LANESCOPE_PRECOMPILED_STANDARD <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring> <filesystem> <functional>
     <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread> <tuple> <unordered_map>
@@ -10,9 +10,6 @@ set(LANESCOPE_PRECOMPILED_STANDARD <algorithm> <array> <atomic> <charconv> <cmat
 function(lanescope_precompiled target level)
   if(NOT LANESCOPE_PRECOMPILE)
     return()
-  endif()
-  if(level MATCHES "^(O1|Og)$" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    set(level O2)
   endif()
   set(donor lanescope_precompiled_${level})
   if(NOT TARGET ${donor})
