@@ -219,7 +219,7 @@ TEST(StartUpNoteTest, StartUpLongerThanAllIterationsIsInTheHeadline) {
 }
 
 // Four training steps of 903 us that end with Optimizer.step. So three iterations are found, and two are measured: the
-// headline speaks of the time before only if it is longer. The first step takes `more_us` more.
+// headline names the time before only if it is longer. The first step takes `more_us` more.
 std::string headline_of_training(std::int64_t more_us) {
   Sketch sketch;
   std::int64_t at_us = 0;

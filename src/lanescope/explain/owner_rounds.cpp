@@ -195,9 +195,9 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
         "call");
   if (may_narrow_by_mask(facts, owner))
     return say(
-        "If each round handles one row of a batch: one call for all rows, with torch.where. If "
-        "each "
-        "keeps what a mask left: compute for all before the loop, as torchvision.ops.nms does");
+        "If each round handles one row of a batch: one call for all rows, with torch.where. "
+        "If each keeps what a mask left: compute for all before the loop, as torchvision.ops.nms "
+        "does");
   if (owner.has_backward && owner.repeats_graph)
     return say(
         "The rounds go back over one graph: make one call of them, with "

@@ -270,11 +270,7 @@ void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& fi
 // What to do, without what the program already does.
 Sentence graph_action(const Facts& facts, const GraphOpportunity& found, bool is_mostly_eager) {
   if (const WaitsInside& waits = waits_inside(facts); !found.blocking.empty() && waits.are_many())
-    return say(
-        facts,
-        "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
-        "Then torch.compile(mode=\"reduce-overhead\")",
-        {count(waits.per_step), name(waits.op)});
+    return remove_waits_first(facts, waits);
   if (is_mostly_eager)
     return say(
         "Compile the whole step with mode=\"reduce-overhead\": compiled code launches {} of "

@@ -263,11 +263,7 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
                "torch.compile(mode=\"reduce-overhead\")[if a batch spares launches|; or a larger "
                "batch]");
   if (const WaitsInside& waits = waits_inside(facts); waits.are_many())
-    return say(
-        facts,
-        "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
-        "Then torch.compile(mode=\"reduce-overhead\")",
-        {count(waits.per_step), name(waits.op)});
+    return remove_waits_first(facts, waits);
   if (runs_sharding_hooks(facts))
     return say(facts,
                "FSDP runs Python around each layer: shard fewer, larger parts, compile each of "
@@ -297,6 +293,13 @@ void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& find
     tell_waiting_operator(facts, waiting, finding);
   else if (std::optional<Sentence> instead = instead_of_graph(facts))
     finding.action = std::move(*instead);
+}
+
+Sentence remove_waits_first(const Facts& facts, const WaitsInside& waits) {
+  return say(facts,
+             "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
+             "Then torch.compile(mode=\"reduce-overhead\")",
+             {count(waits.per_step), name(waits.op)});
 }
 
 }  // namespace lanescope::explain::rules

@@ -34,6 +34,8 @@ struct WaitsInside {
 };
 // Counted are operators, and calls outside of operators, between the first and the last launch of a step. Only for marked steps. O(slices).
 const WaitsInside& waits_inside(const Facts& facts);
+// What to do about launches where waits prevent a CUDA graph: remove these first.
+Sentence remove_waits_first(const Facts& facts, const WaitsInside& waits);
 
 // FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step
 // nor one compiled function can hold that.
