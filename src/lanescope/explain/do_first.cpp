@@ -50,11 +50,7 @@ bool is_of_all_launches(const Finding& finding) {
 
 // Says where time is lost and not why: what bounds the step, idle time or launches in general, rules that name no cause, and
 // fixes whose gain is only a bound.
-bool is_vague(const Finding& finding) {
-  const Rule* rule = find_rule(finding.rule);
-  return is_general(finding) || is_of_all_launches(finding) ||
-         (rule && rule->names_no_cause && !finding.names_cause) || finding.gain_is_bound;
-}
+bool is_vague(const Finding& finding) { return !names_cause(finding) || finding.gain_is_bound; }
 
 // A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting
 // for the CPU, the cause removes its part. Where nothing predicts what the vague one gains, a third of its bound is enough.
@@ -359,6 +355,12 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
 }
 
 }  // namespace
+
+bool names_cause(const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  return !is_general(finding) && !is_of_all_launches(finding) &&
+         !(rule && rule->names_no_cause && !finding.names_cause);
+}
 
 std::optional<Together> gain_together(const Explanation& explanation,
                                       const std::vector<Suggestion>& first) {

@@ -42,6 +42,9 @@ struct Suggestion {
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;
 
+// The finding says why time is lost: it is not about idle time, launches or what bounds the step in general.
+bool names_cause(const Finding& finding);
+
 // The gain of all suggestions with a predicted gain together. Nothing: fewer than two have one, or
 // their sum is unsure. `numbers`: their places in the list, from 1.
 struct Together {

@@ -111,7 +111,7 @@ class Screen {
   std::vector<Suggestion> write_causes(const std::vector<Suggestion>& first) {
     // The rest on up to two lines after a blank one; a blank line and a title above each list.
     constexpr std::size_t kRest = 3, kTitle = 2;
-    constexpr double kSmallGain = 0.02;
+    constexpr double kSmallGain = 0.02, kLargeGain = 0.05;
     std::vector<std::string> suggestions, owners;
     for (const Suggestion& each : first)
       suggestions.push_back(suggestion_lines(each, suggestions.size() + 1));
@@ -141,12 +141,20 @@ class Screen {
       ++shown;
     if (is_named) add_suggestions(takers.front().ratio);
     // Where there is no room for all that is known of the largest owner, its name and share come before findings with less than
-    // half of its time.
-    if (is_named && kTitle + line_count(owners.front()) > room) {
-      add_suggestions(takers.front().ratio / 2);
+    // half of its time. These details also make room for the next finding that names a cause of a twentieth of the step or more.
+    if (is_named) {
       explain::TimeTaker brief = takers.front();
       brief.what = brief.name;
-      owners.front() = taker_line(brief);
+      const std::string name_and_share = taker_line(brief);
+      const bool fits_alone = kTitle + line_count(owners.front()) <= room;
+      std::size_t next = 0;
+      if (shown < first.size() && first[shown].gain_ratio >= kLargeGain &&
+          explain::names_cause(explanation_.findings[first[shown].finding]))
+        next = line_count(suggestions[shown]);
+      const bool makes_room = kTitle + line_count(owners.front()) + next > room &&
+                              kTitle + line_count(name_and_share) + next <= room;
+      if (!fits_alone) add_suggestions(takers.front().ratio / 2);
+      if (!fits_alone || makes_room) owners.front() = name_and_share;
     }
     if (is_named && fits(kTitle + line_count(owners.front()))) ++shown_owners;
     // What kind of work the GPU does comes before a gain of next to nothing.

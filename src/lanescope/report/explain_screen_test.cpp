@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/report/nothing_to_do.h"
 #include "lanescope/report/rounded_numbers.h"
@@ -352,6 +353,30 @@ TEST(ExplainScreenTest, FitsAScreenOf24Lines) {
     }
   }
   EXPECT_GE(traces, 20u);
+}
+
+std::string screen_of_file(const char* path) {
+  const auto trace = format::read_trace(fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "data" / path);
+  EXPECT_TRUE(trace);
+  if (!trace) return {};
+  const auto facts = explain::gather_facts(*trace);
+  EXPECT_TRUE(facts);
+  auto explanation = explain::run_rules(*facts);
+  EXPECT_TRUE(explanation);
+  explain::predict_gains(*facts, *explanation);
+  return explanation_screen(*facts, *explanation,
+                            {.width = 100, .full_hint = "lanescope explain --full trace.json"});
+}
+
+// The third finding names a cause: the name of the largest owner makes room for it. In the other trace it says only between which
+// calls the GPU waits, so all that is known of the largest owner stays.
+TEST(ExplainScreenTest, DetailsOfTheLargestOwnerMakeRoomForACause) {
+  const std::string with_cause = screen_of_file("h200/cnn_train_mistakes.json.gz");
+  EXPECT_THAT(with_cause, HasSubstr("3. The optimizer loops over its tensors"));
+  EXPECT_THAT(with_cause, HasSubstr("_SingleProcessDataLoaderIter.__next__\n"));
+  const std::string without = screen_of_file("faults/cpu_built_tensor.bad.lanescope.json.gz");
+  EXPECT_THAT(without, Not(HasSubstr("3. ")));
+  EXPECT_THAT(without, HasSubstr("%  aten::to: copying"));
 }
 
 // The headline counts the copies and the time in which the CPU makes them; the lines show both.

@@ -6,7 +6,10 @@
 
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/loader_waits.h"
+#include "lanescope/explain/rules/loader_work.h"
+#include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
 #include "lanescope/explain/sampled_workers.h"
@@ -28,7 +31,14 @@ struct LoaderWait {
   std::int64_t batch_ns = 0;      // the median of the loader's calls
   std::uint64_t selects = 0;      // of rows, in the longest call
   std::int64_t receiving_ns = 0;  // of the waits: a batch is there, and is unpickled
+  // Of a loader without workers.
+  LoaderGpuWork gpu_work;
+  std::optional<HostShare> function;
 };
+
+bool is_single_process(const Facts& facts, const WaitTime& wait) {
+  return facts.trace->name(wait.longest).find("SingleProcess") != std::string_view::npos;
+}
 
 // Workers put tensors into shared memory. The training process opens that of each tensor through a connection to the worker,
 // which with stacks shows as pickle's loads() inside the queue's get().
@@ -106,9 +116,84 @@ std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
   if ((facts.main_device && is_thin(facts)) ||
       share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)
     return std::nullopt;
-  return LoaderWait{wait, median_call_ns(facts, wait.longest),
-                    selects_in(*facts.trace, wait.longest),
-                    receiving_in_waits(facts, wait.longest)};
+  LoaderWait found{wait,
+                   median_call_ns(facts, wait.longest),
+                   selects_in(*facts.trace, wait.longest),
+                   receiving_in_waits(facts, wait.longest),
+                   {},
+                   {}};
+  if (is_single_process(facts, wait)) {
+    found.gpu_work = gpu_work_of_loader(facts, wait.longest);
+    found.function = function_of_loader(facts, wait.longest, wait.time_ns);
+  }
+  return found;
+}
+
+// Samples that are on the GPU when the loader returns them: workers cannot make them after a fork, and pinned memory is for
+// tensors of the CPU.
+void tell_gpu_work(const Facts& facts, const LoaderGpuWork& work, Finding& finding) {
+  constexpr std::uint64_t kCopiesOfBatch = 4;  // inputs and targets; more are copies of samples
+  const std::uint64_t batches = std::max<std::uint64_t>(1, work.batches);
+  const std::uint64_t copies = work.copies / batches, kernels = work.kernels / batches;
+  finding.arithmetic.push_back(
+      say("in one call of the loader, on average: {} [copy|copies] to the GPU and {} "
+          "[kernel|kernels]",
+          {count(copies), count(kernels)}));
+  if (work.first != kNone<SliceId>)
+    finding.evidence.insert(finding.evidence.begin(),
+                            called_at(facts, work.first, say("the loader works on the GPU")));
+  if (copies == 0) {
+    finding.brief = say(facts,
+                        "The GPU waits for its next batch, which the loader makes on the GPU: {} "
+                        "[kernel|kernels] [per step]",
+                        {count(work.kernels / steps_of(facts))});
+    finding.action =
+        say("Take and change a whole batch in one call, such as x[indices]: workers cannot do it");
+    finding.try_next = {
+        "the samples are on the GPU: take a batch by its indices, x[indices], and change all of it "
+        "at once",
+        "worker processes and pinned memory are for samples on the CPU"};
+    finding.gain_is_bound = true;
+    return;
+  }
+  finding.try_next = {
+      "return tensors of the CPU from the data set and the collate function, and copy a batch in "
+      "the loop: batch.to(device, non_blocking=True)",
+      "worker processes (num_workers) and pin_memory=True then work, too: neither takes tensors "
+      "that are on the GPU",
+      "if all samples fit into the GPU's memory: copy them once, before the loop, and take a batch "
+      "by its indices"};
+  if (copies <= kCopiesOfBatch) {
+    finding.action =
+        say("Copy to the GPU in the loop, not in the loader: num_workers and pin_memory then work");
+    return;
+  }
+  finding.brief = say(facts,
+                      "The GPU waits for its next batch, copied sample by sample: {} "
+                      "[copy|copies] [per step]",
+                      {count(work.copies / steps_of(facts))});
+  finding.action =
+      say("Return CPU tensors, and copy a batch at once: num_workers and pin_memory then work, "
+          "too; or keep all data on the GPU");
+}
+
+// What a Python function does in most of the waits, where stacks are recorded.
+void tell_function(const Facts& facts, const LoaderWait& found, Finding& finding) {
+  const HostShare& function = *found.function;
+  const Value share = ratio(function.time_ns, found.wait.time_ns);
+  Sentence text = describe(function);
+  append(text, say(": {} of these waits", {share}));
+  finding.evidence.insert(finding.evidence.begin(), called_at(facts, function.longest, text));
+  if (!is_tensor_of_list(function)) return;
+  finding.try_next.insert(
+      finding.try_next.begin(),
+      "torch.tensor reads a Python list number by number; torch.as_tensor of a NumPy array, "
+      "torch.stack and pad_sequence of tensors copy memory: make the tensors once, when the data "
+      "is read");
+  finding.action =
+      say("Keep samples as tensors: torch.tensor of lists takes {} of this; or load in worker "
+          "processes",
+          {share});
 }
 
 // What the loading code did during the waits, if there are samples of Python stacks.
@@ -138,8 +223,7 @@ void tell_samples(const Facts& facts, const WaitTime& wait, bool single, Finding
 Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
   const WaitTime& wait = found.wait;
   const std::int64_t wall_ns = facts.steady_wall_ns();
-  const bool single =
-      facts.trace->name(wait.longest).find("SingleProcess") != std::string_view::npos;
+  const bool single = is_single_process(facts, wait);
   Finding finding;
   finding.verdict =
       say(facts,
@@ -199,6 +283,9 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
         "BatchSampler as sampler"};
     finding.action = say("Take a batch in one call, x[indices]: its rows come one by one now");
   }
+  if (found.function) tell_function(facts, found, finding);
+  if (found.gpu_work.copies + found.gpu_work.kernels > 0 && found.selects < kFewestRows)
+    tell_gpu_work(facts, found.gpu_work, finding);
   tell_samples(facts, wait, single, finding);
   return finding;
 }

@@ -206,5 +206,56 @@ TEST(DataloaderWaitTest, TellsReceivingFromWaitingForWorkers) {
   EXPECT_NE(action(150).find("num_workers"), std::string::npos);
 }
 
+// What the loader's call launches: 32 samples copied one by one; two copies of a batch; 32 kernels alone; nothing.
+TEST(DataloaderWaitTest, AdvisesNoWorkersForSamplesOnTheGpu) {
+  const auto with = [](int copies, int kernels) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+      for (int k = 0; k < copies; ++k)
+        program.launch(ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 2, "aten::to"));
+      for (int k = 0; k < kernels; ++k) program.launch({.us = 1, .op = "aten::sub"});
+      program.pass(1'500).cpu_op("aten::stack", 200).end();
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+    EXPECT_TRUE(finding);
+    return finding ? *finding : Finding{};
+  };
+  const Finding by_sample = with(32, 32);
+  EXPECT_NE(by_sample.action.pattern.find("copy a batch at once"), std::string::npos);
+  EXPECT_EQ(by_sample.brief.values.at(0).integer, 32);  // a step has one batch
+  EXPECT_FALSE(by_sample.gain_is_bound);
+  EXPECT_NE(with(2, 0).action.pattern.find("in the loop, not in the loader"), std::string::npos);
+  const Finding made = with(0, 32);
+  EXPECT_NE(made.action.pattern.find("whole batch in one call"), std::string::npos);
+  EXPECT_TRUE(made.gain_is_bound);
+  EXPECT_NE(with(0, 0).action.pattern.find("num_workers=4"), std::string::npos);
+}
+
+// torch.tensor has 1,300 us of 2,000 of each wait, or 700; json.loads has 1,300.
+TEST(DataloaderWaitTest, SeesListsThatBecomeTensorsInTheLoader) {
+  const auto with = [](const char* function, std::int64_t its_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+      program.sketch().slice("python_function", function, us(program.cpu_us() + 100), us(its_us));
+      program.pass(2'000).end();
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+    EXPECT_TRUE(finding);
+    return finding ? *finding : Finding{};
+  };
+  constexpr char kTensor[] = "<built-in method tensor of type object at 0x7f1d4cf3e180>";
+  EXPECT_NE(with(kTensor, 1'300).action.pattern.find("Keep samples as tensors"), std::string::npos);
+  EXPECT_NE(with(kTensor, 700).action.pattern.find("num_workers=4"), std::string::npos);
+  const Finding parsing = with("<built-in function loads>", 1'300);
+  EXPECT_NE(parsing.action.pattern.find("num_workers=4"), std::string::npos);
+  EXPECT_EQ(parsing.evidence.size(), 2);  // it is named all the same
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -705,6 +705,29 @@ bool takes_contiguous_input(const Facts& facts, SliceId op) {
   return !is_sum || (has_chunk && !has_silu);
 }
 
+bool cannot_be_folded(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  if (is_in_training(facts, op)) return true;
+  bool follows_layer = false;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = trace.name(before);
+    follows_layer = name.starts_with("aten::conv") || name == "aten::linear";
+    return false;
+  });
+  if (!follows_layer) return true;
+  // Kernels that only fixed statistics have: torch's own, cuDNN's, MIOpen's.
+  static constexpr std::string_view kOfFixed[] = {"batch_norm_calc_invstd", "bn_fw_inf",
+                                                  "BatchNormFwdInfer"};
+  const Track& track = trace.track(op);
+  for (std::uint32_t i = raw(op) + 1;
+       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i)
+    for (const SliceId work : facts.links.launched_by(SliceId{i}))
+      for (const std::string_view kernel : kOfFixed)
+        if (trace.name(work).find(kernel) != std::string_view::npos) return false;
+  return true;
+}
+
 bool runs_without_onednn(const Facts& facts, SliceId) {
   return facts.main_device ||
          facts.trace->strings().find("aten::mkldnn_convolution") == kNone<StringId>;

@@ -90,6 +90,8 @@ bool has_whole_gradient(const Facts& facts, SliceId op);
 bool is_read_at_many_positions(const Facts& facts, SliceId op);
 // Of layer_norm: it does not copy, or its input is no sum.
 bool takes_contiguous_input(const Facts& facts, SliceId op);
+// Of batch_norm: it does not follow a convolution or linear layer, its kernels compute statistics, or the trace trains.
+bool cannot_be_folded(const Facts& facts, SliceId op);
 
 // The next operator on the thread that takes a tensor of the sorted shape reads more than a quarter of it. False: it cuts
 // out few elements, or the trace does not show how many.

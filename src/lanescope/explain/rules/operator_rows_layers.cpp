@@ -44,6 +44,16 @@ constexpr char kPinOnceMore[] =
     "pin the data once and use the buffer again, or let DataLoader(pin_memory=True) pin in its own "
     "thread";
 
+constexpr char kFixedNorm[] = "scales by fixed statistics in a pass of its own";
+constexpr char kFoldNorm[] =
+    "Before inference, fold it in: torch.nn.utils.fuse_conv_bn_eval(conv, bn)";
+constexpr char kFoldNormMore[] =
+    "in inference the scale and shift of BatchNorm do not change, so they can be a part of the "
+    "weight and bias before it: fuse_conv_bn_eval of torch.nn.utils.fusion, or fuse_linear_bn_eval "
+    "after a linear layer; torch.fx.experimental.optimization.fuse(model.eval()) does it for a "
+    "model that torch.fx can trace. Results differ by rounding alone. Train the model that is not "
+    "folded";
+
 constexpr char kAllPositions[] = "works on all positions, of which few are read";
 constexpr char kPositionsFirst[] =
     "Take the positions first: head(hidden[:, -1]), not head(hidden)[:, -1]";
@@ -93,6 +103,8 @@ constexpr std::array kLayerOperatorRows = {
                    kThatDimensionLastMore, kIndexing, reduces_across_rows},
     OperatorAdvice{"aten::_softmax_backward_data", "", "", 1, kAcrossRows, kThatDimensionLast,
                    kThatDimensionLastMore, kIndexing, goes_back_across_rows},
+    OperatorAdvice{"aten::batch_norm", "", "", 4, kFixedNorm, kFoldNorm, kFoldNormMore, kFold,
+                   has_any_inputs, cannot_be_folded, false, true},
     OperatorAdvice{"aten::conv1d", "", "", 1, kAllPlaces, kStrideOfSlice, kStrideOfSliceMore,
                    kConv2d, has_any_inputs, is_not_sliced_in_steps, true},
     OperatorAdvice{

@@ -103,6 +103,31 @@ TEST(LayerRowsTest, SeesAStateThatStaysTransposed) {
   EXPECT_EQ(action({"aten::add", "aten::linear", "aten::chunk"}, true), "");
 }
 
+// Four norms of 60 us. Near misses: statistics of the batch, no layer before, a trace that trains.
+TEST(LayerRowsTest, FoldsNormsOfFixedStatisticsIntoTheLayer) {
+  const auto action = [](const char* before, const char* kernel, const char* last) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 4; ++i) {
+        p.begin_op(before).kernel("gemm", 100).end();
+        p.begin_op("aten::batch_norm").begin_op("aten::native_batch_norm");
+        p.kernel(kernel, 2).kernel("batch_norm_transform_input_kernel", 58).end().end();
+      }
+      p.begin_op(last).kernel("k", 10).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kFixed[] = "batch_norm_calc_invstd";
+  EXPECT_THAT(action("aten::conv2d", kFixed, "aten::relu"),
+              ::testing::HasSubstr("fuse_conv_bn_eval"));
+  EXPECT_THAT(action("aten::linear", "bn_fw_inf_1C11_kernel", "aten::relu"),
+              ::testing::HasSubstr("fuse_conv_bn_eval"));
+  EXPECT_EQ(action("aten::conv2d", "batch_norm_collect_statistics_kernel", "aten::relu"), "");
+  EXPECT_EQ(action("aten::relu", kFixed, "aten::relu"), "");
+  EXPECT_EQ(action("aten::conv2d", kFixed, "autograd::engine::evaluate_function: ReluBackward0"),
+            "");
+}
+
 // In double precision oneDNN has no convolution to switch to.
 TEST(LayerRowsTest, SeesConvolutionsWithoutALibrary) {
   const auto with = [](const char* type) {
