@@ -17,13 +17,15 @@
 #include "lanescope/record/operator_lengths.h"
 #include "lanescope/record/tick_clock.h"
 #include "lanescope/record/unseen_cost.h"
+#include "lanescope/record_torch/torch_shortcuts.h"
 
 namespace lanescope::record_torch {
 
 struct TorchCost {
   record::CostScale scale;
   // Additional ticks of a call for a node of a backward pass. Before and after each node, torch gives the
-  // thread another list of callbacks and sorts the list by scope. It also makes the node's texts.
+  // thread another list of callbacks and sorts the list by scope, unless torch_shortcuts.h avoids that. It also makes the
+  // node's texts.
   std::uint64_t of_node = 0;
   std::uint64_t of_paused_node = 0;  // the same while torch has only our callback for ranges
   std::uint64_t of_inputs = 0;       // additional ticks of an operator's begin with inputs
@@ -34,7 +36,7 @@ inline TorchCost torch_cost;  // written before the first callback that measures
 inline std::atomic<bool> are_runtimes_wanted{true};
 
 // The scopes for which torch calls our callbacks. Around each node of a backward pass, torch sorts the
-// callbacks again by each of these scopes, which takes some 330 instructions. Three other scopes exist
+// callbacks again by each of these scopes (without torch_shortcuts.h), which takes some 330 instructions. Three other scopes exist
 // only in a torch that was built to trace which of its features are used.
 inline std::unordered_set<at::RecordScope> scopes_of_programs() {
   std::unordered_set<at::RecordScope> scopes{
@@ -61,8 +63,10 @@ std::uint64_t shortest_batch(const Work& work) {
 
 // Measures the ticks that torch needs around an empty callback, and counts half of them for begin and
 // half for end. Does the same for the two calls of a node of a backward pass. Measures nothing if another
-// tool has callbacks, because torch then does that work anyway.
-inline void measure_callbacks(std::uint64_t unseen_of_paused_node, TorchCost* found) {
+// tool has callbacks, because torch then does that work anyway. `with_shortcuts`: torch keeps a thread's callbacks
+// where they stay the same.
+inline void measure_callbacks(std::uint64_t unseen_of_paused_node, bool with_shortcuts,
+                              TorchCost* found) {
   if (at::hasCallbacks()) return;
   constexpr std::uint64_t kCalls = 200;
   const auto operators = [] {
@@ -71,10 +75,10 @@ inline void measure_callbacks(std::uint64_t unseen_of_paused_node, TorchCost* fo
       if (function.isActive()) function.before("lanescope measures torch");
     }
   };
-  const auto nodes = [] {
+  const auto nodes = [set =
+                          with_shortcuts ? &set_thread_callbacks : &at::set_record_function_tls_] {
     const at::RecordFunctionTLS list = at::get_record_function_tls_();
-    for (std::uint64_t change = 0; change < 2 * kCalls; ++change)
-      at::set_record_function_tls_(list);
+    for (std::uint64_t change = 0; change < 2 * kCalls; ++change) set(list);
   };
   const std::uint64_t bare_operators = shortest_batch(operators),
                       bare_nodes = shortest_batch(nodes);
@@ -99,7 +103,7 @@ inline void measure_callbacks(std::uint64_t unseen_of_paused_node, TorchCost* fo
 }
 
 // Works once per process, while none of our callbacks is there. Only one thread at a time may call it.
-inline void measure_torch_cost(record::OperatorLengths* lengths) {
+inline void measure_torch_cost(record::OperatorLengths* lengths, bool with_shortcuts) {
   static bool done = false;
   if (std::exchange(done, true)) return;
   constexpr std::uint64_t kSpinNs = 100'000;
@@ -114,7 +118,7 @@ inline void measure_torch_cost(record::OperatorLengths* lengths) {
   torch_cost.of_node = in_ticks(record::kUnseenNodeNs);
   torch_cost.of_inputs = in_ticks(record::kUnseenInputsNs);
   torch_cost.scale = lanescope_cost_scale;  // set before a source starts to measure
-  measure_callbacks(in_ticks(record::kUnseenPausedNodeNs), &torch_cost);
+  measure_callbacks(in_ticks(record::kUnseenPausedNodeNs), with_shortcuts, &torch_cost);
 }
 
 }  // namespace lanescope::record_torch

@@ -13,7 +13,8 @@
 // This file adds and removes the callbacks. The parts: what the callbacks do (op_callbacks.h), with
 // names (op_names.h), inputs (op_inputs.h), tensors (op_tensors.h), stacks (op_stacks.h) and collectives
 // (collective_fields.h); ranges of the program (shared_ranges.h); torch's questions about an active
-// profiler (profiler_state.h); what torch's own work costs (torch_cost.h).
+// profiler (profiler_state.h); what torch's own work costs (torch_cost.h), and how some of it is avoided
+// (torch_shortcuts.h).
 
 // Without NDEBUG, RecordFunction::inputs() checks a member that a released torch never
 // sets, and throws.
@@ -41,6 +42,7 @@
 #include "lanescope/record_torch/profiler_state.h"
 #include "lanescope/record_torch/shared_ranges.h"
 #include "lanescope/record_torch/torch_cost.h"
+#include "lanescope/record_torch/torch_shortcuts.h"
 
 static_assert(TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4),
               "the lanescope observer needs torch 2.4 or newer");
@@ -55,6 +57,7 @@ struct Observer {
   std::mutex mutex;
   bool registered = false;  // guarded by mutex, as all below
   at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+  TorchShortcuts shortcuts;
 };
 Observer& observer() {
   static auto* instance = new Observer;
@@ -69,6 +72,13 @@ void say(char* line, size_t size, const char* text) {
 void remove_callback() {
   if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
   observer().handle = at::INVALID_CALLBACK_HANDLE;
+  observer().shortcuts.leave();
+}
+
+void measure_cost() {
+  observer().shortcuts.take();
+  measure_torch_cost(&operator_lengths, observer().shortcuts.are_callbacks_kept());
+  observer().shortcuts.leave();
 }
 
 template <bool kMeasured>
@@ -97,6 +107,7 @@ void add_callback(uint32_t options) {
     callback.scopes({at::RecordScope::USER_SCOPE});
   else
     callback.scopes(scopes_of_programs());
+  observer().shortcuts.take();
   observer().handle = at::addGlobalCallback(callback);
 }
 
@@ -113,7 +124,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
                 "other's cost");
     }
     remove_callback();
-    if (options & LANESCOPE_RECORD_MEASURE) measure_torch_cost(&operator_lengths);
+    if (options & LANESCOPE_RECORD_MEASURE) measure_cost();
     observed_options.store(options, std::memory_order_relaxed);
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
     held_tensors().open(wants_tensors(options));
@@ -153,7 +164,7 @@ void change(void*, uint32_t options) {
     const std::lock_guard lock(observer().mutex);
     observed_options.store(options, std::memory_order_relaxed);
     remove_callback();
-    if (options & LANESCOPE_RECORD_MEASURE) measure_torch_cost(&operator_lengths);
+    if (options & LANESCOPE_RECORD_MEASURE) measure_cost();
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
     add_callback(options);
   } catch (...) {  // out of memory: no operators until the next change
