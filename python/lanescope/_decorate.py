@@ -1,4 +1,4 @@
-"""``@record_function("name")``: called by the C type."""
+"""``@record_function("name")``, and ranges that end with a future: called by the C type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,17 @@ def decorate_with(around: record_function, function: Callable[..., R]) -> Callab
 
     @functools.wraps(function)
     def wrapped(*positional: Any, **keywords: Any) -> R:
-        with around:
+        with around._recreate_cm():
             return function(*positional, **keywords)
 
     return wrapped
+
+
+def end_with_future(around: record_function, future: Any) -> Any:
+    """A future with the value or the error of ``future``, done when the range has ended."""
+
+    def end(done: Any) -> Any:
+        around._end_range()
+        return done.value()
+
+    return future.then(end)

@@ -36,6 +36,12 @@ def _weak(method: Callable[..., Any], when_gone: Any = None) -> Callable[..., An
 class Driving(Windows):
     """The part of :class:`lanescope.profile` that is driven by the program."""
 
+    # Of `prof.profiler`, as torch.profiler's inner object has them.
+    enabled: bool = True
+    entered: bool = False  # True from the first start on
+    use_cuda: bool = False  # torch.profiler gives the device by its name
+    use_cpu: bool
+
     activities: Set[Any]
     schedule: Callable[[int], Any]
     record_steps: bool
@@ -157,6 +163,7 @@ class Driving(Windows):
             budget_ratio=self._budget_ratio,
         )
         self._core = core
+        self.entered = True
         self._at_rest = False
         self._last_events = None
         self._last_kineto_results = None

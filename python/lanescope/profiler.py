@@ -8,7 +8,7 @@ different threads; operators of every thread are recorded, and profiles may over
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Set, Union
 
 from . import _activities, _samples, _torch_tools
 from ._activities import ProfilerActivity, activity_bits, activity_filters, parse_activities
@@ -128,6 +128,7 @@ class profile(Driving, Results):
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
         if not self.activities:
             raise AssertionError("no activity is left; expected at least ProfilerActivity.CPU")
+        self.use_cpu = ProfilerActivity.CPU in self.activities
         # 0: not chosen by the caller, so a machine without a GPU is no news.
         self._activity_bits = 0 if activities is None and use_cuda is None else activity_bits(self.activities)
         self.all_api = all_api
@@ -251,6 +252,19 @@ class profile(Driving, Results):
     def profiler(self) -> Optional["profile"]:
         """torch.profiler's inner object; here the profile itself, which has the same methods. None before start()."""
         return None if self._core is None else self
+
+    @property
+    def kineto_activities(self) -> Set[ProfilerActivity]:
+        """Of ``prof.profiler``, torch.profiler's inner object: what it records, without a GPU where torch sees none."""
+        found = set(self.activities)
+        if ProfilerActivity.CUDA in found and not (_activities.has_gpu() and _activities.torch_sees_cuda()):
+            found.discard(ProfilerActivity.CUDA)
+        return found
+
+    @property
+    def trace_id(self) -> str:
+        """Of ``prof.profiler``: as :meth:`get_trace_id`."""
+        return self.get_trace_id() or ""
 
     @property
     def spool_path(self) -> str:

@@ -35,6 +35,11 @@ struct RecordFunction {
   record::RangeToken token;
 };
 
+// Of the range that the object has open: its end may come from another thread.
+std::uint64_t handle_of(const RecordFunction* self) {
+  return reinterpret_cast<std::uintptr_t>(self);
+}
+
 PyTypeObject* record_function_type = nullptr;
 
 PyObject* new_ref(PyObject* object) {  // Py_NewRef came with Python 3.10
@@ -140,11 +145,18 @@ void begin(RecordFunction* self) {
   }
   record::RangeInfo info;
   info.name = self->name_id;
+  info.handle = handle_of(self);
   if (record::record_options() & LANESCOPE_RECORD_STACK) {
     LanescopeStackPosition position{};
     info.detail = capture_stack(&position, 0);
   }
   self->token = record::begin_range(info);
+}
+
+// Also on another thread than the one on which the range began.
+void end_for_torch(RecordFunction* self) {
+  if (self->torch_range) close_torch_range(self);
+  record::close_shared_range(std::exchange(self->shared_range, nullptr));
 }
 
 void end(RecordFunction* self) {
@@ -153,8 +165,13 @@ void end(RecordFunction* self) {
     record::end_range(self->token);
     self->token = {};
   }
-  if (self->torch_range) close_torch_range(self);
-  record::close_shared_range(std::exchange(self->shared_range, nullptr));
+  end_for_torch(self);
+}
+
+// end() on a thread that need not be the one on which the range began.
+void end_anywhere(RecordFunction* self) {
+  if (std::exchange(self->token, {}).sequence != 0) record::end_nested(handle_of(self));
+  end_for_torch(self);
 }
 
 RecordFunction* self_of(PyObject* object) { return reinterpret_cast<RecordFunction*>(object); }
@@ -178,16 +195,32 @@ bool set_name(RecordFunction* self, PyObject* name) {
   return true;
 }
 
+// Text of lone surrogates has no UTF-8, and torch refuses it, too. Nearly all texts are ASCII.
+bool has_utf8(PyObject* object) {
+  if (!PyUnicode_Check(object) || PyUnicode_IS_COMPACT_ASCII(object)) [[likely]]
+    return true;
+  Py_ssize_t size = 0;
+  if (PyUnicode_AsUTF8AndSize(object, &size)) return true;
+  PyErr_Clear();
+  return false;
+}
+
 bool is_text(PyObject* object) { return PyUnicode_Check(object) || PyBytes_Check(object); }
 
 // False: Python has the error set that torch raises, too.
 bool check_texts(const RecordFunction* self) {
-  const char* what = self->text ? "args" : "name";
-  PyObject* found = self->text ? self->args : self->name;
-  if (self->text && (found == Py_None || is_text(found))) [[likely]]
+  const bool has_name = self->text && has_utf8(self->text);
+  if (has_name && (self->args == Py_None || (is_text(self->args) && has_utf8(self->args))))
+      [[likely]]
     return true;
-  PyErr_Format(PyExc_RuntimeError, "record_function: expected %s of type str, found %.100s", what,
-               Py_TYPE(found)->tp_name);
+  const char* what = has_name ? "args" : "name";
+  PyObject* found = has_name ? self->args : self->name;
+  if (is_text(found))
+    PyErr_Format(PyExc_RuntimeError,
+                 "record_function: expected %s that UTF-8 can encode, found lone surrogates", what);
+  else
+    PyErr_Format(PyExc_RuntimeError, "record_function: expected %s of type str, found %.100s", what,
+                 Py_TYPE(found)->tp_name);
   return false;
 }
 
@@ -285,6 +318,29 @@ PyObject* exit(PyObject* object, PyObject* const*, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 
+// The range ends when the future is done, on whatever thread; returns a future for what follows that.
+PyObject* end_with_future(PyObject* object, PyObject* future) {
+  RecordFunction* self = self_of(object);
+  if (std::exchange(self->stays_open, true)) {
+    PyErr_SetString(PyExc_RuntimeError, "_call_end_callbacks_on_future can only be called once.");
+    return nullptr;
+  }
+  if (!self->entered) {
+    PyErr_SetString(PyExc_AssertionError, "record_function: the range was not entered");
+    return nullptr;
+  }
+  PyObject* module = PyImport_ImportModule("lanescope._decorate");
+  if (!module) return nullptr;
+  PyObject* after = PyObject_CallMethod(module, "end_with_future", "OO", object, future);
+  Py_DECREF(module);
+  return after;
+}
+
+PyObject* end_range_anywhere(PyObject* object, PyObject*) {
+  end_anywhere(self_of(object));
+  Py_RETURN_NONE;
+}
+
 // As a decorator: every call opens a range of its own, so recursion and threads nest as they
 // should.
 PyObject* call(PyObject* object, PyObject* positional, PyObject* keywords) {
@@ -342,11 +398,32 @@ constexpr const char* kDoc =
     "was left; for nesting make a "
     "new one. A subclass may extend __init__, __enter__ and __exit__.";
 
+// For isinstance() and issubclass(), as torch's class has it. Deriving from a class that was written in Python
+// would give each range a __dict__ and the garbage collector's header, and so make it slower.
+// So this class is in the order in which attributes are looked up (`__mro__`), and is no base.
+bool add_to_ancestors(PyTypeObject* type, const char* module_name, const char* class_name) {
+  PyObject* module = PyImport_ImportModule(module_name);
+  PyObject* ancestor = module ? PyObject_GetAttrString(module, class_name) : nullptr;
+  Py_XDECREF(module);
+  if (!ancestor) return false;
+  PyObject* order = PyTuple_Pack(3, reinterpret_cast<PyObject*>(type), ancestor,
+                                 reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  Py_DECREF(ancestor);
+  if (!order) return false;
+  Py_SETREF(type->tp_mro, order);
+  PyType_Modified(type);
+  return true;
+}
+
 PyTypeObject* make_type() {
-  static std::array<PyMethodDef, 3> methods = {{
+  static std::array<PyMethodDef, 5> methods = {{
       {"__enter__", enter, METH_NOARGS, "Begin the range."},
       {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit)), METH_FASTCALL,
        "End the range."},
+      {"_call_end_callbacks_on_future", end_with_future, METH_O,
+       "The range ends when the future is done, not at __exit__. Once for an object. Returns a "
+       "future with the same value that is done after that."},
+      {"_end_range", end_range_anywhere, METH_NOARGS, "Ends the range, from any thread."},
       {nullptr, nullptr, 0, nullptr},
   }};
   static std::array<PyGetSetDef, 5> properties = {{
@@ -373,7 +450,9 @@ PyTypeObject* make_type() {
   type.tp_repr = repr;
   type.tp_methods = methods.data();
   type.tp_getset = properties.data();
-  return PyType_Ready(&type) == 0 ? &type : nullptr;
+  return PyType_Ready(&type) == 0 && add_to_ancestors(&type, "contextlib", "ContextDecorator")
+             ? &type
+             : nullptr;
 }
 
 }  // namespace

@@ -73,6 +73,35 @@ def test_every_public_attribute_of_torchs_profile_is_there(torch):
     assert [name for name in names if not hasattr(ours, name)] == []
 
 
+def test_every_public_attribute_of_torchs_inner_object_is_there(torch):
+    """``prof.profiler``; what is left out is how torch configures its C++ profiler."""
+    internals = {"config", "create_trace_id", "default_trace_id", "profiler_kind", "profiling_end_time_ns", "profiling_start_time_ns"}
+    values = ("enabled", "entered", "use_cpu", "use_cuda", "kineto_activities", "acc_events", "record_shapes")
+    found = []
+    for module in (torch_profiler, lanescope):
+        prof = module.profile(activities=[module.ProfilerActivity.CPU], record_shapes=True)
+        assert prof.profiler is None
+        with prof:
+            running = [getattr(prof.profiler, name) for name in values]
+        assert [getattr(prof.profiler, name) for name in values] == running
+        found.append((prof.profiler, running))
+    (theirs, their_values), (ours, our_values) = found
+    names = [name for name in dir(theirs) if not name.startswith("_") and name not in internals]
+    assert [name for name in names if not hasattr(ours, name)] == []
+    assert our_values == their_values and their_values[:2] == [True, True]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_kineto_activities_are_those_that_torch_can_record(torch):
+    found = []
+    for module in (torch_profiler, lanescope):
+        activities = [module.ProfilerActivity.CPU, module.ProfilerActivity.CUDA]
+        with module.profile(activities=activities) as prof:
+            pass
+        found.append((prof.profiler.kineto_activities, prof.profiler.use_cpu, prof.profiler.use_cuda))
+    assert found[0] == found[1]
+
+
 def test_flags_may_be_any_value_that_is_true_or_false(torch):
     flags = dict(record_shapes=1, profile_memory="yes", with_stack=0, with_flops=[], with_modules=None, acc_events=0)
     with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], **flags) as prof:

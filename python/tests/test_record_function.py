@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -69,7 +70,7 @@ def test_one_object_may_be_used_again():
 
 
 def test_any_text_is_a_name():
-    odd = ["", "quote\" and \\", "Größe 大きさ", "line\nbreak", "\ud800", "x" * 5000]
+    odd = ["", "quote\" and \\", "Größe 大きさ", "line\nbreak", "x" * 5000]
     with profile() as prof:
         for name in odd:
             with record_function(name):
@@ -90,6 +91,87 @@ def test_what_is_no_text_is_refused_where_torch_refuses_it(torch):
         with pytest.raises(RuntimeError, match="expected args of type str, found int"):
             record_function("name", 5)(lambda: None)()
     assert names(prof) == []
+
+
+def test_lone_surrogates_are_refused_where_torch_refuses_them(torch):
+    with profile() as prof:
+        for base in (torch.profiler.record_function, record_function):
+            for label in (base("\ud800"), base("name", "a\udfff"), base("\ud800", "args")):  # made without an error
+                with pytest.raises(RuntimeError):
+                    label.__enter__()
+        with pytest.raises(RuntimeError, match="expected args that UTF-8 can encode, found lone surrogates"):
+            record_function("Größe", "\ud800")(lambda: None)()
+        with record_function("Größe", "大きさ"):
+            pass
+    assert names(prof) == ["Größe"]
+
+
+def test_it_is_a_context_decorator_as_in_torch(torch):
+    for base in (torch.profiler.record_function, record_function):
+
+        class Stage(base):
+            pass
+
+        class Both(base, contextlib.ContextDecorator):
+            def _recreate_cm(self):
+                return type(self)(self.name + " again")
+
+        for made in (base, Stage, Both):
+            assert issubclass(made, contextlib.ContextDecorator)
+            assert isinstance(made("name"), contextlib.ContextDecorator)
+        assert base("name")._recreate_cm().name == "name"
+        assert base.__mro__[-2:] == (contextlib.ContextDecorator, object)
+
+        def outer(n):
+            """The text."""
+            return n if n == 0 else outer(n - 1)
+
+        outer = base("outer", "args")(Both("both")(outer))
+        assert outer.__name__ == "outer" and outer.__doc__ == "The text." and outer.__wrapped__ is not None
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as prof:
+            assert outer(2) == 0
+            with pytest.raises(KeyError):
+                base("raises")(lambda: {}["x"])()
+        found = sorted(event.name for event in prof.events())
+        assert found == ["both again"] * 3 + ["outer"] * 3 + ["raises"], base
+
+
+def test_a_range_ends_with_a_future_as_in_torch(torch):
+    """Also on another thread, and with an error."""
+
+    def run(module):
+        def later(action):
+            thread = threading.Thread(target=lambda: (time.sleep(0.02), action()))
+            thread.start()
+            return thread
+
+        with module.profile(activities=[module.ProfilerActivity.CPU]) as prof:
+            made = [torch.futures.Future() for _ in range(3)]
+            after = []
+            for name, future in zip(("value", "error", "at once"), made):
+                with module.record_function(name) as label:
+                    after.append(label._call_end_callbacks_on_future(future))
+                with pytest.raises(RuntimeError, match="can only be called once"):
+                    label._call_end_callbacks_on_future(future)
+            made[2].set_result(7)
+            threads = [later(lambda: made[0].set_result(5)), later(lambda: made[1].set_exception(ValueError("no")))]
+            results = [after[0].wait(), after[2].wait()]
+            try:
+                raise after[1].wait()  # torch gives what set_exception() was called with as the value
+            except (ValueError, RuntimeError) as error:  # ours raises it
+                assert "no" in str(error)
+            for thread in threads:
+                thread.join()
+            with module.record_function("open"):  # ends with its own block
+                pass
+        never_entered = module.record_function("never entered")
+        with pytest.raises(AssertionError):
+            never_entered._call_end_callbacks_on_future(made[0])
+        took = {event.name: event.time_range.elapsed_us() for event in prof.events() if not event.name.startswith("aten::")}
+        return results, sorted(took), {name for name in took if took[name] > 15_000}
+
+    theirs, ours = run(torch.profiler), run(lanescope)
+    assert ours == theirs == ([5, 7], ["at once", "error", "open", "value"], {"error", "value"})
 
 
 def test_it_is_entered_before_it_is_left_as_in_torch(torch):
