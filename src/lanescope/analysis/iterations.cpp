@@ -3,223 +3,29 @@
 // that comes again and again cuts the work into periods. They are iterations if neighbours hold
 // nearly the same work and together they hold most of it. Example: Optimizer.step ends at 100, 110,
 // 120, 130, with gemm, relu, gemm between any two of them -> three iterations of 10.
-// A model's layers repeat too. So operators that repeat make iterations only if next to nothing lies
-// outside of them, as embeddings and a head lie outside of layers, or if each of them exchanges data
-// with the CPU.
 #include "lanescope/analysis/iterations.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <limits>
 #include <map>
-#include <numeric>
-#include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
+#include "lanescope/analysis/iteration_marks.h"
+#include "lanescope/analysis/iteration_work.h"
+#include "lanescope/analysis/operator_iterations.h"
+#include "lanescope/analysis/range_iterations.h"
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/model/api_calls.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::analysis {
 namespace {
-
-constexpr std::size_t kFewestIterations = 3;
-constexpr std::size_t kFewestPieces = 3;     // of work in an iteration
-constexpr std::size_t kFewestOperators = 8;  // outermost ones in an iteration that they mark
-
-struct Piece {
-  std::int64_t time_ns;  // of the launch call; without a device, of the operator's start
-  std::uint32_t name;
-};
-
-bool contains_any(std::string_view name, std::span<const std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return name.find(part) != name.npos; });
-}
-
-bool is_optimizer_step(std::string_view name) { return name.starts_with("Optimizer.step#"); }
-bool is_loader(std::string_view name) { return name.starts_with("enumerate(DataLoader)"); }
-
-// torch before 1.11 writes its own ranges as operators.
-bool is_step_of_loop(std::string_view name) {
-  return is_optimizer_step(name) || is_loader(name) || name.starts_with("ProfilerStep#");
-}
-
-// Ranges of libraries, of compilers, and of parts of a model: they repeat within an iteration.
-bool is_part_of_iteration(std::string_view name) {
-  constexpr std::array<std::string_view, 16> kLibrary = {
-      "TSL:",        "CCCL:",    "Torch-Compiled", "CompiledFxGraph",
-      "TorchDynamo", "Pregraph", "AOTDisp",        "aten::",
-      "autograd::",  "nccl:",    "c10d",           "gloo:",
-      "dynamo",      "triton",   "Optimizer.",     "record_param_comms"};
-  constexpr std::array<std::string_view, 9> kModel = {"layer", "block",  "attention", "attn", "mlp",
-                                                      "norm",  "expert", "embed",     "head"};
-  if (contains_any(name, kLibrary)) return true;
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return contains_any(lower, kModel);
-}
-
-// The work in order of its launch. Empty: it is unknown when the work was launched.
-std::vector<Piece> find_pieces(const Trace& trace, const LaunchLinks& links) {
-  std::vector<Piece> pieces;
-  if (links.device_work_count > 0 && links.launched_count * 2 <= links.device_work_count)
-    return pieces;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    const bool on_device = is_device_work(trace.kind(id)) && links.launch_of[i] != kNone<SliceId>;
-    if (on_device)
-      pieces.push_back({trace.start_ns(links.launch_of[i]), raw(trace.slices().name[i])});
-    else if (links.device_work_count == 0 && trace.kind(id) == CategoryKind::kCpuOp)
-      pieces.push_back({trace.start_ns(id), raw(trace.slices().name[i])});
-  }
-  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-    return std::tie(a.time_ns, a.name) < std::tie(b.time_ns, b.name);
-  });
-  return pieces;
-}
-
-class Periods {
- public:
-  explicit Periods(const std::vector<Piece>& pieces) : pieces_(pieces) {}
-
-  // Do the bounds cut most of the work from the first one on, and at least a third of all, into
-  // periods of nearly the same work?
-  bool repeat(const std::vector<std::int64_t>& bounds, bool any_length = false) const {
-    if (bounds.size() < kFewestIterations + 1) return false;
-    std::vector<std::size_t> at;
-    for (const std::int64_t bound : bounds) at.push_back(index_of(bound));
-    const std::size_t held = at.back() - at.front();
-    if (held * 3 < (pieces_.size() - at.front()) * 2 || held * 3 < pieces_.size()) return false;
-    std::vector<std::size_t> sizes;
-    for (std::size_t i = 0; i + 1 < at.size(); ++i) sizes.push_back(at[i + 1] - at[i]);
-    std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2),
-                     sizes.end());
-    if (sizes[sizes.size() / 2] < kFewestPieces) return false;
-    // The first period may hold start-up.
-    const std::size_t first = at.size() > kFewestIterations + 1 ? 1 : 0;
-    std::size_t pairs = 0, alike = 0;
-    for (std::size_t i = first; i + 2 < at.size(); ++i, ++pairs)
-      alike += (any_length ? have_same_kinds(at[i], at[i + 1], at[i + 2])
-                           : are_alike(at[i], at[i + 1], at[i + 2]))
-                   ? 1
-                   : 0;
-    return alike * 4 >= pairs * 3;
-  }
-
-  // Does the work before the first bound look like that of the first period?
-  bool begins_alike(std::int64_t start_ns, const std::vector<std::int64_t>& bounds) const {
-    return bounds.size() >= 2 &&
-           are_alike(index_of(start_ns), index_of(bounds[0]), index_of(bounds[1]));
-  }
-
-  // Would periods with the work of the middle one hold half of it? Otherwise they are a few waits
-  // close together, next to a period in which the program does its work.
-  bool hold_the_work(const std::vector<std::int64_t>& bounds) const {
-    std::vector<std::size_t> sizes;
-    for (std::size_t i = 1; i + 1 < bounds.size(); ++i)
-      sizes.push_back(index_of(bounds[i + 1]) - index_of(bounds[i]));
-    if (sizes.size() < kFewestIterations) return true;
-    std::sort(sizes.begin(), sizes.end());
-    return sizes[sizes.size() / 2] * sizes.size() * 2 >=
-           std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
-  }
-
-  // Is less work outside of the periods than a tenth of one? Around layers there is more: embeddings, a head.
-  bool hold_nearly_all(const std::vector<std::int64_t>& bounds) const {
-    constexpr std::size_t kTenth = 10;
-    const std::size_t held = index_of(bounds.back()) - index_of(bounds.front());
-    return (pieces_.size() - held) * kTenth * (bounds.size() - 1) < held;
-  }
-
-  // The part of the pieces of the two least alike neighbours that both have.
-  double likeness(const std::vector<Iterations::Range>& ranges) const {
-    double least = 1;
-    for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {
-      const std::size_t a = index_of(ranges[i].start_ns), b = index_of(ranges[i].end_ns),
-                        c = index_of(ranges[i + 1].end_ns);
-      least = std::min(least,
-                       static_cast<double>(common_pieces(a, b, c)) /
-                           static_cast<double>(std::max<std::size_t>(1, std::max(b - a, c - b))));
-    }
-    return least;
-  }
-
-  std::size_t pieces_in(std::int64_t from_ns, std::int64_t to_ns) const {
-    return index_of(to_ns) - index_of(from_ns);
-  }
-
-  // Is the work of the last period like that of the one before?
-  bool are_alike_at_end(const std::vector<std::int64_t>& bounds) const {
-    const std::size_t last = bounds.size() - 1;
-    return are_alike(index_of(bounds[last - 2]), index_of(bounds[last - 1]),
-                     index_of(bounds[last]));
-  }
-
- private:
-  std::size_t index_of(std::int64_t time_ns) const {
-    const auto after = std::lower_bound(
-        pieces_.begin(), pieces_.end(), time_ns,
-        [](const Piece& piece, std::int64_t time) { return piece.time_ns < time; });
-    return static_cast<std::size_t>(after - pieces_.begin());
-  }
-
-  // Four fifths of the pieces of the longer one of [a, b), [b, c) have an equal in the other one.
-  bool are_alike(std::size_t a, std::size_t b, std::size_t c) const {
-    const std::size_t longer = std::max(b - a, c - b);
-    if (longer == 0 || std::min(b - a, c - b) * 5 < longer * 4) return false;
-    return common_pieces(a, b, c) * 5 >= longer * 4;
-  }
-
-  // How many pieces of [b, c) have an equal in [a, b).
-  std::size_t common_pieces(std::size_t a, std::size_t b, std::size_t c) const {
-    std::unordered_map<std::uint32_t, std::int64_t> left;
-    for (std::size_t i = a; i < b; ++i) ++left[pieces_[i].name];
-    std::size_t common = 0;
-    for (std::size_t i = b; i < c; ++i)
-      if (left[pieces_[i].name]-- > 0) ++common;
-    return common;
-  }
-
-  // Four fifths of the kinds of pieces of either stretch are in the other one, and neither is four times as long.
-  bool have_same_kinds(std::size_t a, std::size_t b, std::size_t c) const {
-    constexpr std::size_t kLonger = 4;
-    if (std::max(b - a, c - b) >= kLonger * std::min(b - a, c - b)) return false;
-    std::unordered_map<std::uint32_t, std::uint8_t> kinds;  // 1: in the first, 2: in the second
-    for (std::size_t i = a; i < b; ++i) kinds[pieces_[i].name] |= 1;
-    for (std::size_t i = b; i < c; ++i) kinds[pieces_[i].name] |= 2;
-    std::size_t in_both = 0;
-    for (const auto& [kind, in] : kinds) in_both += in == 3 ? 1 : 0;
-    return in_both * 5 >= kinds.size() * 4;
-  }
-
-  const std::vector<Piece>& pieces_;
-};
-
-// Would iterations that are all as long as the middle one hold half of the time? Otherwise they are
-// rounds of a loop inside of real iterations, which lie between some of them. The first may be
-// start-up, and one may be a checkpoint.
-bool hold_the_time(const std::vector<std::int64_t>& bounds) {
-  std::vector<std::int64_t> lengths;
-  for (std::size_t i = 1; i + 1 < bounds.size(); ++i) lengths.push_back(bounds[i + 1] - bounds[i]);
-  if (lengths.size() < kFewestIterations) return true;
-  std::sort(lengths.begin(), lengths.end());
-  lengths.pop_back();
-  const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  const auto count = static_cast<std::int64_t>(lengths.size());
-  return wide(lengths[lengths.size() / 2]) * count * 2 >= total;
-}
-
-// Does the last one take more than the two before it together?
-bool is_long_at_end(const std::vector<std::int64_t>& bounds) {
-  const std::size_t last = bounds.size() - 1;
-  return last >= 3 && bounds[last] - bounds[last - 1] > bounds[last - 1] - bounds[last - 3];
-}
 
 // Optimizer steps say most surely what an iteration is, waits least.
 enum class Rank : std::uint8_t { kOptimizer, kRange, kLoader, kWait };
@@ -243,12 +49,14 @@ class Finder {
 
   std::optional<Iterations> find() {
     if (pieces_.size() < kFewestPieces * kFewestIterations) return std::nullopt;
+    if (auto found = iterations_of_ranges(trace_, periods_, process_)) return found;
     collect();
+    const std::size_t too_many = marks_of_a_solver();
     std::vector<const Candidate*> order;
     for (const auto& [key, candidate] : by_key_)
       if (candidate.marks.size() >= kFewestIterations &&
           !(candidate.rank == Rank::kWait &&
-            (compiles_with_xla_ || is_inside_training(candidate.marks.size()))))
+            (compiles_with_xla_ || candidate.marks.size() >= too_many)))
         order.push_back(&candidate);
     // Within a rank the longest iterations; ties: what begins first.
     sort_rows(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {
@@ -262,10 +70,13 @@ class Finder {
                        : each->rank == Rank::kWait    ? iterations_of_waits(*each)
                                                       : iterations_of(*each))
         return found;
-    return iterations_of_operators();
+    if (compiles_with_xla_) return std::nullopt;
+    return iterations_of_operators(input(), too_many);
   }
 
  private:
+  IterationInput input() const { return {trace_, links_, nesting_, periods_, process_}; }
+
   void collect() {
     for (const Track& track : trace_.tracks()) {
       if (process_ != kNone<ProcessId> && track.process != process_) continue;
@@ -282,7 +93,7 @@ class Finder {
       if (links_.device_work_count == 0 ||
           !trace_.api_call(id).does(api_effect::kBlocks | api_effect::kWaitsForDevice))
         return;
-      const SliceId owner = owner_of(id);
+      const SliceId owner = outermost_operator_of(input(), id);
       const std::uint32_t owner_name =
           owner == kNone<SliceId> ? raw(kNone<StringId>) : raw(trace_.slices().name[raw(owner)]);
       put({track, name_id, owner_name}, Rank::kWait, id);
@@ -292,9 +103,9 @@ class Finder {
     compiles_with_xla_ = compiles_with_xla_ || name.starts_with("TSL: XlaCompile");
     const Key key{track, name_id, raw(kNone<StringId>)};
     // torch before 1.11 writes its own ranges as operators.
-    if (is_optimizer_step(name))
+    if (names::is_optimizer_step(name))
       put(key, Rank::kOptimizer, id);
-    else if (is_loader(name))
+    else if (names::is_data_loader(name))
       put(key, Rank::kLoader, id);
     else if (trace_.kind(id) == CategoryKind::kUserAnnotation && !is_part_of_iteration(name))
       put(key, Rank::kRange, id);
@@ -306,21 +117,14 @@ class Finder {
     candidate.marks.push_back(id);
   }
 
-  // The outermost operator around a call.
-  SliceId owner_of(SliceId call) const {
-    SliceId owner = kNone<SliceId>;
-    for (SliceId at = links_.op_of[raw(call)]; at != kNone<SliceId>; at = nesting_.parent[raw(at)])
-      if (trace_.kind(at) == CategoryKind::kCpuOp) owner = at;
-    return owner;
-  }
-
-  // Several waits or operators between two steps of an optimizer are rounds of something inside, such as a solver.
-  bool is_inside_training(std::size_t mark_count) const {
+  // Several waits or operators between two steps of an optimizer are rounds of something inside, such as a solver. So many of one
+  // kind.
+  std::size_t marks_of_a_solver() const {
     constexpr std::size_t kFewestSteps = 2, kMarksOfAStep = 3;
     std::size_t steps = 0;
     for (const auto& [key, candidate] : by_key_)
       if (candidate.rank == Rank::kOptimizer) steps = std::max(steps, candidate.marks.size());
-    return steps >= kFewestSteps && mark_count >= kMarksOfAStep * steps;
+    return steps >= kFewestSteps ? kMarksOfAStep * steps : std::numeric_limits<std::size_t>::max();
   }
 
   // When the first operator of a thread begins.
@@ -374,14 +178,32 @@ class Finder {
   }
 
   // A program may wait once for each request or row of a batch. Every n-th period between two waits then holds what it does for
-  // the whole batch, and n waits are one iteration.
+  // the whole batch, and n waits are one iteration. Or it waits for different things in turn.
   std::optional<Iterations> iterations_of_waits(const Candidate& all) const {
-    if (const std::size_t waits = marks_between_long_periods(all, {3, 2}); waits > 0)
-      if (auto found = iterations_of(every(waits, all))) {
-        found->waits = waits;
-        return found;
-      }
-    return iterations_of(all);
+    const auto of_several = [&](std::size_t waits) {
+      auto found = waits == 0 ? std::nullopt : iterations_of(every(waits, all));
+      if (found) found->waits = waits;
+      return found;
+    };
+    if (auto found = of_several(marks_between_long_periods(all, {3, 2}))) return found;
+    auto of_one = iterations_of(all);
+    if (!of_one) return std::nullopt;
+    auto in_turn = of_several(waits_in_turn(all));
+    return in_turn ? in_turn : of_one;
+  }
+
+  // A search reads three counts in each round, and begins again for the next batch. Fewer than half of the periods between two
+  // waits then hold the work of the one before, but each holds exactly that of the n-th before. Returns n; 0: there is none.
+  std::size_t waits_in_turn(const Candidate& all) const {
+    std::vector<std::uint64_t> periods;
+    for (std::size_t i = 0; i + 1 < all.marks.size(); ++i)
+      periods.push_back(
+          periods_.symbol_of(trace_.end_ns(all.marks[i]), trace_.end_ns(all.marks[i + 1])));
+    std::size_t equal = 0;
+    for (std::size_t i = 0; i + 1 < periods.size(); ++i) equal += periods[i] == periods[i + 1];
+    if (equal * 2 >= periods.size()) return 0;
+    const std::size_t waits = shortest_period(periods);
+    return waits * kFewestIterations <= all.marks.size() ? waits : 0;
   }
 
   struct LongPeriods {
@@ -473,137 +295,19 @@ class Finder {
                                                  : IterationMark::kRangeEnd;
     found.mark = trace_.name(marks.front());
     if (candidate.rank == Rank::kWait)
-      if (const SliceId owner = owner_of(marks.front()); owner != kNone<SliceId>)
+      if (const SliceId owner = outermost_operator_of(input(), marks.front());
+          owner != kNone<SliceId>)
         found.owner = trace_.name(owner);
     for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
       found.ranges.push_back({marks[by_start || has_first ? i : i + 1], bounds[i], bounds[i + 1]});
     return found;
   }
 
-  // Operators and nodes of autograd that lie in no other, of the first thread with many of them.
-  std::vector<SliceId> outermost_operators() const {
-    constexpr std::size_t kMany = 4;  // a quarter of the most
-    std::vector<std::vector<SliceId>> threads;
-    for (const Track& track : trace_.tracks()) {
-      if (process_ != kNone<ProcessId> && track.process != process_) continue;
-      std::vector<SliceId>& found = threads.emplace_back();
-      for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
-        const SliceId id{i};
-        if (trace_.kind(id) == CategoryKind::kCpuOp && !is_step_of_loop(trace_.name(id)) &&
-            (found.empty() || trace_.start_ns(id) >= trace_.end_ns(found.back())))
-          found.push_back(id);
-      }
-    }
-    std::size_t most = 0;
-    for (const auto& each : threads) most = std::max(most, each.size());
-    std::vector<SliceId> first;
-    for (auto& each : threads)
-      if (!each.empty() && each.size() * kMany >= most &&
-          (first.empty() || trace_.start_ns(each.front()) < trace_.start_ns(first.front())))
-        first = std::move(each);
-    return first;
-  }
-
-  // Operators of one name are told apart by the work that they launch.
-  std::vector<std::uint64_t> symbols_of(const std::vector<SliceId>& operators) const {
-    constexpr std::uint64_t kFactor = 0x9E37'79B9'7F4A'7C15;
-    std::vector<std::uint64_t> symbols;
-    std::unordered_map<std::uint32_t, std::uint64_t> work;  // by the operator that launched it
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
-      if (!is_device_work(trace_.kind(SliceId{i})) || links_.launch_of[i] == kNone<SliceId>)
-        continue;
-      const SliceId owner = owner_of(links_.launch_of[i]);
-      if (owner != kNone<SliceId>)
-        work[raw(owner)] = work[raw(owner)] * kFactor + raw(trace_.slices().name[i]) + 1;
-    }
-    for (const SliceId id : operators) {
-      const auto launched = work.find(raw(id));
-      symbols.push_back((launched == work.end() ? 0 : launched->second) * kFactor +
-                        raw(trace_.slices().name[raw(id)]));
-    }
-    return symbols;
-  }
-
-  // When data went between CPU and GPU, other than the sizes that nonzero() reads.
-  std::vector<std::int64_t> exchanges() const {
-    std::vector<std::int64_t> times;
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
-      const SliceId id{i}, launch = links_.launch_of[i];
-      if (trace_.kind(id) != CategoryKind::kGpuMemcpy || launch == kNone<SliceId>) continue;
-      const bool is_of_host =
-          contains_any(trace_.name(id), std::array<std::string_view, 2>{"HtoD", "DtoH"});
-      bool is_size = false;
-      for (SliceId at = links_.op_of[raw(launch)]; at != kNone<SliceId>;
-           at = nesting_.parent[raw(at)])
-        is_size = is_size || trace_.name(at) == "aten::nonzero";
-      if (is_of_host && !is_size) times.push_back(trace_.start_ns(launch));
-    }
-    std::sort(times.begin(), times.end());
-    return times;
-  }
-
-  std::optional<Iterations> iterations_of_operators() const {
-    constexpr std::size_t kMostTried = 64;
-    if (compiles_with_xla_) return std::nullopt;
-    const std::vector<SliceId> operators = outermost_operators();
-    if (operators.size() < kFewestIterations * kFewestOperators) return std::nullopt;
-    const std::vector<std::uint64_t> symbols = symbols_of(operators);
-    std::unordered_map<std::uint64_t, std::vector<std::size_t>> places;
-    for (std::size_t i = 0; i < symbols.size(); ++i) places[symbols[i]].push_back(i);
-    std::vector<const std::vector<std::size_t>*> order;
-    for (const auto& [symbol, each] : places)
-      if (each.size() >= kFewestIterations && !is_inside_training(each.size()))
-        order.push_back(&each);
-    sort_rows(order.begin(), order.end(), [](const auto* a, const auto* b) {
-      return std::pair(a->size(), a->front()) < std::pair(b->size(), b->front());
-    });
-    if (order.size() > kMostTried) order.resize(kMostTried);
-    const std::vector<std::int64_t> exchanged = exchanges();
-    for (const auto* each : order)
-      if (auto found = iterations_from(operators, *each, exchanged)) return found;
-    return std::nullopt;
-  }
-
-  std::optional<Iterations> iterations_from(const std::vector<SliceId>& operators,
-                                            const std::vector<std::size_t>& places,
-                                            const std::vector<std::int64_t>& exchanged) const {
-    if ((places.back() - places.front()) / (places.size() - 1) < kFewestOperators)
-      return std::nullopt;
-    std::vector<std::int64_t> bounds;
-    for (const std::size_t place : places) bounds.push_back(trace_.start_ns(operators[place]));
-    bounds.push_back(trace_.end_ns(operators.back()));
-    const std::int64_t end_ns = bounds.back();
-    if (!periods_.are_alike_at_end(bounds)) bounds.pop_back();
-    if (is_long_at_end(bounds)) bounds.pop_back();
-    // What comes after them on the CPU, such as work on the result, may be more than they are.
-    if (wide(bounds.back() - bounds.front()) * 3 < wide(end_ns - bounds.front()) * 2)
-      return std::nullopt;
-    if (!periods_.repeat(bounds) || !hold_the_time(bounds) || !periods_.hold_the_work(bounds))
-      return std::nullopt;
-    if (!periods_.hold_nearly_all(bounds) && !exchange_in_each(bounds, exchanged))
-      return std::nullopt;
-    Iterations found;
-    found.kind = IterationMark::kRangeStart;
-    found.mark = trace_.name(operators[places.front()]);
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
-      found.ranges.push_back({operators[places[i]], bounds[i], bounds[i + 1]});
-    return found;
-  }
-
-  static bool exchange_in_each(const std::vector<std::int64_t>& bounds,
-                               const std::vector<std::int64_t>& exchanged) {
-    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-      const auto next = std::lower_bound(exchanged.begin(), exchanged.end(), bounds[i]);
-      if (next == exchanged.end() || *next >= bounds[i + 1]) return false;
-    }
-    return true;
-  }
-
   const Trace& trace_;
   const LaunchLinks& links_;
   const ProcessId process_;
   const SliceNesting nesting_;
-  const std::vector<Piece> pieces_;
+  const std::vector<LaunchedPiece> pieces_;
   const Periods periods_;
   // XLA's search for the best kernels launches, waits and repeats, too.
   bool compiles_with_xla_ = false;

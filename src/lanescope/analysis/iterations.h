@@ -20,14 +20,15 @@ enum class IterationMark : std::uint8_t {
 // Nanoseconds since Trace::base_time_ns(). docs/definitions/steps.md#found-iterations.
 struct Iterations {
   struct Range {
-    SliceId mark = kNone<SliceId>;  // what begins it (kRangeStart) or ends it
+    SliceId mark =
+        kNone<SliceId>;  // what begins it (kRangeStart; little may come before) or ends it
     std::int64_t start_ns = 0, end_ns = 0;
   };
   IterationMark kind = IterationMark::kRangeStart;
   std::string mark;   // "Optimizer.step#SGD.step", "cudaStreamSynchronize", "aten::mm"
   std::string owner;  // of a wait: its outermost operator; of optimizer steps: how many, or empty
   std::size_t waits = 1;      // kWait: of an iteration
-  std::vector<Range> ranges;  // three or more, in order, each begins where the one before ends
+  std::vector<Range> ranges;  // in order, each begins where the one before ends; two or more
 };
 
 // Only marks of `process`, if given. Nothing: nothing repeats, or it is unknown which

@@ -148,6 +148,41 @@ TEST(IterationsTest, WaitsForTheRequestsOfABatchAreOneIteration) {
   EXPECT_TRUE(!only_longer || only_longer->waits == 1);
 }
 
+// Three times: eight launches for a batch, then `rounds` of a search, each with three waits for different work.
+TEST(IterationsTest, WaitsForDifferentThingsInTurnAreOneIteration) {
+  const auto draw = [](std::initializer_list<int> rounds, bool alike) {
+    Program program;
+    int at = 0;
+    program.op(at);
+    for (const int count : rounds) {
+      for (int i = 0; i < 8; ++i, at += 10) program.launch("layer", at);
+      for (int i = 0; i < count; ++i)
+        for (const char* kernel : {"and", "not", "or"}) {
+          program.launch("gt", at).launch(alike ? "and" : kernel, at + 10).launch("sum", at + 20);
+          program.launch("cast", at + 30).launch("copy", at + 40).wait(at + 50);
+          at += 60;
+        }
+    }
+    return program.find();
+  };
+  const auto found = draw({5, 5, 5}, false);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kWait);
+  EXPECT_EQ(found->waits, 15u);
+  ASSERT_EQ(found->ranges.size(), 3u);
+  // A batch takes 8 x 10 + 15 x 60; its last wait ends 5 before it.
+  EXPECT_EQ(found->ranges[0].start_ns, 0);
+  EXPECT_EQ(found->ranges[0].end_ns, 975);
+  EXPECT_EQ(found->ranges[1].end_ns, 1955);
+  // Equal waits are iterations, and nothing comes again where searches differ in length.
+  const auto equal = draw({5, 5, 5}, true);
+  ASSERT_TRUE(equal);
+  EXPECT_EQ(equal->waits, 1u);
+  const auto uneven = draw({5, 4, 6}, false);
+  ASSERT_TRUE(uneven);
+  EXPECT_EQ(uneven->waits, 1u);
+}
+
 TEST(IterationsTest, AWaitInEveryRoundCutsWhatRepeats) {
   Program program;
   for (int i = 0; i < 5; ++i) program.round(100 * i).wait(100 * i + 50);

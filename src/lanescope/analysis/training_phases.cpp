@@ -7,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "lanescope/names/training_ranges.h"
+
 namespace lanescope::analysis {
 namespace {
 
@@ -19,8 +21,8 @@ bool is_backward_node(std::string_view name) {
 }
 
 Phase phase_of_name(std::string_view name) {
-  if (name.starts_with("enumerate(DataLoader)")) return Phase::kLoader;
-  if (name.starts_with("Optimizer.step#")) return Phase::kOptimizer;
+  if (names::is_data_loader(name)) return Phase::kLoader;
+  if (names::is_optimizer_step(name)) return Phase::kOptimizer;
   if (name.starts_with("Optimizer.zero_grad#")) return Phase::kZeroGrad;
   if (name.starts_with("autograd::engine::evaluate_function") ||
       name == "torch::autograd::AccumulateGrad" || is_backward_node(name))

@@ -11,6 +11,7 @@
 #include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/names/collective_calls.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain {
 namespace {
@@ -70,13 +71,13 @@ bool clips_gradients(const Owner& owner) {
 // An optimizer updates the weights in each round: rounds are steps of their own, and no micro batches.
 bool updates_weights(const Owner& owner) {
   return has_in_round(owner, "aten::_fused_") || has_in_round(owner, "aten::_foreach_addcdiv_") ||
-         has_in_round(owner, "Optimizer.step");
+         has_in_round(owner, names::kOptimizerStep);
 }
 
 // An optimizer that calls its closure again and again, as LBFGS does.
 bool evaluates_closure(const Owner& owner) {
   return std::any_of(owner.around.begin(), owner.around.end(),
-                     [](const std::string& each) { return each.starts_with("Optimizer.step#"); });
+                     [](const std::string& each) { return names::is_optimizer_step(each); });
 }
 
 // Lists of tensors are copied in each round, as by a search that sets other weights for each trial.
@@ -125,7 +126,7 @@ bool is_optimizer_loop(const Facts& facts, const Owner& owner) {
   return owner.kind == OwnerKind::kLoop && owner.cell_size <= kMostCalls &&
          owner.rounds >= fewest * std::max<std::uint64_t>(1, owner.loops) &&
          std::any_of(owner.around.begin(), owner.around.end(),
-                     [](const std::string& each) { return each.starts_with("Optimizer.step#"); });
+                     [](const std::string& each) { return names::is_optimizer_step(each); });
 }
 
 // Copies into another layout are a quarter of the rounds. With a GPU the rule layout-copies says more.

@@ -105,10 +105,6 @@ std::vector<analysis::Sizes> input_shapes(const Trace& trace, SliceId op) {
   return shapes;
 }
 
-bool is_in_optimizer_step(const Facts& facts, SliceId op) {
-  return ancestor_named(facts, op, "Optimizer.step#") != kNone<SliceId>;
-}
-
 namespace {
 
 bool make_has_collectives(const Facts& facts) {

@@ -28,9 +28,6 @@ std::vector<analysis::Sizes> first_input_shapes(const Trace& trace, SliceId op);
 // The recorded shapes of all inputs that are tensors, not those in lists.
 std::vector<analysis::Sizes> input_shapes(const Trace& trace, SliceId op);
 
-// Inside a range Optimizer.step.
-bool is_in_optimizer_step(const Facts& facts, SliceId op);
-
 // Has the trace collectives? Then each rank may update a part of the parameters.
 bool has_collectives(const Facts& facts);
 

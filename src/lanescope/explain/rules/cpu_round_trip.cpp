@@ -7,6 +7,7 @@
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
 
@@ -83,7 +84,7 @@ bool has_optimizer_between(const Facts& facts, SliceId down_call, SliceId up_cal
   const Trace& trace = *facts.trace;
   if (trace.slices().track[raw(down_call)] != trace.slices().track[raw(up_call)]) return false;
   for (std::uint32_t i = raw(down_call) + 1; i < raw(up_call); ++i)
-    if (trace.name(SliceId{i}).starts_with("Optimizer.step#")) return true;
+    if (names::is_optimizer_step(trace.name(SliceId{i}))) return true;
   return false;
 }
 

@@ -25,6 +25,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -87,18 +88,14 @@ class TwiceFinder {
   using StepPart = std::pair<std::size_t, std::size_t>;
 
   StepPart part_at(std::int64_t time_ns) const {
+    const std::vector<std::int64_t>& updates_ns = optimizer_steps_ns(facts_);
     return {
         steady_step_at(facts_, time_ns),
-        static_cast<std::size_t>(std::upper_bound(updates_ns_.begin(), updates_ns_.end(), time_ns) -
-                                 updates_ns_.begin())};
+        static_cast<std::size_t>(std::upper_bound(updates_ns.begin(), updates_ns.end(), time_ns) -
+                                 updates_ns.begin())};
   }
 
   void gather() {
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i)
-      if (const SliceId id{i};
-          !is_device_work(trace_.kind(id)) && trace_.name(id).starts_with("Optimizer.step#"))
-        updates_ns_.push_back(trace_.start_ns(id));
-    std::sort(updates_ns_.begin(), updates_ns_.end());
     for (const AutogradPair& pair : pairs_) {
       const StepPart step = part_at(trace_.start_ns(pair.forward));
       if (step.first == ~std::size_t{0}) continue;
@@ -273,7 +270,6 @@ class TwiceFinder {
   const Facts& facts_;
   const Trace& trace_;
   const std::vector<AutogradPair>& pairs_;
-  std::vector<std::int64_t> updates_ns_;  // in order
   std::map<StepPart, StepLayers> steps_;
   bool recomputes_ = false;
 };

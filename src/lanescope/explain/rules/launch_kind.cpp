@@ -17,6 +17,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/growing_buffers.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/stacked_rows.h"
 #include "lanescope/explain/sentences.h"
@@ -208,9 +209,7 @@ bool are_mostly_the_optimizers(const Facts& facts) {
   std::uint64_t own = 0;
   for (const analysis::DeviceWork* work : steady_work(facts)) {
     const SliceId launch = facts.links.launch_of[raw(work->slice)];
-    if (launch != kNone<SliceId> &&
-        ancestor_named(facts, launch, "Optimizer.step#") != kNone<SliceId>)
-      ++own;
+    if (launch != kNone<SliceId> && is_in_optimizer_step(facts, launch)) ++own;
   }
   return own * 2 > facts.launches.linked_count;
 }

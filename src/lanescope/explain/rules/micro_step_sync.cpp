@@ -5,6 +5,7 @@
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -88,13 +89,7 @@ Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
     pass.exposed_ns += timeline.time_within(
         call.work.start_ns, call.work.end_ns)[static_cast<std::size_t>(WorkClass::kCommunication)];
   }
-  std::vector<std::int64_t> optimizer_ns;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (is_front_end(trace.kind(id)) && trace.name(id).starts_with("Optimizer.step#"))
-      optimizer_ns.push_back(trace.start_ns(id));
-  }
-  std::sort(optimizer_ns.begin(), optimizer_ns.end());
+  const std::vector<std::int64_t>& optimizer_ns = optimizer_steps_ns(facts);
   // All steps must be alike: several passes with the same messages, and one optimizer step.
   std::size_t passes_a_step = 0, messages = 0;
   analysis::IntervalUnion early;

@@ -11,6 +11,7 @@
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/program_calls.h"
 
@@ -96,9 +97,7 @@ bool joins_few_or_large(const Facts& facts, SliceId op) {
   return kernels <= kMostKernelsOfFew;
 }
 
-bool is_in_optimizer(const Facts& facts, SliceId op) {
-  return is_inside(facts, op, "Optimizer.step");
-}
+bool is_in_optimizer(const Facts& facts, SliceId op) { return is_in_optimizer_step(facts, op); }
 
 bool is_outside_optimizer(const Facts& facts, SliceId op) { return !is_in_optimizer(facts, op); }
 

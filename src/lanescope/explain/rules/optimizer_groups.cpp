@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -52,11 +53,8 @@ std::optional<OptimizerGroups> measure_optimizer_groups(const Facts& facts) {
   const auto cpu_windows = facts.steady_cpu_windows();
   OptimizerGroups found;
   std::vector<Window> windows;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kUserAnnotation ||
-        !trace.name(id).starts_with("Optimizer.step#") || !inside(cpu_windows, trace.start_ns(id)))
-      continue;
+  for (const SliceId id : optimizer_steps(facts)) {
+    if (!inside(cpu_windows, trace.start_ns(id))) continue;
     const std::uint64_t groups = groups_in(facts, id, found);
     if (groups < kFewestGroups) return std::nullopt;
     found.groups = found.steps++ == 0 ? groups : std::min(found.groups, groups);

@@ -11,6 +11,7 @@
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -40,12 +41,8 @@ std::optional<OptimizerInBackward> measure_optimizer_in_backward(const Facts& fa
   OptimizerInBackward found;
   std::vector<Window> windows;
   std::int64_t own_ns = 0;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kUserAnnotation ||
-        !trace.name(id).starts_with("Optimizer.step#") ||
-        !inside(cpu_windows, trace.start_ns(id)) || !is_step_in_backward(facts, id))
-      continue;
+  for (const SliceId id : optimizer_steps(facts)) {
+    if (!inside(cpu_windows, trace.start_ns(id)) || !is_step_in_backward(facts, id)) continue;
     ++found.steps;
     own_ns += trace.dur_ns(id);
     windows.push_back({trace.start_ns(id), trace.end_ns(id)});
@@ -56,8 +53,7 @@ std::optional<OptimizerInBackward> measure_optimizer_in_backward(const Facts& fa
   found.time_ns = own_ns;
   if (facts.main_device) {
     for (const DeviceWork* work : steady_work(facts)) {
-      const SliceId range =
-          ancestor_named(facts, facts.links.launch_of[raw(work->slice)], "Optimizer.step#");
+      const SliceId range = optimizer_step_around(facts, facts.links.launch_of[raw(work->slice)]);
       if (range != kNone<SliceId> && is_step_in_backward(facts, range)) ++found.kernels;
     }
     found.time_ns = device_idle_during(facts, std::move(windows));

@@ -8,8 +8,10 @@
 
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
 
@@ -22,10 +24,8 @@ constexpr std::size_t kFewestOperations = 4;
 
 // Optimizers of torch that have a fused form.
 bool has_fused_form(std::string_view range) {
-  constexpr std::array<std::string_view, 4> kFused = {
-      "Optimizer.step#Adam.step", "Optimizer.step#AdamW.step", "Optimizer.step#SGD.step",
-      "Optimizer.step#Adagrad.step"};
-  return std::find(kFused.begin(), kFused.end(), range) != kFused.end();
+  constexpr std::array<std::string_view, 4> kFused = {"Adam", "AdamW", "SGD", "Adagrad"};
+  return std::find(kFused.begin(), kFused.end(), names::optimizer_of_step(range)) != kFused.end();
 }
 
 struct OptimizerPasses {
@@ -41,10 +41,10 @@ struct OptimizerPasses {
 
 std::optional<OptimizerPasses> measure_optimizer_passes(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  bool is_known = false;
-  for (std::uint32_t i = 0; i < trace.slices().size() && !is_known; ++i)
-    is_known = has_fused_form(trace.name(SliceId{i}));
-  if (!is_known) return std::nullopt;
+  const std::vector<SliceId>& steps = optimizer_steps(facts);
+  if (std::none_of(steps.begin(), steps.end(),
+                   [&](SliceId step) { return has_fused_form(trace.name(step)); }))
+    return std::nullopt;
   OptimizerPasses found;
   found.work = work_of(facts, training_phases(facts), Phase::kOptimizer);
   // Kernels over lists of tensors have nearly all of the work.

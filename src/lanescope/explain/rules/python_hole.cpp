@@ -15,9 +15,11 @@
 #include "lanescope/explain/rules/event_holes.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
 
@@ -177,9 +179,9 @@ bool is_hand_over(const Trace& trace, const HolePlace& place) {
 
 // True: more than half of the longest hole lies in a range `Optimizer.step`. The range contains the event before the hole or the
 // event after it.
-bool is_in_optimizer_step(const Facts& facts, const EventHole& hole) {
+bool is_hole_of_optimizer(const Facts& facts, const EventHole& hole) {
   for (const SliceId neighbour : {hole.place.before, hole.place.after}) {
-    const SliceId range = ancestor_named(facts, neighbour, "Optimizer.step");
+    const SliceId range = optimizer_step_around(facts, neighbour);
     if (range == kNone<SliceId>) continue;
     const std::int64_t inside_ns = std::min(facts.trace->end_ns(range), hole.longest.end_ns) -
                                    std::max(facts.trace->start_ns(range), hole.longest.start_ns);
@@ -193,7 +195,7 @@ bool is_in_optimizer_step(const Facts& facts, const EventHole& hole) {
 bool is_between_backward_and_optimizer(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   if (!trace.name(hole.place.before).starts_with(kEvaluateNode) ||
-      !trace.name(hole.place.after).starts_with("Optimizer.step") || !has_python_frames(trace))
+      !names::is_optimizer_step(trace.name(hole.place.after)) || !has_python_frames(trace))
     return false;
   std::int64_t others_ns = 0;
   for (const Window& window : hole.windows)
@@ -258,7 +260,7 @@ OptimizerKind optimizer_kind(const Facts& facts, const EventHole& hole) {
   const Trace& trace = *facts.trace;
   OptimizerKind kind;
   for (const SliceId neighbour : {hole.place.before, hole.place.after}) {
-    const SliceId range = ancestor_named(facts, neighbour, "Optimizer.step");
+    const SliceId range = optimizer_step_around(facts, neighbour);
     if (range == kNone<SliceId>) continue;
     const Track& track = trace.track(range);
     for (std::uint32_t i = raw(range) + 1; i < track.first_slice + track.slice_count &&
@@ -301,7 +303,7 @@ struct HoleOwner {
 };
 
 HoleOwner owner_of(const Facts& facts, const EventHole& hole) {
-  return {is_in_optimizer_step(facts, hole), is_hand_over(*facts.trace, hole.place)};
+  return {is_hole_of_optimizer(facts, hole), is_hand_over(*facts.trace, hole.place)};
 }
 
 void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owner,
@@ -403,7 +405,7 @@ std::int64_t spare_holes(const Facts& facts, const EventHoles& found, const Hole
   finding.spared_thread = facts.trace->slices().track[raw(main.place.after)];
   for (const EventHole& hole : found.places) {
     const bool counts = owner.is_autograd    ? is_hand_over(*facts.trace, hole.place)
-                        : owner.is_optimizer ? is_in_optimizer_step(facts, hole)
+                        : owner.is_optimizer ? is_hole_of_optimizer(facts, hole)
                                              : true;
     if (!counts) continue;
     waiting_ns += hole.waiting_ns;

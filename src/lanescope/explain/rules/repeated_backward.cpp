@@ -26,6 +26,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/gradient_passes.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -95,18 +96,6 @@ bool goes_on_between(const Facts& facts, const std::map<std::size_t, Window>& ba
       ++between;
   }
   return between >= kFewestParts * std::max<std::size_t>(1, backward.size());
-}
-
-// When optimizers step, in order.
-std::vector<std::int64_t> optimizer_steps_ns(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  std::vector<std::int64_t> starts_ns;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kUserAnnotation &&
-        trace.name(SliceId{i}).starts_with("Optimizer.step#"))
-      starts_ns.push_back(trace.start_ns(SliceId{i}));
-  std::sort(starts_ns.begin(), starts_ns.end());
-  return starts_ns;
 }
 
 // What the runs (in order of their SliceIds) launched, and the GPU's idle time during them.
@@ -183,7 +172,7 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   }
   std::vector<SliceId> again;
   std::set<std::size_t> numbers_of_runs;
-  const std::vector<std::int64_t> stepped_ns = optimizer_steps_ns(facts);
+  const std::vector<std::int64_t>& stepped_ns = optimizer_steps_ns(facts);
   std::uint64_t after_step = 0;  // later runs
   for (auto& [node, all] : runs) {
     ++found.nodes;

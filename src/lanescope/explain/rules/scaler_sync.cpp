@@ -7,6 +7,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
 
@@ -54,7 +55,7 @@ std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
     const SliceId id{i};
     if (!is_front_end(trace.kind(id))) continue;
     const std::string_view label = trace.name(id);
-    if (label.starts_with("Optimizer.step#"))
+    if (names::is_optimizer_step(label))
       marks.push_back({trace.start_ns(id), Mark::Kind::kEnd});
     else if (phases[i] == Phase::kBackward)
       marks.push_back({trace.start_ns(id), Mark::Kind::kBackward});

@@ -12,6 +12,7 @@
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -92,10 +93,10 @@ Accumulated accumulated_in(const Facts& facts, const BackwardPass& pass) {
 bool clears_by_none(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::set<std::size_t> steps;
+  for (const std::int64_t time_ns : optimizer_steps_ns(facts))
+    steps.insert(steady_step_at(facts, time_ns));
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (trace.name(id).starts_with("Optimizer.step#") && is_front_end(trace.kind(id)))
-      steps.insert(steady_step_at(facts, trace.start_ns(id)));
     if (trace.kind(id) == CategoryKind::kCpuOp &&
         (trace.name(id) == "aten::zero_" || trace.name(id) == "aten::_foreach_zero_") &&
         ancestor_where(facts, id, [](std::string_view name) {

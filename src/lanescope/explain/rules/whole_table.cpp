@@ -16,8 +16,10 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_state.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
 
@@ -116,14 +118,9 @@ std::int64_t cost_of_parts(const Facts& facts,
 
 // "SGD" of the range "Optimizer.step#SGD.step" around a call; empty: there is none.
 std::string_view optimizer_of(const Facts& facts, SliceId call) {
-  constexpr std::string_view kBegin = "Optimizer.step#", kEnd = ".step";
-  if (call == kNone<SliceId>) return {};
-  const SliceId range = ancestor_named(facts, call, kBegin);
-  if (range == kNone<SliceId>) return {};
-  std::string_view label = facts.trace->name(range);
-  label.remove_prefix(kBegin.size());
-  if (label.ends_with(kEnd)) label.remove_suffix(kEnd.size());
-  return label;
+  const SliceId range = optimizer_step_around(facts, call);
+  return range == kNone<SliceId> ? std::string_view{}
+                                 : names::optimizer_of_step(facts.trace->name(range));
 }
 
 // Calls of the optimizer itself in steady steps, none inside another operator.

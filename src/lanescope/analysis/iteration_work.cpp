@@ -1,0 +1,177 @@
+#include "lanescope/analysis/iteration_work.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+
+#include "lanescope/base/wide.h"
+
+namespace lanescope::analysis {
+
+std::vector<LaunchedPiece> find_pieces(const Trace& trace, const LaunchLinks& links) {
+  std::vector<LaunchedPiece> pieces;
+  if (links.device_work_count > 0 && links.launched_count * 2 <= links.device_work_count)
+    return pieces;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    const bool on_device = is_device_work(trace.kind(id)) && links.launch_of[i] != kNone<SliceId>;
+    if (on_device)
+      pieces.push_back({trace.start_ns(links.launch_of[i]), raw(trace.slices().name[i])});
+    else if (links.device_work_count == 0 && trace.kind(id) == CategoryKind::kCpuOp)
+      pieces.push_back({trace.start_ns(id), raw(trace.slices().name[i])});
+  }
+  std::sort(pieces.begin(), pieces.end(), [](const LaunchedPiece& a, const LaunchedPiece& b) {
+    return std::tie(a.time_ns, a.name) < std::tie(b.time_ns, b.name);
+  });
+  return pieces;
+}
+
+bool Periods::repeat(const std::vector<std::int64_t>& bounds, bool any_length) const {
+  if (bounds.size() < kFewestIterations + 1) return false;
+  const std::size_t first = index_of(bounds.front());
+  const std::size_t held = index_of(bounds.back()) - first;
+  return held * 3 >= (pieces_.size() - first) * 2 && held * 3 >= pieces_.size() &&
+         are_neighbours_alike(bounds, any_length);
+}
+
+bool Periods::are_neighbours_alike(const std::vector<std::int64_t>& bounds, bool any_length) const {
+  std::vector<std::size_t> at;
+  for (const std::int64_t bound : bounds) at.push_back(index_of(bound));
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 0; i + 1 < at.size(); ++i) sizes.push_back(at[i + 1] - at[i]);
+  std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2),
+                   sizes.end());
+  if (sizes[sizes.size() / 2] < kFewestPieces) return false;
+  const std::size_t first = at.size() > kFewestIterations + 1 ? 1 : 0;
+  std::size_t pairs = 0, alike = 0;
+  for (std::size_t i = first; i + 2 < at.size(); ++i, ++pairs)
+    alike += (any_length ? have_same_kinds(at[i], at[i + 1], at[i + 2])
+                         : are_alike(at[i], at[i + 1], at[i + 2]))
+                 ? 1
+                 : 0;
+  return alike * 4 >= pairs * 3;
+}
+
+bool Periods::begins_alike(std::int64_t start_ns, const std::vector<std::int64_t>& bounds) const {
+  return bounds.size() >= 2 &&
+         are_alike(index_of(start_ns), index_of(bounds[0]), index_of(bounds[1]));
+}
+
+bool Periods::hold_the_work(const std::vector<std::int64_t>& bounds) const {
+  std::vector<std::size_t> sizes;
+  for (std::size_t i = 1; i + 1 < bounds.size(); ++i)
+    sizes.push_back(index_of(bounds[i + 1]) - index_of(bounds[i]));
+  if (sizes.size() < kFewestIterations) return true;
+  std::sort(sizes.begin(), sizes.end());
+  return sizes[sizes.size() / 2] * sizes.size() * 2 >=
+         std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+}
+
+bool Periods::hold_nearly_all(const std::vector<std::int64_t>& bounds) const {
+  constexpr std::size_t kTenth = 10;
+  const std::size_t held = index_of(bounds.back()) - index_of(bounds.front());
+  return (pieces_.size() - held) * kTenth * (bounds.size() - 1) < held;
+}
+
+double Periods::part_held(std::int64_t from_ns, std::int64_t to_ns) const {
+  return pieces_.empty()
+             ? 0
+             : static_cast<double>(pieces_in(from_ns, to_ns)) / static_cast<double>(pieces_.size());
+}
+
+double Periods::likeness(const std::vector<Iterations::Range>& ranges) const {
+  double least = 1;
+  for (std::size_t i = 0; i + 1 < ranges.size(); ++i) {
+    const std::size_t a = index_of(ranges[i].start_ns), b = index_of(ranges[i].end_ns),
+                      c = index_of(ranges[i + 1].end_ns);
+    least =
+        std::min(least, static_cast<double>(common_pieces(a, b, c)) /
+                            static_cast<double>(std::max<std::size_t>(1, std::max(b - a, c - b))));
+  }
+  return least;
+}
+
+std::size_t Periods::pieces_in(std::int64_t from_ns, std::int64_t to_ns) const {
+  return index_of(to_ns) - index_of(from_ns);
+}
+
+std::int64_t Periods::time_of_piece(std::int64_t from_ns, std::size_t n) const {
+  return pieces_[index_of(from_ns) + n].time_ns;
+}
+
+bool Periods::are_alike_at_end(const std::vector<std::int64_t>& bounds) const {
+  const std::size_t last = bounds.size() - 1;
+  return are_alike(index_of(bounds[last - 2]), index_of(bounds[last - 1]), index_of(bounds[last]));
+}
+
+std::uint64_t Periods::symbol_of(std::int64_t from_ns, std::int64_t to_ns) const {
+  constexpr std::uint64_t kFactor = 0x9E37'79B9'7F4A'7C15;
+  std::uint64_t symbol = 0;
+  for (std::size_t i = index_of(from_ns); i < index_of(to_ns); ++i)
+    symbol = symbol * kFactor + pieces_[i].name + 1;
+  return symbol;
+}
+
+std::size_t Periods::index_of(std::int64_t time_ns) const {
+  const auto after = std::lower_bound(
+      pieces_.begin(), pieces_.end(), time_ns,
+      [](const LaunchedPiece& piece, std::int64_t time) { return piece.time_ns < time; });
+  return static_cast<std::size_t>(after - pieces_.begin());
+}
+
+bool Periods::are_alike(std::size_t a, std::size_t b, std::size_t c) const {
+  const std::size_t longer = std::max(b - a, c - b);
+  if (longer == 0 || std::min(b - a, c - b) * 5 < longer * 4) return false;
+  return common_pieces(a, b, c) * 5 >= longer * 4;
+}
+
+std::size_t Periods::common_pieces(std::size_t a, std::size_t b, std::size_t c) const {
+  std::unordered_map<std::uint32_t, std::int64_t> left;
+  for (std::size_t i = a; i < b; ++i) ++left[pieces_[i].name];
+  std::size_t common = 0;
+  for (std::size_t i = b; i < c; ++i)
+    if (left[pieces_[i].name]-- > 0) ++common;
+  return common;
+}
+
+bool Periods::have_same_kinds(std::size_t a, std::size_t b, std::size_t c) const {
+  constexpr std::size_t kLonger = 4;
+  if (std::max(b - a, c - b) >= kLonger * std::min(b - a, c - b)) return false;
+  std::unordered_map<std::uint32_t, std::uint8_t> kinds;  // 1: in the first, 2: in the second
+  for (std::size_t i = a; i < b; ++i) kinds[pieces_[i].name] |= 1;
+  for (std::size_t i = b; i < c; ++i) kinds[pieces_[i].name] |= 2;
+  std::size_t in_both = 0;
+  for (const auto& [kind, in] : kinds) in_both += in == 3 ? 1 : 0;
+  return in_both * 5 >= kinds.size() * 4;
+}
+
+bool hold_the_time(const std::vector<std::int64_t>& bounds) {
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = 1; i + 1 < bounds.size(); ++i) lengths.push_back(bounds[i + 1] - bounds[i]);
+  if (lengths.size() < kFewestIterations) return true;
+  std::sort(lengths.begin(), lengths.end());
+  lengths.pop_back();
+  const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const auto count = static_cast<std::int64_t>(lengths.size());
+  return wide(lengths[lengths.size() / 2]) * count * 2 >= total;
+}
+
+// By Knuth, Morris and Pratt: the longest proper prefix of each prefix that also ends it.
+std::size_t shortest_period(const std::vector<std::uint64_t>& text) {
+  if (text.empty()) return 0;
+  std::vector<std::size_t> border(text.size(), 0);
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    std::size_t length = border[i - 1];
+    while (length > 0 && text[i] != text[length]) length = border[length - 1];
+    border[i] = text[i] == text[length] ? length + 1 : 0;
+  }
+  return text.size() - border.back();
+}
+
+bool is_long_at_end(const std::vector<std::int64_t>& bounds) {
+  const std::size_t last = bounds.size() - 1;
+  return last >= 3 && bounds[last] - bounds[last - 1] > bounds[last - 1] - bounds[last - 3];
+}
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,33 @@
+// Iterations by operators that come again and again, where no range and no wait marks them.
+#pragma once
+#include <cstddef>
+#include <limits>
+#include <optional>
+
+#include "lanescope/analysis/iteration_work.h"
+#include "lanescope/analysis/iterations.h"
+#include "lanescope/analysis/launch_links.h"
+#include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// What iterations are found in.
+struct IterationInput {
+  const Trace& trace;
+  const LaunchLinks& links;
+  const SliceNesting& nesting;
+  const Periods& periods;
+  ProcessId process;  // kNone: any
+};
+
+// The outermost operator around a call; kNone: there is none.
+SliceId outermost_operator_of(const IterationInput& input, SliceId call);
+
+// A model's layers repeat too. So operators that repeat make iterations only if next to nothing lies
+// outside of them, as embeddings and a head lie outside of layers, or if each of them exchanges data
+// with the CPU. Operators that come `too_many` times or more are not tried.
+std::optional<Iterations> iterations_of_operators(
+    const IterationInput& input, std::size_t too_many = std::numeric_limits<std::size_t>::max());
+
+}  // namespace lanescope::analysis
