@@ -52,13 +52,21 @@ bool is_of_all_launches(const Finding& finding) {
 // fixes whose gain is only a bound.
 bool is_vague(const Finding& finding) { return !names_cause(finding) || finding.gain_is_bound; }
 
+// Both are upper limits of one time: launches in general, and calls of the program that make most of these launches.
+bool is_bound_of_launches(const Finding& calls, const Finding& launches) {
+  return calls.gain_is_bound && is_of_cpu(calls) && !is_of_all_launches(calls) &&
+         is_of_all_launches(launches) && !is_predicted(launches);
+}
+
 // A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting
 // for the CPU, the cause removes its part. Where nothing predicts what the vague one gains, a third of its bound is enough.
 // Where neither is predicted, two thirds of what is lost between many small kernels; and a wait needs two thirds, too, because
 // what the GPU is idle after it may be the launches that follow.
 bool comes_before_vague(const Explanation& explanation, const Finding& cause,
                         const Finding& vague) {
-  if (cause.kind != FindingKind::kCost || is_general(cause) || is_vague(cause)) return false;
+  if (cause.kind != FindingKind::kCost || is_general(cause) ||
+      (is_vague(cause) && !is_bound_of_launches(cause, vague)))
+    return false;
   const std::int64_t gain = gain_ns(explanation, cause), vague_ns = gain_ns(explanation, vague);
   if (!is_predicted(vague)) {
     const Rule* rule = find_rule(cause.rule);

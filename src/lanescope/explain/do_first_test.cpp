@@ -219,6 +219,20 @@ TEST_F(DoFirstTest, ACauseWithABoundOnlyComesAfterLaunchesThatLoseMuchMore) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"broadcast-buffers", "tiny-kernels"}));
 }
 
+// How much of a round is left after a change is unknown, and so is what a graph would gain: the loop says which launches.
+TEST_F(DoFirstTest, ALoopWhoseGainIsABoundComesBeforeLaunchesInGeneral) {
+  all_.findings = {cost("tiny-kernels", 30'000, 0.3, "one graph"),
+                   cost("looped-calls", 20'000, 0.2, "one call")};
+  all_.findings[1].gain_is_bound = true;
+  EXPECT_EQ(chosen().front(), "looped-calls");
+  all_.findings[1].at_stake_ns = 19'000;
+  EXPECT_EQ(chosen().front(), "tiny-kernels");
+  // Of the GPU's work, launches are no other bound.
+  all_.findings[1] = cost("few-blocks", 20'000, 0.2, "a larger batch");
+  all_.findings[1].gain_is_bound = true;
+  EXPECT_EQ(chosen().front(), "tiny-kernels");
+}
+
 // After a wait the GPU is idle for the launches that follow, and for code without events.
 TEST_F(DoFirstTest, AWaitComesAfterCodeThatTakesTwiceAsLong) {
   all_.findings = {cost("python-hole", 9'000, 0.09, "look at it"),

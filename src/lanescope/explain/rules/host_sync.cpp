@@ -11,6 +11,8 @@
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/explain/loop_remedies.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/host_syncs.h"
@@ -43,6 +45,42 @@ bool reads_one_by_one(const Facts& facts, const std::pair<std::string_view, Sync
   constexpr std::size_t kFewestReads = 16;  // of a step
   return (group.first == "aten::item" || group.first == "aten::is_nonzero") &&
          group.second.calls >= kFewestReads * facts.selection.steady.size();
+}
+
+// Compares, counts or adds up: what a search does in a round.
+bool is_of_search(std::string_view op) {
+  constexpr std::string_view kBegins[] = {"aten::__", "aten::bitwise_", "aten::logical_"};
+  constexpr std::string_view kOps[] = {
+      "aten::sum", "aten::mean",          "aten::any", "aten::all", "aten::max",
+      "aten::min", "aten::item",          "aten::add", "aten::sub", "aten::mul",
+      "aten::div", "aten::count_nonzero", "aten::to",  "aten::eq",  "aten::where"};
+  return std::any_of(std::begin(kBegins), std::end(kBegins),
+                     [&](std::string_view each) { return op.starts_with(each); }) ||
+         std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+bool is_limit(std::string_view op) {
+  return op == "aten::gt" || op == "aten::ge" || op == "aten::lt" || op == "aten::le";
+}
+
+// Does each round of this loop compare values with a limit, and only count afterwards? Then it may be a search, such as one that
+// tries 100 thresholds.
+bool tries_limits(const Owner& loop) {
+  return loop.kind == OwnerKind::kLoop &&
+         std::any_of(loop.cell.begin(), loop.cell.end(), is_limit) &&
+         std::all_of(loop.cell.begin(), loop.cell.end(),
+                     [](const std::string& op) { return is_limit(op) || is_of_search(op); });
+}
+
+// The loop of a search that has nine tenths of these waits, with one in each round or more; null: there is none.
+const Owner* search_around(const Facts& facts, const SyncGroup& group) {
+  constexpr std::uint64_t kFewestSearchRounds = 8;
+  const Owners* owners = step_owners(facts);
+  if (!owners) return nullptr;
+  for (const Owner& owner : owners->owners)
+    if (tries_limits(owner) && rounds_of(owner) >= kFewestSearchRounds &&
+        owner.work.waits >= owner.rounds && owner.work.waits * 10 >= group.calls * 9)
+      return &owner;
+  return nullptr;
 }
 
 // True: the longest wait is for one copy of several values, as Tensor.tolist() and .cpu() make it.
@@ -443,6 +481,12 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
     return waits_for_all_streams(op) ? say("Remove torch.cuda.synchronize() from the loop")
                                      : say("Let a stream wait instead of the CPU: "
                                            "stream.wait_event() or stream.wait_stream()");
+  if (reads_one_by_one(facts, ranked))
+    if (const Owner* search = search_around(facts, waits))
+      return say(
+          "If no round needs the one before it: try all {} at once (broadcasting, "
+          "torch.searchsorted), read once; else test every few rounds",
+          {count(rounds_of(*search))});
   if (reads_one_by_one(facts, ranked))
     return say(
         "Do it for all values at once on the GPU (where, gather, scatter), or read all in one "

@@ -105,6 +105,28 @@ TEST(HostSyncTest, AdvisesAboutValuesThatALoopReads) {
   EXPECT_THAT(action(4), Not(HasSubstr("at once on the GPU")));
 }
 
+// 20 thresholds, each compared with all scores: one operation could try all. Not so where nothing is compared, or where a round
+// does more than to count.
+TEST(HostSyncTest, AdvisesToTryAllLimitsOfASearchAtOnce) {
+  const auto action = [](const char* op, const char* next = "aten::sum") {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 50, .op = "aten::relu"});
+      for (int i = 0; i < 20; ++i)
+        p.launch({.us = 2, .op = op}).launch({.us = 2, .op = next}).wait("aten::item");
+    });
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action : Sentence{};
+  };
+  const Sentence search = action("aten::gt");
+  EXPECT_THAT(search.pattern, HasSubstr("try all {} at once"));
+  ASSERT_EQ(search.values.size(), 1u);
+  EXPECT_EQ(search.values[0].integer, 20);
+  EXPECT_THAT(action("aten::mul").pattern, HasSubstr("at once on the GPU"));
+  EXPECT_THAT(action("aten::gt", "aten::multinomial").pattern, HasSubstr("at once on the GPU"));
+}
+
 // torch.linalg checks its matrices on the CPU: the value is none of the program's.
 TEST(HostSyncTest, AdvisesTheFormWithoutCheckWhereTorchChecksMatrices) {
   const auto action = [](const char* op, const char* inner) {
