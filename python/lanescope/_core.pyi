@@ -35,6 +35,9 @@ class record_function(contextlib.ContextDecorator):
     def _end_range(self) -> None: ...
 
 
+def set_of_record_function(name: str, value: object) -> None: ...
+
+
 class Trace:
     """A trace as columns. Times in nanoseconds since base_time_ns. Slices are in order of (track, start, longer first)."""
     def __init__(self) -> None: ...

@@ -186,10 +186,10 @@ class Results:
 
         Raises NoStacksError, an InvalidArgumentError, without ``with_stack=True``.
         """
-        if metric not in STACK_METRICS:
-            raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
         if not self.with_stack:
             raise NoStacksError("export_stacks: expected a profile(with_stack=True), found one without stacks")
+        if metric not in STACK_METRICS:
+            raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
         self.events().export_stacks(os.fspath(path), metric)
 
     def export_memory_timeline(self, path: Union[str, "os.PathLike[str]"], device: Optional[str] = None) -> None:

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -33,6 +34,7 @@ struct RecordFunction {
   bool entered;                        // ever
   bool stays_open;                     // when it is left: not run_callbacks_on_exit
   record::RangeToken token;
+  PyObject* weaklist;
 };
 
 // Of the range that the object has open: its end may come from another thread.
@@ -291,6 +293,7 @@ PyObject* type_vectorcall(PyObject* type, PyObject* const* args, std::size_t fla
 void dealloc(PyObject* object) {
   RecordFunction* self = self_of(object);
   end(self);
+  if (self->weaklist) PyObject_ClearWeakRefs(object);
   Py_XDECREF(self->name);
   Py_XDECREF(self->text);
   Py_XDECREF(self->args);
@@ -362,6 +365,23 @@ PyObject* call(PyObject* object, PyObject* positional, PyObject* keywords) {
   return wrapped;
 }
 
+// For copy and pickle: a new object with the attributes, which has no range open. Only a subclass has a __dict__.
+PyObject* reduce(PyObject* object, PyObject*) {
+  const RecordFunction* self = self_of(object);
+  PyObject* module = PyImport_ImportModule("copyreg");
+  PyObject* make_new = module ? PyObject_GetAttrString(module, "__newobj__") : nullptr;
+  Py_XDECREF(module);
+  if (!make_new) return nullptr;
+  PyObject* own = PyObject_GetAttrString(object, "__dict__");
+  if (!own) {
+    PyErr_Clear();
+    own = new_ref(Py_None);
+  }
+  return Py_BuildValue("N(O)(N{sOsOsO})", make_new, Py_TYPE(object), own, "name", self->name,
+                       "args", self->args, "run_callbacks_on_exit",
+                       self->stays_open ? Py_False : Py_True);
+}
+
 PyObject* repr(PyObject* object) {
   return PyUnicode_FromFormat("lanescope.record_function(%R)", self_of(object)->name);
 }
@@ -416,7 +436,7 @@ bool add_to_ancestors(PyTypeObject* type, const char* module_name, const char* c
 }
 
 PyTypeObject* make_type() {
-  static std::array<PyMethodDef, 5> methods = {{
+  static std::array<PyMethodDef, 6> methods = {{
       {"__enter__", enter, METH_NOARGS, "Begin the range."},
       {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit)), METH_FASTCALL,
        "End the range."},
@@ -424,6 +444,7 @@ PyTypeObject* make_type() {
        "The range ends when the future is done, not at __exit__. Once for an object. Returns a "
        "future with the same value that is done after that."},
       {"_end_range", end_range_anywhere, METH_NOARGS, "Ends the range, from any thread."},
+      {"__reduce__", reduce, METH_NOARGS, nullptr},
       {nullptr, nullptr, 0, nullptr},
   }};
   static std::array<PyGetSetDef, 5> properties = {{
@@ -448,6 +469,7 @@ PyTypeObject* make_type() {
   type.tp_dealloc = dealloc;
   type.tp_call = call;
   type.tp_repr = repr;
+  type.tp_weaklistoffset = offsetof(RecordFunction, weaklist);
   type.tp_methods = methods.data();
   type.tp_getset = properties.data();
   return PyType_Ready(&type) == 0 && add_to_ancestors(&type, "contextlib", "ContextDecorator")
@@ -464,6 +486,15 @@ void bind_record_function(py::module_& m) {
   record_function_key = PyUnicode_InternFromString("record_function");
   if (!record_function_type || !enabled_key || !module_key || !record_function_key)
     throw py::error_already_set();
+  m.def(
+      "set_of_record_function",
+      [](const std::string& name, const py::object& value) {
+        PyObject* attributes = record_function_type->tp_dict;
+        if (PyDict_SetItemString(attributes, name.c_str(), value.ptr()) != 0)
+          throw py::error_already_set();
+        PyType_Modified(record_function_type);
+      },
+      py::arg("name"), py::arg("value"));
   m.add_object("record_function", py::reinterpret_borrow<py::object>(
                                       reinterpret_cast<PyObject*>(record_function_type)));
 }

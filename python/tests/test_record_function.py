@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import gc
 import json
+import pickle
 import threading
 import time
+import weakref
 
 import pytest
 
@@ -271,6 +275,65 @@ def test_a_subclass_may_extend_it(torch):
         assert made_of(record_function) == expected
     ranges = [[e.name for e in prof.events() if not e.name.startswith("aten::")] for prof in (theirs, ours)]
     assert ranges[0] == ranges[1] == ["stage 3", "plain", "stage 4", "stage 4"]
+
+
+def test_it_can_be_copied_pickled_and_referred_to_weakly(torch):
+    for base in (torch.profiler.record_function, record_function):
+        label = base("name", "args")
+        label.run_callbacks_on_exit = False
+        for other in (copy.copy(label), copy.deepcopy(label), pickle.loads(pickle.dumps(label))):
+            assert type(other) is base and other is not label
+            assert (other.name, other.args, other.run_callbacks_on_exit, other.record) == ("name", "args", False, None)
+        refers = weakref.ref(label)
+        assert refers() is label
+        del label
+        assert refers() is None
+
+        class Stage(base):
+            pass
+
+        stage = Stage("stage")
+        stage.owner = [stage]
+        other = copy.copy(stage)
+        assert type(other) is Stage and other.name == "stage" and other.owner is stage.owner
+        refers = weakref.ref(stage)
+        del stage, other
+        gc.collect()
+        assert refers() is None  # the circle through its own attributes was found
+
+
+SCRIPTED = """
+import torch
+from lanescope import ProfilerActivity, profile, record_function
+
+def function(x: torch.Tensor) -> torch.Tensor:
+    with record_function("scripted"):
+        y = x + 1
+    return y * 2
+
+class Model(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with record_function("model"):
+            return x.sin()
+
+scripted, model = torch.jit.script(function), torch.jit.script(Model())
+x = torch.ones(2)
+for _ in range(3):
+    scripted(x), model(x)
+with profile(activities=[ProfilerActivity.CPU]) as prof:
+    scripted(x), model(x)
+parents = {event.name: event.cpu_parent and event.cpu_parent.name for event in prof.events()}
+assert parents["aten::add"] == "scripted" and parents["aten::sin"] == "model", parents
+assert parents["scripted"] != "scripted" and parents["aten::mul"] != "scripted", parents
+with record_function("eager") as still:
+    assert type(still) is record_function
+"""
+
+
+def test_a_scripted_function_may_use_it(run_python):
+    """TorchScript compiles torch's own class in its place."""
+    run_python(code=SCRIPTED)
+    run_python(code="import lanescope, sys; assert not hasattr(lanescope.record_function, '_jit_override_qualname') and 'torch' not in sys.modules")
 
 
 def test_every_thread_is_recorded():

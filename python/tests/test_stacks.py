@@ -81,6 +81,8 @@ def test_without_with_stack_there_are_none():
         prof.export_stacks("stacks.txt")
     with pytest.raises(AssertionError):  # torch.profiler's
         prof.export_stacks("stacks.txt")
+    with pytest.raises(AssertionError):  # also where the metric is wrong, too
+        prof.export_stacks("stacks.txt", "nonsense")
 
 
 def test_the_same_line_reached_by_two_ways_has_two_stacks():
