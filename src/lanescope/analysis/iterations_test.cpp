@@ -275,6 +275,38 @@ TEST(IterationsTest, AnOperatorThatBeginsEachBatchCutsWhatRepeats) {
   EXPECT_EQ(found->ranges[3].end_ns, 372);
 }
 
+// Steps of a simulation: no operator comes only once in a step and begins it. After every third step one value more is computed.
+// A setting before the first step is no step, and what it launches would lie outside of all.
+TEST(IterationsTest, RoundsOfEqualOperatorsAreIterationsWhereNoneMarksThem) {
+  const auto draw = [](int before) {
+    Program program;
+    int at = 0;
+    for (int i = 0; i < before; ++i, at += 10) program.op(at, "aten::zeros");
+    for (int step = 0; step < 6; ++step) {
+      for (const char* name :
+           {"aten::select", "aten::copy_", "aten::select", "aten::copy_", "aten::sum", "aten::mul",
+            "aten::sum", "aten::mul", "aten::roll", "aten::roll"}) {
+        program.op(at, name);
+        at += 10;
+      }
+      if (step % 3 == 2) {
+        program.op(at, "aten::max");
+        at += 10;
+      }
+    }
+    return program.find();
+  };
+  const auto found = draw(0);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeStart);
+  EXPECT_EQ(found->mark, "round of 10 operators (aten::select, aten::copy_, ...)");
+  ASSERT_EQ(found->ranges.size(), 6u);
+  EXPECT_EQ(found->ranges[0].start_ns, 0);
+  EXPECT_EQ(found->ranges[2].end_ns, 310);  // with the value after the third step
+  EXPECT_EQ(found->ranges[5].end_ns, 612);
+  EXPECT_FALSE(draw(4));
+}
+
 // Tiles one by one, and then the CPU works on the whole result for longer than on all of them.
 TEST(IterationsTest, OperatorsBeforeLongerWorkOnTheResultAreNoIterations) {
   const auto is_found = [](std::int64_t dur_ns) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -120,6 +121,80 @@ std::optional<Iterations> iterations_from(const IterationInput& input,
   return found;
 }
 
+// The distances at which symbols come again, those of the rarest symbols first, without those of fewer than kFewestOperators.
+std::vector<std::size_t> distances_of(const std::vector<const std::vector<std::size_t>*>& places) {
+  constexpr std::size_t kMostDistances = 16;
+  std::vector<std::size_t> distances;
+  for (const auto* each : places)
+    for (std::size_t i = 0; i + 1 < each->size() && i < kMostDistances; ++i) {
+      const std::size_t distance = (*each)[i + 1] - (*each)[i];
+      if (distance < kFewestOperators ||
+          std::find(distances.begin(), distances.end(), distance) != distances.end())
+        continue;
+      distances.push_back(distance);
+      if (distances.size() == kMostDistances) return distances;
+    }
+  return distances;
+}
+
+// Where rounds of so many operators begin that are equal to the first round: all operators, in their order. Other operators may
+// come between two rounds. Empty: fewer than three quarters of the operators equal the one a round later, or no round is whole.
+std::vector<std::size_t> rounds_of_size(const std::vector<std::uint64_t>& symbols,
+                                        std::size_t size) {
+  if (size * kFewestIterations > symbols.size()) return {};
+  std::size_t equal = 0, in_row = 0, first = symbols.size();
+  for (std::size_t i = 0; i + size < symbols.size(); ++i) {
+    const bool is_equal = symbols[i] == symbols[i + size];
+    equal += is_equal ? 1 : 0;
+    in_row = is_equal ? in_row + 1 : 0;
+    if (in_row == size && first == symbols.size()) first = i + 1 - size;
+  }
+  if (first == symbols.size() || equal * 4 < (symbols.size() - size) * 3) return {};
+  const auto round = symbols.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto length = static_cast<std::ptrdiff_t>(size);
+  std::vector<std::size_t> begins;
+  for (std::size_t i = first; i + size <= symbols.size();) {
+    if (std::equal(round, round + length, symbols.begin() + static_cast<std::ptrdiff_t>(i))) {
+      begins.push_back(i);
+      i += size;
+    } else {
+      ++i;
+    }
+  }
+  return begins;
+}
+
+// "round of 75 operators (aten::select, aten::copy_, ...)"
+std::string name_of_round(const Trace& trace, const std::vector<SliceId>& operators,
+                          std::size_t first, std::size_t size) {
+  std::string text = "round of " + std::to_string(size) + " operators (";
+  const std::string_view begin = trace.name(operators[first]);
+  text += begin;
+  for (std::size_t i = first; i < first + size; ++i)
+    if (const std::string_view next = trace.name(operators[i]); next != begin) {
+      text.append(", ").append(next);
+      break;
+    }
+  return text + ", ...)";
+}
+
+// A simulation's step has no operator that comes once in it and begins it: all of its operators are looked at together.
+std::optional<Iterations> iterations_of_rounds(
+    const IterationInput& input, const std::vector<SliceId>& operators,
+    const std::vector<std::uint64_t>& symbols,
+    const std::vector<const std::vector<std::size_t>*>& places, std::size_t too_many,
+    const std::vector<std::int64_t>& exchanged) {
+  for (const std::size_t size : distances_of(places)) {
+    const std::vector<std::size_t> begins = rounds_of_size(symbols, size);
+    if (begins.size() < kFewestIterations || begins.size() >= too_many) continue;
+    auto found = iterations_from(input, operators, begins, exchanged);
+    if (!found) continue;
+    found->mark = name_of_round(input.trace, operators, begins.front(), size);
+    return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 SliceId outermost_operator_of(const IterationInput& input, SliceId call) {
@@ -148,7 +223,7 @@ std::optional<Iterations> iterations_of_operators(const IterationInput& input,
   const std::vector<std::int64_t> exchanged = exchanges(input);
   for (const auto* each : order)
     if (auto found = iterations_from(input, operators, *each, exchanged)) return found;
-  return std::nullopt;
+  return iterations_of_rounds(input, operators, symbols, order, too_many, exchanged);
 }
 
 }  // namespace lanescope::analysis

@@ -26,7 +26,8 @@ SliceId outermost_operator_of(const IterationInput& input, SliceId call);
 
 // A model's layers repeat too. So operators that repeat make iterations only if next to nothing lies
 // outside of them, as embeddings and a head lie outside of layers, or if each of them exchanges data
-// with the CPU. Operators that come `too_many` times or more are not tried.
+// with the CPU. Where no operator begins each of them, rounds of equal operators are looked for, with few others between two.
+// What comes `too_many` times or more is not tried.
 std::optional<Iterations> iterations_of_operators(
     const IterationInput& input, std::size_t too_many = std::numeric_limits<std::size_t>::max());
 

@@ -162,14 +162,31 @@ RoundKind kind_of_rounds(const Trace& trace, const CallsOfLoop& loop,
   return are_in_rounds(products) ? RoundKind::kHaveProducts : RoundKind::kUnknown;
 }
 
+// Do most calls from `first` to `last` have the name of the one a round before? Where no index is recorded, only that tells a loop
+// from lines that take elements of a tensor, as f[3, -1] = f[3, -2] does.
+bool are_equal_rounds(const Trace& trace, const std::vector<SliceId>& ops, std::size_t first,
+                      std::size_t last) {
+  constexpr std::size_t kFewestRounds = 4, kLongestRound = 64;
+  const std::size_t calls = last - first + 1;
+  const auto name_at = [&](std::size_t at) { return trace.slices().name[raw(ops[first + at])]; };
+  for (std::size_t size = 1; size <= kLongestRound && size * kFewestRounds <= calls; ++size) {
+    std::size_t equal = 0;
+    for (std::size_t at = size; at < calls; ++at) equal += name_at(at) == name_at(at - size);
+    if (equal * 10 >= (calls - size) * 8) return true;
+  }
+  return false;
+}
+
 // What the program itself called on one thread in one step, in order.
 void find_loops(const Trace& trace, const std::vector<SliceId>& ops,
                 const std::unordered_set<std::uint32_t>& reading, FoundIndexing& found) {
   std::map<Key, IndexChain> open;
   const auto close = [&](const Key& key, const IndexChain& chain) {
     // The same few places again and again are columns, as in box[:, 0] and box[:, 2].
-    if (chain.calls < kLeastCalls || (chain.has_concrete && (chain.moves * 2 < chain.calls ||
-                                                             chain.places.size() < kLeastCalls)))
+    if (chain.calls < kLeastCalls ||
+        (chain.has_concrete &&
+         (chain.moves * 2 < chain.calls || chain.places.size() < kLeastCalls)) ||
+        (!chain.has_concrete && !are_equal_rounds(trace, ops, chain.first, chain.last)))
       return;
     // The last turn of the loop is as long as the others.
     const std::size_t body = (chain.last - chain.first) / (chain.calls - 1);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -135,6 +136,23 @@ TEST(PythonIndexingTest, TheSameFewPlacesAreColumns) {
   };
   EXPECT_TRUE(is_found(12));
   EXPECT_FALSE(is_found(2));
+}
+
+// Where no index is recorded, equal rounds show a loop. Lines that set the borders of a grid are none.
+TEST(PythonIndexingTest, WithoutIndicesOnlyEqualRoundsAreALoop) {
+  const auto is_found = [](const std::vector<int>& copies) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (const int count : copies) {
+        p.cpu_op("aten::select", 4);
+        for (int i = 0; i < count; ++i) p.launch({.us = 1, .op = "aten::copy_"});
+      }
+      p.launch({.us = 100});
+    });
+    return find_by_rule(program.trace(), "python-indexing").has_value();
+  };
+  EXPECT_TRUE(is_found(std::vector<int>(12, 2)));
+  EXPECT_FALSE(is_found({0, 1, 4, 2, 0, 3, 1, 5, 2, 0, 1, 3}));
 }
 
 // Kernels of 12 us are no launches that one call spares.
