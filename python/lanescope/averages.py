@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterable, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
 from . import _core
 from ._device import DeviceType, TimeTexts, device_type, format_time
+from ._torch_types import instance_of
 from .event_values import shapes_and_memory
 from .events import EventList
 from .function_event import FunctionEvent, Source
@@ -27,11 +28,22 @@ class _First:
         return self._source.event(at)
 
 
+def _made(kind: Any) -> Any:
+    return kind.__new__(kind)
+
+
 class FunctionEventAvg(TimeTexts, Row):
     """One row of :class:`KeyAverages`: all events of one name. Times in microseconds, memory in bytes.
 
     Fields are those of torch.profiler's FunctionEventAvg; each is defined in docs/definitions/key_averages.md.
     """
+
+    if not TYPE_CHECKING:
+        __class__ = instance_of("FunctionEventAvg")
+
+        def __reduce_ex__(self, protocol: Any) -> Any:  # pickle refuses object's, which names another class than __class__
+            reduced = super().__reduce_ex__(max(protocol, 2))
+            return (_made, (type(self),), *reduced[2:])
 
     def __init__(self) -> None:
         self.key: Any = None  # a text; None before the first :meth:`add`

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
 from . import _core
 from ._lazy_list import LazyList
+from ._torch_types import instance_of
 from ._warnings import warn
 from .function_event import Source
 from .tables import Table, UnknownSortKey, add_up, group_rows, table_of_rows
@@ -43,6 +44,9 @@ class EventList(LazyList[Any]):
     columns in nanoseconds, :meth:`column` the columns of this list. ``EventList(events)`` holds a choice of them, for its
     :meth:`table`, :meth:`key_averages` and so on; its arguments are torch's.
     """
+
+    if not TYPE_CHECKING:
+        __class__ = instance_of("EventList")
 
     def __init__(
         self,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from . import _core
 from ._device import DeviceType, device_type, format_time
+from ._torch_types import instance_of
 from .event_metadata import METADATA_KEYS, METADATA_TEXTS, EventMetadata
 from .event_sums import EventSums
 from .event_values import FIELD_DEFAULTS, Interval, Kernel, concrete_value, copied, field, shapes_and_memory
@@ -90,6 +91,8 @@ class FunctionEvent(EventSums):
     """
 
     __slots__ = ("_source", "_at", "_kept_row", "_kept_args", "__dict__")
+    if not TYPE_CHECKING:
+        __class__ = instance_of("FunctionEvent")
     count = 1
     node_id = -1
     is_remote = False

@@ -429,3 +429,27 @@ def test_a_printed_row_says_what_was_recorded(torch):
         kept + 1
     (row,) = [row for row in prof.key_averages() if row.key == "aten::add"]
     assert ": 2 calls, CPU " in repr(row) and "shapes" not in repr(row) and "memory" not in repr(row)
+
+
+def test_they_are_instances_of_torchs_classes(torch):
+    from torch.autograd import profiler_util as theirs
+
+    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU]) as prof:
+        torch.ones(2) + 1
+    events, rows = prof.events(), prof.key_averages()
+    for kind, ours, found in (
+        ("EventList", lanescope.EventList, (events, rows)),
+        ("FunctionEvent", lanescope.FunctionEvent, (events[0], copy.copy(events[0]), pickle.loads(pickle.dumps(events[0])))),
+        ("FunctionEventAvg", lanescope.FunctionEventAvg, (rows[0], rows.total_average(), copy.deepcopy(rows[0]))),
+    ):
+        for each in found:
+            assert isinstance(each, getattr(theirs, kind)) and isinstance(each, ours)
+    assert not isinstance(events[0], theirs.FunctionEventAvg) and not isinstance(rows[0], theirs.FunctionEvent)
+    assert type(copy.copy(rows)) is type(rows) and type(pickle.loads(pickle.dumps(events))) is lanescope.EventList
+    total = theirs.FunctionEventAvg()
+    total.add(rows[0])  # refuses what is no instance
+    total.add(rows[0])
+    assert (total.key, total.count) == (rows[0].key, 2 * rows[0].count)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):  # torch's enumerations end the process before 2
+        for each in (events, rows, events[0], rows[0], rows.total_average()):
+            assert type(pickle.loads(pickle.dumps(each, protocol))) is type(each)
