@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -65,6 +66,23 @@ std::size_t word_of(const Trace& trace, const std::vector<SliceId>& ranges) {
   for (const SliceId range : ranges) text.push_back(raw(trace.slices().name[raw(range)]));
   const std::size_t size = shortest_period(text);
   return size * kFewestNamedIterations <= text.size() ? size : 0;
+}
+
+// A range in each layer of a model, such as "moe": its neighbours are equal, and so is the work between them, attention. After
+// every n-th, another layer does not follow, but the head and the next batch. Returns n; 0: it is not so.
+std::size_t ranges_of_a_pass(const Trace& trace, const Periods& periods,
+                             const std::vector<SliceId>& ranges) {
+  std::vector<std::uint64_t> between;
+  for (std::size_t i = 0; i + 1 < ranges.size(); ++i)
+    between.push_back(periods.symbol_of(trace.end_ns(ranges[i]), trace.start_ns(ranges[i + 1])));
+  const std::size_t size = shortest_period(between);
+  if (size < 2 || size * kFewestNamedIterations > ranges.size()) return 0;
+  const auto pieces_after = [&](std::size_t i) {
+    return periods.pieces_in(trace.end_ns(ranges[i]), trace.start_ns(ranges[i + 1]));
+  };
+  for (std::size_t i = 0; i + 1 < size; ++i)
+    if (between[i] != between.front()) return 0;
+  return pieces_after(0) >= kFewestPieces && pieces_after(size - 1) > pieces_after(0) ? size : 0;
 }
 
 // Nine tenths of the time between the bounds is in ranges.
@@ -150,8 +168,12 @@ class Gaps {
 std::optional<Iterations> iterations_of_thread(const Trace& trace, const Periods& periods,
                                                const RangesOfThread& thread) {
   constexpr double kNearlyAll = 0.9;
-  const std::size_t size = thread.has_own ? word_of(trace, thread.ranges) : 0;
+  std::size_t size = thread.has_own ? word_of(trace, thread.ranges) : 0;
   if (size == 0) return std::nullopt;
+  const std::size_t of_a_pass = size == 1 && thread.optimizer_steps.empty()
+                                    ? ranges_of_a_pass(trace, periods, thread.ranges)
+                                    : 0;
+  size = std::max(size, of_a_pass);
   const std::size_t count = thread.ranges.size() / size;
   const Gaps gaps(trace, periods, thread, size);
   std::vector<std::int64_t> bounds;
@@ -160,13 +182,14 @@ std::optional<Iterations> iterations_of_thread(const Trace& trace, const Periods
   const bool is_cut = count * size < thread.ranges.size();
   bounds.push_back(is_cut ? gaps.begin_of_word(count) : gaps.end_of_last(count - 1));
   const std::int64_t end_ns = std::max(bounds.back(), trace.end_ns(thread.ranges.back()));
-  if (!cover_the_time(trace, thread.ranges, bounds) ||
+  if ((of_a_pass == 0 && !cover_the_time(trace, thread.ranges, bounds)) ||
       periods.part_held(bounds.front(), end_ns) < kNearlyAll ||
       !periods.are_neighbours_alike(bounds) || !step_equally(thread.optimizer_steps, bounds))
     return std::nullopt;
   Iterations found;
   found.kind = IterationMark::kRangeStart;
   found.mark = trace.name(thread.ranges.front());
+  if (of_a_pass > 0) found.mark = "round of " + std::to_string(of_a_pass) + " " + found.mark;
   for (std::size_t i = 0; i < count; ++i)
     found.ranges.push_back({thread.ranges[i * size], bounds[i], bounds[i + 1]});
   return found;

@@ -175,6 +175,29 @@ TEST(RangeIterationsTest, WorkBetweenTwoWordsBelongsToTheOneThatHasIt) {
   EXPECT_EQ(end->ranges[1].end_ns, 1060);  // the range's end
 }
 
+// Two passes of three layers, each with attention and a range around its experts; then the head. Not so without a head, or where
+// next to nothing lies between two ranges, as between two tokens.
+TEST(RangeIterationsTest, ARangeInEachLayerIsAPartOfAPass) {
+  const auto draw = [](int attention, int head) {
+    NamedProgram program;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int layer = 0; layer < 3; ++layer)
+        program.work("attention kernel", attention).pause(50).range("moe", 100, 10);
+      program.work("head", head).pause(20);
+    }
+    return program.find();
+  };
+  const auto found = draw(4, 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->mark, "round of 3 moe");
+  ASSERT_EQ(found->ranges.size(), 2u);
+  EXPECT_EQ(found->ranges[0].end_ns - found->ranges[0].start_ns, 470);
+  const auto tokens = draw(1, 4);
+  EXPECT_TRUE(!tokens || tokens->mark == "moe");
+  const auto no_head = draw(4, 0);
+  EXPECT_TRUE(!no_head || no_head->mark == "moe");
+}
+
 TEST(RangeIterationsTest, PartsOfAModelAreNoIterations) {
   NamedProgram program;
   for (int i = 0; i < 2; ++i) program.range("attention", 400).range("mlp", 100);
