@@ -171,9 +171,7 @@ bool is_short_loop_without_layers(const Facts& facts, const Owner& owner) {
 }  // namespace
 
 bool takes_parts(const Facts& facts, const Owner& owner) {
-  return owner.kind == OwnerKind::kLoop &&
-         (is_in_cell(owner, "aten::slice") || is_in_cell(owner, "aten::narrow") ||
-          is_in_cell(owner, "aten::select")) &&
+  return owner.kind == OwnerKind::kLoop && takes_part_of_tensor(owner) &&
          (!owner.has_layers || has_cells(owner) || is_outside_modules(facts, owner));
 }
 

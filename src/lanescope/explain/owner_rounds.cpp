@@ -139,13 +139,15 @@ bool copies_layouts(const Owner& owner) {
 
 }  // namespace
 
+bool takes_part_of_tensor(const Owner& owner) {
+  return std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& op) {
+    return op == "aten::select" || op == "aten::slice" || op == "aten::narrow";
+  });
+}
+
 bool may_narrow_by_mask(const Facts& facts, const Owner& owner) {
-  const bool takes_of_rest =
-      std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& op) {
-        return op == "aten::select" || op == "aten::slice" || op == "aten::narrow";
-      });
-  if (!takes_of_rest || owner.kind != OwnerKind::kLoop || owner.rounds == 0 || owner.has_layers ||
-      owner.has_backward || owner.work.size_waits < owner.rounds)
+  if (!takes_part_of_tensor(owner) || owner.kind != OwnerKind::kLoop || owner.rounds == 0 ||
+      owner.has_layers || owner.has_backward || owner.work.size_waits < owner.rounds)
     return false;
   const SliceId call = cpu_side(facts, owner.example);
   return call != kNone<SliceId> && !facts.trace->slice_args(call).has(ArgKey::kInputDims);

@@ -10,6 +10,9 @@ namespace lanescope::explain {
 // that is differentiated, copies between layouts, calls much longer than equal ones. Empty: none.
 Sentence more_of_rounds(const Facts& facts, const Owner& owner);
 
+// A call of each round is aten::select, aten::slice or aten::narrow.
+bool takes_part_of_tensor(const Owner& owner);
+
 // Each round takes a part of a tensor, as the first of what is left, and asks the GPU how many elements a mask has; no round has layers of a model, and no shapes were recorded that would show
 // whether it goes on with those elements.
 bool may_narrow_by_mask(const Facts& facts, const Owner& owner);

@@ -31,20 +31,6 @@ Spread spread_of(const std::vector<std::int64_t>& times) {
   return spread;
 }
 
-// The program's own operators that copy from the CPU to the GPU.
-std::unordered_set<std::uint32_t> uploading_operators(const Facts& facts) {
-  std::unordered_set<std::uint32_t> found;
-  if (!facts.main_device) return found;
-  for (const DeviceWork* work : rules::steady_work(facts)) {
-    const SliceId launch = facts.links.launch_of[raw(work->slice)];
-    if (launch == kNone<SliceId> || !facts.trace->name(work->slice).starts_with("Memcpy HtoD"))
-      continue;
-    const SliceId op = rules::outermost_operator_of(facts, launch);
-    if (op != kNone<SliceId>) found.insert(raw(op));
-  }
-  return found;
-}
-
 void add_calls(const Facts& facts, const FindOwner& owner_of) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
@@ -58,7 +44,7 @@ void add_calls(const Facts& facts, const FindOwner& owner_of) {
         owner->work.start_up_ns += trace.dur_ns(id);
       }
     }
-  const std::unordered_set<std::uint32_t> uploads = uploading_operators(facts);
+  const std::unordered_set<std::uint32_t> uploads = rules::uploading_operators(facts);
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     const ApiCall call = trace.api_call(id);

@@ -10,6 +10,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -90,16 +91,50 @@ struct CalledCopies {
   SliceId longest = kNone<SliceId>;
 };
 
+// Where the program cannot drop a .contiguous(): autograd asks for the copy.
+struct BackwardCopies {
+  std::int64_t in_nodes_ns = 0;  // in any node of the backward pass
+  std::int64_t of_split_views_ns =
+      0;  // of these, gradients of views that were permuted and unbound
+};
+
 struct LayoutCopies {
   Savings found;
   std::map<std::string_view, CalledCopies> by_caller;
+  BackwardCopies backward;
 };
+
+// The gradient of x.view(...).permute(...), of which unbind() or indices take parts: UnbindBackward0, PermuteBackward0, ViewBackward0
+// follow each other. The parts' gradients are joined, and the sum of the steps is not in the order of x.
+bool is_of_split_view(const Facts& facts, SliceId node) {
+  const Trace& trace = *facts.trace;
+  constexpr std::uint32_t kFurthest = 64;
+  constexpr std::array<std::string_view, 2> kBefore = {"PermuteBackward0", "UnbindBackward0"};
+  if (!trace.name(node).ends_with("ViewBackward0")) return false;
+  std::size_t seen = 0;
+  for (std::uint32_t i = raw(node); i > trace.track(node).first_slice && raw(node) - i < kFurthest;
+       --i) {
+    const std::string_view before = trace.name(SliceId{i - 1});
+    if (!before.starts_with(kEvaluateNode)) continue;
+    if (!before.ends_with(kBefore[seen])) return false;
+    if (++seen == kBefore.size()) return true;
+  }
+  return false;
+}
+
+void add_backward(const Facts& facts, SliceId op, std::int64_t time_ns, BackwardCopies& backward) {
+  const SliceId node = ancestor_named(facts, op, kEvaluateNode);
+  if (node == kNone<SliceId>) return;
+  backward.in_nodes_ns += time_ns;
+  if (is_of_split_view(facts, node)) backward.of_split_views_ns += time_ns;
+}
 
 Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::string_view, CalledCopies> by_caller;
   std::map<std::array<std::uint32_t, 3>, std::optional<bool>> known;
   Savings found;
+  BackwardCopies backward;
   std::int64_t unknown_ns = 0;
   for (const DeviceWork& work : facts.device().timeline.work) {
     const SliceId op = facts.links.op_of[raw(work.slice)];
@@ -117,6 +152,7 @@ Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
     if (!at->second) unknown_ns += work.end_ns - work.start_ns;
     if (!at->second.value_or(false) || is_in_sparse(facts, op)) continue;
     found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
+    add_backward(facts, op, work.end_ns - work.start_ns, backward);
     CalledCopies& called = by_caller[trace.name(copying_operator(facts, op))];
     ++called.copies;
     called.total_ns += work.end_ns - work.start_ns;
@@ -129,11 +165,37 @@ Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
       return NotChecked{"strides of the operators' inputs (record with record_shapes=True)"};
     return Quiet{};
   }
-  return LayoutCopies{std::move(found), std::move(by_caller)};
+  return LayoutCopies{std::move(found), std::move(by_caller), backward};
+}
+
+void tell_backward(const Facts& facts, const LayoutCopies& measured, Finding& finding) {
+  const BackwardCopies& backward = measured.backward;
+  finding.arithmetic.push_back(say(facts, "the backward pass makes copies for {} [per step] of it",
+                                   {ns(facts.per_step(backward.in_nodes_ns))}));
+  if (backward.of_split_views_ns * 2 > measured.found.time_ns()) {
+    finding.try_next = {
+        "x.view(b, t, 3, heads, d).permute(2, 0, 3, 1, 4) gives parts whose gradients are "
+        "joined in the permuted order and then copied back",
+        "q, k, v = x.chunk(3, dim=-1), and a view and a transpose of each, join them in the "
+        "order of x; this needs all of q before all of k in x"};
+    finding.brief = say(
+        facts, "{} [copy puts|copies put] gradients of permuted parts back in order [in {} steps]",
+        {count(measured.found.calls()), count(facts.selection.steady.size())});
+    finding.action =
+        say("Where parts follow each other in x: x.chunk(3, dim=-1) first, then view and transpose "
+            "each");
+    return;
+  }
+  finding.try_next = {
+      "a gradient comes in another layout than the tensor of the forward pass has: look "
+      "for a view, reshape, permute or transpose there, around the place that is named",
+      "keep one layout from operator to operator, so that no gradient needs another one"};
+  finding.action =
+      say("Look at the view, permute or transpose in the forward pass whose gradient this is");
 }
 
 Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
-  const auto& [found, by_caller] = measured;
+  const auto& [found, by_caller, backward] = measured;
   Finding finding;
   finding.verdict = say(
       facts, "Tensors are copied to change their layout: {} [copy|copies], {} of [a step's] {}.",
@@ -160,6 +222,7 @@ Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
           {count(found.calls()), count(facts.selection.steady.size())});
   finding.action =
       say("Transpose weights once; drop .contiguous() where only few calls read the copy");
+  if (backward.in_nodes_ns * 2 > found.time_ns()) tell_backward(facts, measured, finding);
   return finding;
 }
 

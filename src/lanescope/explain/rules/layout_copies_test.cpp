@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <string>
 #include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -56,6 +58,34 @@ TEST(LayoutCopiesTest, IsQuietAboutOtherCopies) {
   EXPECT_EQ(
       state_in_steps("layout-copies", [](ProgramSketch& p) { draw_contiguous(p, kSameTypes, ""); }),
       RuleRun::State::kNotChecked);
+}
+
+// The gradient of a permuted view: of parts that unbind() took, or of one tensor. In the forward pass it is the program's copy.
+TEST(LayoutCopiesTest, KnowsGradientsOfPermutedViews) {
+  const auto action = [](std::initializer_list<const char*> nodes) {
+    const auto finding = find_in_steps("layout-copies", [&](ProgramSketch& p) {
+      p.op("aten::mm", shapes(kSquare, kBf16), kNvjet, 180);
+      for (const char* node : nodes) {
+        const std::string name = std::string("autograd::engine::evaluate_function: ") + node;
+        p.begin_op(name);
+        if (node == *(nodes.end() - 1)) {
+          p.begin_op("aten::reshape").begin_op("aten::clone");
+          p.op("aten::copy_", shapes("[[1024, 512], [1024, 512], []]", kSameTypes, kTransposed),
+               "copy_kernel", 20);
+          p.end().end();
+        }
+        p.end();
+      }
+    });
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action({"UnbindBackward0", "PermuteBackward0", "ViewBackward0"}).find("chunk"),
+            std::string::npos);
+  EXPECT_NE(action({"MmBackward0", "PermuteBackward0", "ViewBackward0"}).find("forward pass"),
+            std::string::npos);
+  EXPECT_NE(action({"UnbindBackward0", "PermuteBackward0", "CloneBackward0"}).find("forward pass"),
+            std::string::npos);
 }
 
 }  // namespace

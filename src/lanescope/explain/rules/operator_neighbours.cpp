@@ -10,6 +10,7 @@
 
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/near_calls.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/phase_work.h"
@@ -20,37 +21,6 @@ namespace lanescope::explain::rules {
 using analysis::TensorArguments;
 
 namespace {
-
-constexpr std::uint32_t kFurthestCall = 160;  // slices, Python frames among them
-
-// Calls the operators before this one that lie in the same event, the nearest first, until `look` returns false.
-template <typename Look>
-void each_before(const Facts& facts, SliceId op, Look look) {
-  const Trace& trace = *facts.trace;
-  const SliceId around = facts.nesting.parent[raw(op)];
-  // What comes before an event does not lie in it.
-  const std::uint32_t first =
-      around == kNone<SliceId> ? trace.track(op).first_slice : raw(around) + 1;
-  for (std::uint32_t i = raw(op); i > first && raw(op) - i < kFurthestCall; --i)
-    if (trace.kind(SliceId{i - 1}) == CategoryKind::kCpuOp &&
-        facts.nesting.parent[i - 1] == around && !look(SliceId{i - 1}))
-      return;
-}
-
-// The next operator that lies in the same event; kNone: none is near.
-SliceId next_call(const Facts& facts, SliceId op) {
-  const Trace& trace = *facts.trace;
-  const Track& track = trace.track(op);
-  const std::uint32_t last =
-      std::min(track.first_slice + track.slice_count, raw(op) + kFurthestCall);
-  const SliceId around = facts.nesting.parent[raw(op)];
-  for (std::uint32_t i = raw(op) + 1; i < last; ++i) {
-    if (around != kNone<SliceId> && trace.start_ns(SliceId{i}) > trace.end_ns(around)) break;
-    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && facts.nesting.parent[i] == around)
-      return SliceId{i};
-  }
-  return kNone<SliceId>;
-}
 
 // Around the operator, which does not count itself.
 bool is_inside(const Facts& facts, SliceId op, std::string_view begins) {
@@ -597,133 +567,6 @@ bool is_used_whole(const Facts& facts, SliceId op) {
       if (const auto taken = inputs.tensor(k); taken && taken->dims == sorted->dims)
         return !takes_few_of(trace, next, *sorted);
   }
-  return true;
-}
-
-namespace {
-
-// What the operator makes for each position, [batch, positions, classes]; empty: its inputs were not recorded.
-analysis::Sizes made_for_positions(const Trace& trace, SliceId op) {
-  const TensorArguments inputs = operator_inputs(trace, op);
-  const auto rows = inputs.tensor(0), weight = inputs.tensor(1);
-  if (!rows || rows->rank() < 2) return {};
-  analysis::Sizes made = rows->dims;
-  const bool is_linear = trace.name(op) == "aten::linear";
-  if (!is_linear && trace.name(op) != "aten::matmul") return made;
-  if (!weight || weight->rank() != 2) return {};
-  made.back() = weight->dims[is_linear ? 0 : 1];
-  return made;
-}
-
-// Works on each position alone, as far as it goes along no other dimension than that of the classes.
-bool works_on_each_position(std::string_view name) {
-  static constexpr std::string_view kNames[] = {
-      "aten::to",     "aten::_to_copy", "aten::log_softmax", "aten::softmax",
-      "aten::detach", "aten::div",      "aten::div_",        "aten::mul",
-      "aten::mul_",   "aten::tanh",     "aten::sigmoid",     "aten::alias"};
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
-}
-
-// A linear layer or a product shortly before it made as many classes.
-bool follows_head(const Facts& facts, SliceId op, const analysis::Sizes& made) {
-  constexpr int kFurthestHead = 6;
-  const Trace& trace = *facts.trace;
-  bool found = false;
-  int looked = 0;
-  each_before(facts, op, [&](SliceId before) {
-    const std::string_view name = trace.name(before);
-    found = (name == "aten::linear" || name == "aten::matmul") &&
-            made_for_positions(trace, before) == made;
-    return !found && ++looked < kFurthestHead;
-  });
-  return found;
-}
-
-}  // namespace
-
-bool is_read_at_many_positions(const Facts& facts, SliceId op) {
-  constexpr int kFurthestReader = 32;
-  constexpr std::int64_t kFewOf = 4;
-  constexpr double kLeastMade = 1 << 20;
-  const Trace& trace = *facts.trace;
-  analysis::Sizes made = made_for_positions(trace, op);
-  if (made.size() < 2 || analysis::element_count(made) < kLeastMade) return true;
-  const std::string_view name = trace.name(op);
-  if (name != "aten::linear" && name != "aten::matmul" && !follows_head(facts, op, made))
-    return true;
-  bool is_cut = false;
-  SliceId next = op;
-  for (int i = 0; i < kFurthestReader; ++i) {
-    next = next_call(facts, next);
-    if (next == kNone<SliceId>) break;
-    const std::string_view reader = trace.name(next);
-    const TensorArguments inputs = operator_inputs(trace, next);
-    bool takes_it = false;
-    for (std::size_t k = 0; k < 3 && !takes_it; ++k) {
-      const auto taken = inputs.tensor(k);
-      takes_it = taken && taken->dims == made;
-    }
-    if (!takes_it) continue;
-    if (is_cut) return true;
-    if (works_on_each_position(reader)) continue;
-    const auto dim = inputs.value(1);
-    if ((reader != "aten::select" && reader != "aten::slice") || !dim || !dim->integer) return true;
-    const auto rank = static_cast<std::int64_t>(made.size());
-    const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
-    if (at < 0 || at >= rank - 1) return true;  // along the classes
-    const std::int64_t size = made[static_cast<std::size_t>(at)];
-    const std::int64_t left = reader == "aten::select" ? 1 : sliced_count(inputs, size);
-    if (left == size) {  // such as the only row of a batch
-      if (reader == "aten::select") made.erase(made.begin() + at);
-      if (made.size() < 2) return true;
-      continue;
-    }
-    if (left * kFewOf > size) return true;
-    is_cut = true;
-  }
-  return !is_cut;
-}
-
-bool takes_contiguous_input(const Facts& facts, SliceId op) {
-  constexpr int kFurthestSum = 6;
-  const Trace& trace = *facts.trace;
-  if (copies_nothing_inside(facts, op)) return true;
-  // Its input is a sum: a tensor that keeps a strided layout from layer to layer. A scale and a shift that a small layer makes (SiLU,
-  // linear, chunk) may be computed in between. Other views right before it make another tensor strided each time.
-  bool is_sum = false, has_chunk = false, has_silu = false;
-  int looked = 0;
-  each_before(facts, op, [&](SliceId before) {
-    const std::string_view name = trace.name(before);
-    is_sum = name == "aten::add" || name == "aten::add_";
-    if (name == "aten::silu") has_silu = true;
-    if (name == "aten::chunk" || name == "aten::linear") has_chunk = true;
-    const bool goes_on = name == "aten::silu" || name == "aten::chunk" || name == "aten::linear" ||
-                         name == "aten::unsqueeze" || name == "aten::dropout";
-    return goes_on && ++looked < kFurthestSum;
-  });
-  return !is_sum || (has_chunk && !has_silu);
-}
-
-bool cannot_be_folded(const Facts& facts, SliceId op) {
-  const Trace& trace = *facts.trace;
-  if (is_in_training(facts, op)) return true;
-  bool follows_layer = false;
-  each_before(facts, op, [&](SliceId before) {
-    const std::string_view name = trace.name(before);
-    follows_layer = name.starts_with("aten::conv") || name == "aten::linear";
-    return false;
-  });
-  if (!follows_layer) return true;
-  // Kernels that only fixed statistics have: torch's own, cuDNN's, MIOpen's.
-  static constexpr std::string_view kOfFixed[] = {"batch_norm_calc_invstd", "bn_fw_inf",
-                                                  "BatchNormFwdInfer"};
-  const Track& track = trace.track(op);
-  for (std::uint32_t i = raw(op) + 1;
-       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
-       ++i)
-    for (const SliceId work : facts.links.launched_by(SliceId{i}))
-      for (const std::string_view kernel : kOfFixed)
-        if (trace.name(work).find(kernel) != std::string_view::npos) return false;
   return true;
 }
 

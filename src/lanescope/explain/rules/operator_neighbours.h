@@ -84,15 +84,6 @@ bool is_not_sliced_in_steps(const Facts& facts, SliceId op);
 // The same for the backward part of a convolution and its gradient.
 bool has_whole_gradient(const Facts& facts, SliceId op);
 
-// Of scores for each position, [batch, positions, classes], of 2^20 elements or more, that a linear layer or a product makes, or that
-// an operator takes right after it: False, if the only call that takes them, but for operators that work on each position alone, is a
-// slice or select of a quarter of the positions or fewer. True, too, if sizes are not recorded.
-bool is_read_at_many_positions(const Facts& facts, SliceId op);
-// Of layer_norm: it does not copy, or its input is no sum.
-bool takes_contiguous_input(const Facts& facts, SliceId op);
-// Of batch_norm: it does not follow a convolution or linear layer, its kernels compute statistics, or the trace trains.
-bool cannot_be_folded(const Facts& facts, SliceId op);
-
 // The next operator on the thread that takes a tensor of the sorted shape reads more than a quarter of it. False: it cuts
 // out few elements, or the trace does not show how many.
 bool is_used_whole(const Facts& facts, SliceId op);

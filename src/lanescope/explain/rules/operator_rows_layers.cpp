@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "lanescope/explain/rules/layer_neighbours.h"
 #include "lanescope/explain/rules/operator_fits.h"
 #include "lanescope/explain/rules/operator_neighbours.h"
 #include "lanescope/explain/rules/operator_row_texts.h"

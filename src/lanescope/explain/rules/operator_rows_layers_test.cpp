@@ -35,6 +35,7 @@ TEST(LayerRowsTest, SeesAnOptimizerThatIsMadeAgain) {
 struct Reader {
   const char* op;
   std::string concrete, dims = "[[4, 512, 32000], [], []]";
+  const char* types = R"(["float", "Scalar", "Scalar"])";
 };
 
 std::string positions_action(const std::vector<Reader>& readers) {
@@ -50,7 +51,7 @@ std::string positions_action(const std::vector<Reader>& readers) {
     p.begin_op("aten::log_softmax", inputs(scores, types, "", R"(["", "-1", ""])"));
     p.kernel("softmax", 100).end();
     for (const Reader& reader : readers) {
-      p.begin_op(reader.op, inputs(reader.dims, types, "", reader.concrete));
+      p.begin_op(reader.op, inputs(reader.dims, reader.types, "", reader.concrete));
       p.kernel("k", 20).end();
     }
     p.begin_op("aten::add").kernel("add", 300).end();
@@ -65,6 +66,20 @@ TEST(LayerRowsTest, TakesPositionsBeforeTheLastLayer) {
   EXPECT_THAT(positions_action({{"aten::slice", R"(["", "1", "504", "512", "1"])",
                                  "[[4, 512, 32000], [], [], [], []]"}}),
               ::testing::HasSubstr(advice));
+  // The last of each text, by two lists; eight of them by their numbers, or by their first and count.
+  const Reader listed{"aten::index", R"(["", ""])", "[[4, 512, 32000], [[4], [4]]]",
+                      R"(["float", "TensorList"])"};
+  EXPECT_THAT(positions_action({listed}), ::testing::HasSubstr(advice));
+  EXPECT_THAT(positions_action(
+                  {{"aten::narrow", R"(["", "1", "504", "8"])", "[[4, 512, 32000], [], [], []]"}}),
+              ::testing::HasSubstr(advice));
+  EXPECT_THAT(positions_action(
+                  {{"aten::narrow", R"(["", "1", "4", "500"])", "[[4, 512, 32000], [], [], []]"}}),
+              ::testing::Not(::testing::HasSubstr(advice)));
+  // By a mask, which does not show how many.
+  EXPECT_THAT(positions_action({{"aten::index", R"(["", ""])", "[[4, 512, 32000], [[4, 512]]]",
+                                 R"(["float", "TensorList"])"}}),
+              ::testing::Not(::testing::HasSubstr(advice)));
   // All positions but the last, as for a loss; one class of each; the rows of a batch in a loop; all of it again.
   EXPECT_THAT(positions_action({{"aten::slice", R"(["", "1", "0", "-1", "1"])",
                                  "[[4, 512, 32000], [], [], [], []]"}}),

@@ -145,6 +145,22 @@ const std::vector<CallSequence>& call_sequences(const Facts& facts) {
   return slot.calls;
 }
 
+std::unordered_set<std::uint32_t> uploading_operators(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  std::unordered_set<std::uint32_t> found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId call{i};
+    if (!is_api_call(trace.kind(call)) || !inside(windows, trace.start_ns(call))) continue;
+    for (const SliceId work : facts.links.launched_by(call)) {
+      if (!trace.name(work).starts_with("Memcpy HtoD")) continue;
+      const SliceId op = outermost_operator_of(facts, call);
+      if (op != kNone<SliceId>) found.insert(raw(op));
+    }
+  }
+  return found;
+}
+
 std::int64_t bytes_of(const Facts& facts, SliceId copy) {
   return facts.trace->slice_args(copy).integer(ArgKey::kBytes).value_or(0);
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -17,6 +18,10 @@ bool is_view(std::string_view op);
 // The outermost operator around a call or around the launch of GPU work; kNone: no operator.
 // Ranges of the program and of steps are no operators.
 SliceId outermost_operator_of(const Facts& facts, SliceId slice);
+
+// The program's own operators whose calls in the steady steps copy from the CPU to the GPU, by the numbers of their slices.
+// O(slices x depth).
+std::unordered_set<std::uint32_t> uploading_operators(const Facts& facts);
 
 // A piece of GPU work and the call that launched it.
 struct LaunchedWork {

@@ -116,19 +116,17 @@ bool only_moves(std::string_view op) {
 std::unordered_set<std::uint32_t> operators_that_read(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
-  std::unordered_set<std::uint32_t> waiting, uploading;
+  std::unordered_set<std::uint32_t> waiting;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId call{i};
     if (!is_api_call(trace.kind(call)) || !inside(windows, trace.start_ns(call))) continue;
     const SliceId op = outermost_operator_of(facts, call);
-    if (op == kNone<SliceId>) continue;
-    if (!trace.api_call(call).does(api_effect::kAllocates | api_effect::kFrees) &&
+    if (op != kNone<SliceId> &&
+        !trace.api_call(call).does(api_effect::kAllocates | api_effect::kFrees) &&
         analysis::is_blocking_call(trace, facts.links, call))
       waiting.insert(raw(op));
-    for (const SliceId work : facts.links.launched_by(call))
-      if (trace.name(work).starts_with("Memcpy HtoD")) uploading.insert(raw(op));
   }
-  for (const std::uint32_t op : uploading) waiting.erase(op);
+  for (const std::uint32_t op : uploading_operators(facts)) waiting.erase(op);
   return waiting;
 }
 

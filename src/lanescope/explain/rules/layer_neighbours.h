@@ -1,0 +1,16 @@
+// What operators around a layer's call say about it, for rows of the table of costly operators.
+#pragma once
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// Of scores for each position, [batch, positions, classes], of 2^20 elements or more, that a linear layer or a product makes, or that
+// an operator takes right after it: False, if the only call that takes them, but for operators that work on each position alone, is a
+// slice or select of a quarter of the positions or fewer. True, too, if sizes are not recorded.
+bool is_read_at_many_positions(const Facts& facts, SliceId op);
+// Of layer_norm: it does not copy, or its input is no sum.
+bool takes_contiguous_input(const Facts& facts, SliceId op);
+// Of batch_norm: it does not follow a convolution or linear layer, its kernels compute statistics, or the trace trains.
+bool cannot_be_folded(const Facts& facts, SliceId op);
+
+}  // namespace lanescope::explain::rules
