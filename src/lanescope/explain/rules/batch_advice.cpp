@@ -8,6 +8,11 @@
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/memory_common.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/phase_work.h"
+#include "lanescope/explain/rules/step_state.h"
 #include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain::rules {
@@ -63,12 +68,14 @@ bool make_works_on_batch(const Facts& facts) {
   const Trace& trace = *facts.trace;
   bool has_operators = false, has_products = false, solves = false;
   std::vector<bool> seen(trace.strings().size(), false);  // each name is looked at once
+  const std::vector<analysis::Window> windows = facts.steady_cpu_windows();
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     const CategoryKind kind = trace.kind(id);
     if (kind != CategoryKind::kCpuOp && kind != CategoryKind::kUserAnnotation) continue;
     const std::uint32_t label = raw(trace.slices().name[i]);
     if (label >= seen.size() || seen[label]) continue;
+    if (!windows.empty() && !inside(windows, trace.start_ns(id))) continue;
     seen[label] = true;
     const std::string_view op = trace.name(id);
     if (op.starts_with("enumerate(DataLoader)")) return true;
@@ -81,8 +88,71 @@ bool make_works_on_batch(const Facts& facts) {
   return has_operators ? has_products && !solves : has_kernels_of_layers(facts);
 }
 
+constexpr std::int64_t kManyRows = 4096, kManyPictures = 64;
+
+// The outermost aten operator around this one on its thread: aten::linear has the batch that its aten::addmm does not show.
+SliceId outermost_aten(const Facts& facts, SliceId op) {
+  SliceId found = kNone<SliceId>;
+  for (; op != kNone<SliceId>; op = facts.nesting.parent[raw(op)])
+    if (facts.trace->kind(op) == CategoryKind::kCpuOp &&
+        facts.trace->name(op).starts_with("aten::"))
+      found = op;
+  return found;
+}
+
+// The first operand of a product, stored by columns: x^T of the gradient of a weight, x^T dY.
+bool is_transposed(const analysis::Tensor& tensor) {
+  return tensor.rank() == 2 && tensor.strides && tensor.dims[0] > 1 && tensor.dims[1] > 1 &&
+         (*tensor.strides)[0] == 1 && (*tensor.strides)[1] > 1;
+}
+
+bool makes_is_memory_nearly_full(const Facts& facts) {
+  const analysis::MemoryDevice* device = main_memory(facts);
+  if (!device || !device->is_accelerator()) return false;
+  const std::int64_t all_bytes = device_memory_bytes(facts, device->id);
+  const std::int64_t used_bytes = std::max(
+      device->peak_reserved, device->has_totals ? device->samples[device->peak].allocated : 0);
+  return all_bytes > 0 && share_of(used_bytes, all_bytes) > 0.9;
+}
+
+bool makes_trains_in_steps(const Facts& facts) {
+  const auto windows = facts.steady_cpu_windows();
+  return trains(facts, &windows);
+}
+
 }  // namespace
 
 bool works_on_batch(const Facts& facts) { return made_once<make_works_on_batch>(facts); }
+
+bool is_memory_nearly_full(const Facts& facts) {
+  return made_once<makes_is_memory_nearly_full>(facts);
+}
+
+bool batch_could_grow(const Facts& facts, std::int64_t samples) {
+  return samples > 0 && works_on_batch(facts) && !is_memory_nearly_full(facts) &&
+         (samples > 1 || made_once<makes_trains_in_steps>(facts));
+}
+
+bool batch_could_grow(const Facts& facts, SliceId op) {
+  constexpr std::size_t kMostInputs = 4;
+  op = outermost_aten(facts, op);
+  if (op == kNone<SliceId>) return false;
+  const analysis::TensorArguments inputs = operator_inputs(*facts.trace, op);
+  for (std::size_t k = 0; k < kMostInputs; ++k) {
+    const auto tensor = inputs.tensor(k);
+    if (!tensor || tensor->rank() < 2) continue;
+    if (is_transposed(*tensor) && ancestor_named(facts, op, kEvaluateNode) != kNone<SliceId>)
+      return false;
+    const bool is_picture = tensor->rank() >= 4;
+    std::int64_t rows = 1;
+    for (std::size_t i = 0; i < (is_picture ? 1 : tensor->rank() - 1); ++i) {
+      rows *= tensor->dims[i];
+      if (rows >= kManyRows || rows <= 0) return false;
+    }
+    return rows < (is_picture ? kManyPictures : kManyRows) &&
+           batch_could_grow(facts, tensor->dims[0]);
+  }
+  return false;
+}
 
 }  // namespace lanescope::explain::rules

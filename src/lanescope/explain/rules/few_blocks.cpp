@@ -9,6 +9,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
@@ -178,23 +179,29 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
     tell_of_own_kernel(facts, ranked.front().first, ranked.front().second, finding);
     return finding;
   }
+  const bool could_grow = batch_could_grow(facts, facts.links.op_of[raw(found.calls.longest())]);
   finding.try_next = {
-      "use a larger batch, or put the work of several calls into one (grouped, foreach, batched)",
+      could_grow
+          ? "use a larger batch, or put the work of several calls into one (grouped, foreach, "
+            "batched)"
+          : "put the work of several calls into one (grouped, foreach, batched)",
       "run independent work on a second stream; use channels_last for batch norm"};
   finding.gain_is_bound = true;  // a larger batch does more in the same time, and not in less
   finding.action =
-      say("Use a larger batch, or join several calls into one (grouped, foreach, batched)");
+      could_grow
+          ? say("Use a larger batch, or join several calls into one (grouped, foreach, batched)")
+          : say("If the calls do not need each other: join several into one (grouped, batched)");
   if (wide(found.full_ns) * 2 > found.all_ns) {
     const auto most =
         std::max_element(found.full_ops.begin(), found.full_ops.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
     finding.try_next = {
-        "their blocks have 65,536 elements or more each: a larger batch gives blocks more work, "
-        "and makes no more of them. Channels, features or outputs decide their number",
+        "their blocks have 65,536 elements or more each: more rows give blocks more work, and make "
+        "no more of them. Channels, features or outputs decide their number",
         "another layout (channels_last for batch norm), torch.compile, which splits sums over "
         "blocks, or other work at the same time on a second stream"};
     finding.action =
-        say("A larger batch makes no more blocks for {}: channels_last, or torch.compile",
+        say("{} has a block for each channel or output: channels_last, or torch.compile",
             {name(most->first)});
   }
   if (wide(found.scans_ns) * 2 > found.all_ns) {

@@ -22,6 +22,14 @@ TEST(FewBlocksTest, SpeaksOfEmptyMultiprocessors) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 33);
 }
 
+constexpr char kNormInputs[] = R"(["float", "ScalarList", "float", "float", "Scalar"])";
+
+// A layer norm over [rows, 1024], in 90 blocks.
+void draw_norm(ProgramSketch& p, const char* dims) {
+  p.op("aten::native_layer_norm", {.input_dims = dims, .input_types = kNormInputs},
+       "layer_norm_kernel", 100, grid(90));
+}
+
 // A larger batch does not change the grid that the program itself chose; ATen chooses its own.
 TEST(FewBlocksTest, AdvisesALargerGridForAKernelOfTheProgram) {
   const auto own =
@@ -31,13 +39,29 @@ TEST(FewBlocksTest, AdvisesALargerGridForAKernelOfTheProgram) {
   EXPECT_EQ(own->brief.values.at(1).integer, 33);
   EXPECT_EQ(own->brief.values.at(2).integer, 132);
   const auto library = find_in_steps("few-blocks", [](ProgramSketch& p) {
-    p.op("aten::native_layer_norm", {}, "layer_norm_kernel", 100, grid(33));
+    draw_norm(p, "[[2, 32, 1024], [], [1024], [1024], []]");
   });
   ASSERT_TRUE(library);
   EXPECT_THAT(library->action.pattern, HasSubstr("larger batch"));
   // A larger batch does more in the same time: nothing shortens a step by a known part.
   EXPECT_TRUE(library->gain_is_bound);
   EXPECT_FALSE(own->gain_is_bound);
+}
+
+// 64 rows of two samples; 4,096 rows; one sample, without training; with training; shapes unknown.
+TEST(FewBlocksTest, AdvisesALargerBatchOnlyIfTheTraceShowsThatItCouldGrow) {
+  const auto action = [](const char* dims, bool trains = false) {
+    const auto finding = find_in_steps("few-blocks", [&](ProgramSketch& p) {
+      draw_norm(p, dims);
+      if (trains) p.op("autograd::engine::evaluate_function: MmBackward0", {}, kNvjet, 10);
+    });
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("[[2, 32, 1024], [], [1024], [1024], []]"), HasSubstr("larger batch"));
+  EXPECT_THAT(action("[[2, 2048, 1024], [], [1024], [1024], []]"), HasSubstr("join several"));
+  EXPECT_THAT(action("[[1, 64, 1024], [], [1024], [1024], []]"), HasSubstr("join several"));
+  EXPECT_THAT(action("[[1, 64, 1024], [], [1024], [1024], []]", true), HasSubstr("larger batch"));
+  EXPECT_THAT(action("[]"), HasSubstr("join several"));
 }
 
 TEST(FewBlocksTest, KnowsThatASolverWorksRowByRow) {
@@ -47,7 +71,7 @@ TEST(FewBlocksTest, KnowsThatASolverWorksRowByRow) {
     return finding ? finding->action.pattern : std::string();
   };
   EXPECT_THAT(action("aten::cholesky_solve"), HasSubstr("row by row"));
-  EXPECT_THAT(action("aten::native_layer_norm"), HasSubstr("larger batch"));
+  EXPECT_THAT(action("aten::native_layer_norm"), HasSubstr("join several"));
 }
 
 TEST(FewBlocksTest, IsQuietOnNearlyFullGpusAndShortKernels) {
@@ -118,7 +142,7 @@ TEST(FewBlocksTest, TransposesAScanOfFewColumns) {
               HasSubstr("x.t().contiguous().cumsum(1)"));
   EXPECT_THAT(action("void at::native::tensor_kernel_scan_innermost_dim<float, std::plus<float> "
                      ">(float*, float const*)"),
-              HasSubstr("Use a larger batch"));
+              HasSubstr("join several"));
 }
 
 // One block for 64 x 65,536 elements; or for 2 x 128.
@@ -130,8 +154,8 @@ TEST(FewBlocksTest, AdvisesNoLargerBatchWhereBlocksAreFull) {
     });
     return finding ? finding->action.pattern : std::string();
   };
-  EXPECT_THAT(action("[[64, 65536], []]"), HasSubstr("makes no more blocks"));
-  EXPECT_THAT(action("[[2, 128], []]"), HasSubstr("Use a larger batch"));
+  EXPECT_THAT(action("[[64, 65536], []]"), HasSubstr("a block for each channel"));
+  EXPECT_THAT(action("[[2, 128], []]"), HasSubstr("join several"));
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
 // Fused attention over long sequences reaches less than 40 % of the GPU's peak, and less than a known kernel reaches.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/attention_rates.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -17,6 +18,9 @@ namespace {
 // A call counts only if it takes at least this many times its shortest possible time. Rates differ as much between GPUs, and
 // between the measured lengths.
 constexpr double kLeastLead = 1.15;
+
+// Queries with more numbers fill the GPU: from 131,072 to 524,288 positions of 64 numbers, the rates grow by 2 to 18 %.
+constexpr double kManyElements = 131'072 * 64;
 
 // The library of the kernel, found by the names of the kernel and of the operators around it.
 enum class AttentionBackend : std::uint8_t { kOther, kCudnn, kFlash3 };
@@ -47,28 +51,16 @@ bool has_square_mask(const Facts& facts, SliceId op) {
 }
 
 // Problem: a fused attention kernel spends most of its time on exponentials where heads are small, and a causal mask cuts half of its
-// blocks, so no kernel comes near the peak. Idea: compare the call with the rate that torch's fastest kernel reached for such a call.
-//
-// TFLOP/s of cuDNN's attention in bfloat16 (torch 2.11, an H200, 131,072 positions of all heads together, median of nine calls):
-// docs/rules/slow-attention.md#rates. The table leaves out shorter sequences, because the CPU's part of a call matters there.
-struct AttentionRate {
-  std::int64_t head_size;
-  bool is_causal;
-  std::int64_t length;  // of queries and keys
-  double forward, backward;
-};
-constexpr double kPeakTflops = 989.5;  // of that GPU in bfloat16
-constexpr std::array kRates = {
-    AttentionRate{64, false, 4096, 412, 384},  AttentionRate{64, false, 8192, 443, 403},
-    AttentionRate{64, true, 4096, 316, 272},   AttentionRate{64, true, 8192, 358, 340},
-    AttentionRate{128, false, 4096, 626, 485}, AttentionRate{128, false, 8192, 655, 543},
-    AttentionRate{128, true, 4096, 491, 343},  AttentionRate{128, true, 8192, 539, 435},
-    AttentionRate{256, false, 8192, 714, 356}, AttentionRate{256, true, 8192, 610, 391},
+// blocks, so no kernel comes near the peak. Idea: compare the call with the rate that torch's fastest kernel reached for such a call
+// (attention_rates.h).
+struct Attainable {
+  double ratio = 0;       // of the peak, 0 to 1
+  bool is_above = false;  // the call is smaller than what was measured, so it reaches less
 };
 
-// The share of the peak (0 to 1) that the table gives for this head size, mask, direction and length. Nothing: the table has no row
+// What the table gives for this head size, mask, direction, length and number of positions. Nothing: the table has no row
 // for this GPU, type or head size; queries and keys differ in length; or both are shorter than any measured length.
-std::optional<double> attainable_ratio(const Facts& facts, const KernelCall& kernel) {
+std::optional<Attainable> attainable(const Facts& facts, const KernelCall& kernel) {
   const GpuDevice& device = kernel_facts(facts).roofline.device;
   const analysis::OperatorWork& work = *kernel.work;
   if (device.compute_major != 9 || device.is_mig.value_or(false) ||
@@ -85,14 +77,14 @@ std::optional<double> attainable_ratio(const Facts& facts, const KernelCall& ker
   const double of_all_pairs = (work.is_attention_backward ? 10.0 : 4.0) * query->elements() *
                               static_cast<double>(key->dim(1));
   const bool is_causal = work.flops * 4 < of_all_pairs * 3;
-  // The row of the longest measured length that is not longer than the call.
-  const AttentionRate* found = nullptr;
-  for (const AttentionRate& row : kRates)
-    if (row.head_size == query->dim(0) && row.is_causal == is_causal &&
-        row.length <= query->dim(1) && (!found || row.length > found->length))
-      found = &row;
-  if (!found) return std::nullopt;
-  return (work.is_attention_backward ? found->backward : found->forward) / kPeakTflops;
+  const std::int64_t head_size = query->dim(0);
+  if (head_size <= 0) return std::nullopt;
+  const FoundRate found =
+      find_attention_rate(head_size, is_causal, query->dim(1),
+                          static_cast<std::int64_t>(query->elements()) / head_size);
+  if (!found.row) return std::nullopt;
+  const std::int64_t rate = work.is_attention_backward ? found.row->backward : found.row->forward;
+  return Attainable{static_cast<double>(rate) / kPeakOfRates, found.is_above};
 }
 
 // The shortest possible time of a call, in ns: its operations at the best measured rate, or at the GPU's peak where no rate was
@@ -100,12 +92,15 @@ std::optional<double> attainable_ratio(const Facts& facts, const KernelCall& ker
 std::optional<double> least_time_ns(const Facts& facts, const KernelCall& kernel) {
   const GpuDevice& device = kernel_facts(facts).roofline.device;
   const double floor_ns = kernel.call->floor_ns();
-  if (const auto ratio = attainable_ratio(facts, kernel))
-    return std::max(floor_ns, kernel.call->compute_floor_ns / *ratio);
+  const std::optional<Attainable> known = attainable(facts, kernel);
+  const auto at_rate_ns = [&] {
+    return std::max(floor_ns, kernel.call->compute_floor_ns / known->ratio);
+  };
+  if (known && !known->is_above) return at_rate_ns();
   if (device.compute_major == 9 && backend_of(facts, kernel) != AttentionBackend::kOther &&
       !has_square_mask(facts, kernel.op))
     return std::nullopt;
-  return floor_ns;
+  return known ? at_rate_ns() : floor_ns;
 }
 
 struct SlowAttention {
@@ -113,7 +108,7 @@ struct SlowAttention {
   const KernelCall* longest = nullptr;
   double flops = 0;
   std::int64_t time_ns = 0;
-  bool is_known = false;  // attainable_ratio() has a value for the longest call
+  bool is_known = false;  // attainable() has a value for the longest call
 };
 
 std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
@@ -136,7 +131,7 @@ std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
   found.finish();
   if (!longest || wall_share(facts, found.time_ns()) < 0.05) return std::nullopt;
   return SlowAttention{std::move(found), longest, flops, time_ns,
-                       attainable_ratio(facts, *longest).has_value()};
+                       attainable(facts, *longest).has_value()};
 }
 
 // Advises the backends that this GPU has and the program does not use. If there are none: more work per call.
@@ -158,10 +153,17 @@ void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding
     finding.action = is_hopper ? say("Try sdpa_kernel(CUDNN_ATTENTION) or FlashAttention 3")
                                : say("Try sdpa_kernel(CUDNN_ATTENTION)");
   } else {
+    const auto query = operator_inputs(*facts.trace, longest.call->op)
+                           .tensor(longest.work->is_attention_backward ? 1 : 0);
+    const bool could_grow = query && query->rank() == 4 && query->elements() < kManyElements &&
+                            batch_could_grow(facts, query->dims[0]);
     finding.try_next.push_back(
-        "give each call more work: more heads, samples or queries; a fused backend is in use "
-        "already");
-    finding.action = say("Give each attention call more work: a larger batch or longer sequences");
+        could_grow ? "use a larger batch: more samples fill the GPU better; a fused backend is in "
+                     "use already"
+                   : "nothing: the fastest known backend is in use already");
+    finding.action = could_grow ? say("Use a larger batch: the fastest known backend is in use")
+                                : say("No change is known: the fastest backend is in use");
+    if (!could_grow) finding.kind = FindingKind::kWhere;
   }
 }
 
@@ -182,7 +184,7 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
   if (is_known)
     finding.arithmetic.push_back(
         say("counted against the rates that torch's attention reached on a Hopper GPU for the "
-            "same head size, mask, direction and length, where these are known"));
+            "same head size, mask, direction and about the same length, where these are known"));
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   const bool is_masked = has_square_mask(facts, longest->op);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/attention_rates.h"
 #include "lanescope/explain/rules/drawn_kernels_test.h"
 
 namespace lanescope::explain {
@@ -12,8 +13,8 @@ namespace {
 using testing::Fields;
 using testing::ProgramSketch;
 
-// 64 heads of 2048 queries by 2048 keys of 64 numbers: 2 * 64 * 2048^2 * 128 = 68.7 G operations,
-// 69,449 ns at the peak; 4 * 16.8 MB are 13,981 ns of memory.
+// 64 heads of 2048 queries by 2048 keys of 64 numbers: 2 * 64 * 2048^2 * 128 = 68.7 G operations, 158,706 ns at the
+// 433 TFLOP/s that were measured for such a call of 131,072 positions; 4 * 16.8 MB are 13,981 ns of memory.
 void draw_fused(ProgramSketch& p, std::int64_t us, const char* causal = "False") {
   Fields inputs = shapes("[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], [], [], []]",
                          R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", ""])");
@@ -25,13 +26,14 @@ TEST(SlowAttentionTest, SpeaksBelowFortyPercent) {
   const auto finding =
       find_in_steps("slow-attention", [](ProgramSketch& p) { draw_fused(p, 250); });
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->at_stake_ns, 250'000 - 69'449);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), 250'000 - 158'706, 100);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 275);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(1).text, "a forward pass");
 }
 
 void draw_attention(ProgramSketch& p, const std::string& op, const std::string& kernel) {
-  Fields inputs = shapes("[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], [], [], []]",
+  // Heads of 80 numbers: no rate is known for them. 85.9 G operations in 250 us are 35 % of the peak.
+  Fields inputs = shapes("[[4, 16, 2048, 80], [4, 16, 2048, 80], [4, 16, 2048, 80], [], [], []]",
                          R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", ""])");
   p.op(op, inputs, kernel, 250);
 }
@@ -72,6 +74,44 @@ TEST(SlowAttentionTest, ComparesLongSequencesWithTheRateThatCudnnReaches) {
   const auto on_cudnn = finding_of("aten::_scaled_dot_product_cudnn_attention", 1200);
   ASSERT_TRUE(on_cudnn);
   EXPECT_THAT(on_cudnn->action.pattern, ::testing::Not(::testing::HasSubstr("Flash")));
+}
+
+// Heads of 64 numbers over 512 positions, 256 of them: 17.2 G operations; 361 TFLOP/s were measured, so 47,591 ns. cuDNN's kernel at
+// 55 us is as fast as such kernels are (15 % of lead: 54.7 us); at 90 us it is not. With 32 heads (16,384 positions) nobody knows
+// how fast cuDNN's is, but FlashAttention 2 cannot be faster than the row: 2.15 G operations, 5,949 ns.
+TEST(SlowAttentionTest, KnowsRatesOfShortSequencesForAsManyPositions) {
+  const auto finding_of = [](const char* op, int heads, std::int64_t time_us) {
+    const std::string tensor = "[" + std::to_string(heads / 16) + ", 16, 512, 64]";
+    Fields inputs = shapes("[" + tensor + ", " + tensor + ", " + tensor + ", [], [], []]",
+                           R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", ""])");
+    inputs.concrete_inputs = R"(["", "", "", "0.", "False", "False"])";
+    return find_in_steps("slow-attention",
+                         [&](ProgramSketch& p) { p.op(op, inputs, "sdpa_kernel", time_us); });
+  };
+  constexpr char kCudnn[] = "aten::_scaled_dot_product_cudnn_attention",
+                 kFlash[] = "aten::_scaled_dot_product_flash_attention";
+  EXPECT_FALSE(finding_of(kCudnn, 256, 54));
+  const auto slow = finding_of(kCudnn, 256, 90);
+  ASSERT_TRUE(slow);
+  EXPECT_NEAR(static_cast<double>(slow->at_stake_ns), 90'000 - 47'591, 100);
+  EXPECT_FALSE(finding_of(kCudnn, 32, 20));
+  const auto small = finding_of(kFlash, 32, 20);
+  ASSERT_TRUE(small);
+  EXPECT_NEAR(static_cast<double>(small->at_stake_ns), 20'000 - 5'949, 100);
+}
+
+TEST(SlowAttentionTest, TakesTheRowOfTheNextShorterLengthAndOfAsManyPositions) {
+  using rules::find_attention_rate;
+  const auto exact = find_attention_rate(128, true, 1024, 524'288);
+  ASSERT_TRUE(exact.row);
+  EXPECT_EQ(exact.row->forward, 469);
+  EXPECT_FALSE(exact.is_above);
+  EXPECT_EQ(find_attention_rate(128, true, 2047, 300'000).row->forward, 404);
+  const auto fewer = find_attention_rate(128, true, 2047, 100'000);
+  EXPECT_EQ(fewer.row->forward, 404);
+  EXPECT_TRUE(fewer.is_above);
+  EXPECT_FALSE(find_attention_rate(128, true, 255, 524'288).row);
+  EXPECT_FALSE(find_attention_rate(96, true, 1024, 524'288).row);
 }
 
 TEST(SlowAttentionTest, IsQuietAboveItAndCountsCausalWorkByHalf) {

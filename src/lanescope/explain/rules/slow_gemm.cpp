@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -54,12 +55,17 @@ Finding tell_slow_gemm(const Facts& facts, const SlowGemm& measured) {
     finding.arithmetic.push_back(say("a batch of {} of them", {whole(gemm.batch)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
+  const bool could_grow = batch_could_grow(facts, longest->op);
   finding.try_next = {
       "see the rules few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
-      "use a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
+      could_grow
+          ? "use a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"
+          : "torch.compile(mode=\"max-autotune\") tries other kernels"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Large matmuls run far below the GPU's peak");
-  finding.action = say("Use a larger batch, or torch.compile(mode=\"max-autotune\")");
+  finding.action = could_grow
+                       ? say("Use a larger batch, or torch.compile(mode=\"max-autotune\")")
+                       : say("Let torch.compile(mode=\"max-autotune\") try other kernels for them");
   if (gemm.batch > 1 && (gemm.m == 1 || gemm.n == 1)) {
     finding.brief = say("A batch of products of single rows runs far below the GPU's peak");
     finding.action =

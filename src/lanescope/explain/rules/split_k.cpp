@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -54,7 +55,9 @@ Finding tell_split_k(const Facts& facts, const SplitK& measured) {
     finding.arithmetic.push_back(
         say(facts, "{} matmul [kernel has|kernels have] splitK in the name", {count(split)}));
   finding.evidence.push_back(longest_of(facts, reduce.longest()));
-  finding.try_next = {"leave it, or use a larger batch, which gives more tiles"};
+  finding.try_next = {example && batch_could_grow(facts, example->op)
+                          ? "leave it, or use a larger batch, which gives more tiles"
+                          : "leave it: without it, fewer blocks would do the same work"};
   finding.confidence = facts.confidence();
   finding.sample_count = reduce.calls();
   finding.sample_noun = "call";

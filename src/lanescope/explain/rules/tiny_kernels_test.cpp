@@ -51,6 +51,24 @@ TEST(TinyKernelsTest, AdvisesALargerBatchOnlyWhereThereIsABatch) {
               ::testing::HasSubstr("or a larger batch"));
 }
 
+// A model that ran before the steps gives them no batch.
+TEST(TinyKernelsTest, AdvisesNoLargerBatchForLayersOutsideOfTheSteps) {
+  const auto action = [](bool in_steps) {
+    ProgramSketch program;
+    if (!in_steps) program.launch({.us = 2, .op = "aten::linear"});
+    for (int i = 0; i < 3; ++i) {
+      program.step();
+      if (in_steps) program.launch({.us = 2, .op = "aten::linear"});
+      for (int k = 0; k < 250; ++k) program.launch({.us = 2, .op = "aten::roll"});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "tiny-kernels");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_EQ(action(false), R"(Use torch.compile(mode="reduce-overhead"))");
+  EXPECT_THAT(action(true), ::testing::HasSubstr("or a larger batch"));
+}
+
 // No graph holds a wait, so waits go first. A few, such as those for a loss and a norm that are logged, are not in the model.
 TEST(TinyKernelsTest, NamesManyWaitsBeforeAGraph) {
   const auto finding_with = [](int waits) {
