@@ -491,6 +491,11 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
     return say(
         "Do it for all values at once on the GPU (where, gather, scatter), or read all in one "
         "copy");
+  if (waits.at_end == waits.calls && !trains_in_steps(facts) &&
+      waits.calls >= 2 * facts.selection.steady.size())
+    return say(
+        "Copy all results with non_blocking=True into pinned memory, then wait once, a step later "
+        "if possible");
   if (waits.at_end == waits.calls)
     return trains_in_steps(facts)
                ? say("If the next step does not need it: read it a step later (pinned memory, "

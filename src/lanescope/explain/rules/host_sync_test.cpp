@@ -89,6 +89,27 @@ TEST(HostSyncTest, AdvisesToReadAStepLaterWhatIsReadLast) {
   EXPECT_THAT(action(1), Not(HasSubstr("a step later")));
 }
 
+// Three results of a step are copied and waited for, one after the other. A kernel between them needs the value before it.
+TEST(HostSyncTest, AdvisesOneWaitForTheResultsThatAreReadLast) {
+  const auto action = [](bool launches_between) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 50});
+      for (int k = 0; k < 3; ++k) {
+        if (launches_between) program.launch({.us = 50});
+        program.launch(ProgramSketch::memcpy("Memcpy DtoH (Device -> Pageable)", 2, "aten::to"));
+        program.wait("aten::to");
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action(false), HasSubstr("then wait once"));
+  EXPECT_THAT(action(true), HasSubstr("Keep the value on the GPU"));
+}
+
 TEST(HostSyncTest, AdvisesAboutValuesThatALoopReads) {
   const auto action = [](int reads) {
     ProgramSketch program;

@@ -57,11 +57,15 @@ SliceId what_asks(const Facts& facts, SliceId wait) {
   return copy != kNone<SliceId> ? copy : outermost_operator(facts, wait);
 }
 
+bool launches_copy(const Facts& facts, SliceId call, std::string_view direction) {
+  for (const SliceId work : facts.links.launched_by(call))
+    if (facts.trace->name(work).starts_with(direction)) return true;
+  return false;
+}
+
 // True: the operator brought data from the CPU to the GPU, so pinned memory removes the wait.
 bool copies_to_device(const Facts& facts, SliceId call) {
-  for (const SliceId work : facts.links.launched_by(call))
-    if (facts.trace->name(work).starts_with("Memcpy HtoD")) return true;
-  return false;
+  return launches_copy(facts, call, "Memcpy HtoD");
 }
 
 // Idle time after a wait in which the CPU allocated or freed memory at the driver, or waited for a
@@ -133,6 +137,8 @@ bool launches_by_known_calls(const Facts& facts) {
 struct BlockingCalls {
   std::vector<SliceId> calls, uploads;
   std::vector<std::int64_t> launches_ns;  // when launches began, sorted
+  std::vector<std::int64_t>
+      new_work_ns;  // the same without copies to the CPU, which only bring results
   std::int64_t last_launch_ns() const { return launches_ns.empty() ? 0 : launches_ns.back(); }
 };
 
@@ -142,24 +148,27 @@ BlockingCalls find_blocking_calls(const Facts& facts) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_api_call(trace.kind(id))) continue;
-    if (analysis::launches_work(trace, facts.links, id))
+    if (analysis::launches_work(trace, facts.links, id)) {
       found.launches_ns.push_back(trace.start_ns(id));
+      if (!launches_copy(facts, id, "Memcpy DtoH")) found.new_work_ns.push_back(trace.start_ns(id));
+    }
     if (copies_to_device(facts, id)) found.uploads.push_back(outermost_operator(facts, id));
     if (analysis::is_blocking_call(trace, facts.links, id) && !inside_convolution(facts, id))
       found.calls.push_back(id);
   }
   std::sort(found.uploads.begin(), found.uploads.end());
   std::sort(found.launches_ns.begin(), found.launches_ns.end());
+  std::sort(found.new_work_ns.begin(), found.new_work_ns.end());
   return found;
 }
 
-// Is nothing launched after this call until its step ends?
+// Is nothing launched after this call until its step ends, apart from copies of further results to the CPU?
 bool is_at_end_of_step(const Facts& facts, const BlockingCalls& blocking, SliceId call) {
   const std::size_t step = steady_step_at(facts, facts.trace->start_ns(call));
   if (!facts.steps.marked || step == ~std::size_t{0}) return false;
-  const auto next = std::upper_bound(blocking.launches_ns.begin(), blocking.launches_ns.end(),
+  const auto next = std::upper_bound(blocking.new_work_ns.begin(), blocking.new_work_ns.end(),
                                      facts.trace->start_ns(call));
-  return next == blocking.launches_ns.end() || *next >= facts.steps.steps[step].cpu_end_ns;
+  return next == blocking.new_work_ns.end() || *next >= facts.steps.steps[step].cpu_end_ns;
 }
 
 // Another operator replaces one that asks for a size, so the GPU's waits for it end, too.
