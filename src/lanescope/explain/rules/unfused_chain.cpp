@@ -149,16 +149,35 @@ Memory memory_of(const Facts& facts) {
 
 class Chains {
  public:
-  Chains(const Facts& facts, const Memory& memory) : facts_(facts), memory_(memory) {}
+  Chains(const Facts& facts, const Memory& memory, bool knows_sizes)
+      : facts_(facts), memory_(memory), knows_sizes_(knows_sizes) {}
 
   void add(const Link& link) {
-    if (!chain_.empty() && !continues(link)) close();
+    if (!chain_.empty() && !continues(link)) {
+      if (is_aside(link)) {
+        aside_.push_back(link);
+        return;
+      }
+      close_chain();
+      add_those_aside();
+      if (!chain_.empty()) return add(link);
+    }
     chain_.push_back(link);
   }
 
+  void close() {
+    do {
+      close_chain();
+      add_those_aside();
+    } while (!chain_.empty());
+  }
+
+  const std::map<std::string, ChainGroup>& groups() const { return groups_; }
+
+ private:
   // One operator over and over is a loop over tensors, not a chain. Several operators that repeat
   // (mul, add, mul, add) are a loop over tensors with one chain for each.
-  void close() {
+  void close_chain() {
     std::vector<Link> chain;
     chain.swap(chain_);
     if (chain.size() < 2) return;
@@ -168,9 +187,23 @@ class Chains {
       take(std::span(chain).subspan(at, std::min(period, chain.size() - at)));
   }
 
-  const std::map<std::string, ChainGroup>& groups() const { return groups_; }
+  // They may be a chain of their own.
+  void add_those_aside() {
+    std::vector<Link> aside;
+    aside.swap(aside_);
+    for (const Link& link : aside) add(link);
+  }
 
- private:
+  // A few kernels on a much smaller tensor, such as the cast of a scale that the next kernel multiplies by, do not end the chain:
+  // a compiler moves them before it.
+  bool is_aside(const Link& next) const {
+    constexpr std::size_t kMostAside = 4;
+    constexpr std::int64_t kMuchSmaller = 8;
+    return knows_sizes_ && aside_.size() < kMostAside &&
+           next.size.elements * kMuchSmaller <= chain_.back().size.elements &&
+           follows(next, aside_.empty() ? chain_.back() : aside_.back());
+  }
+
   // The smallest p up to half of the length with op[i] == op[i - p] for all i, else the length. By
   // the table of the longest prefix that is also a suffix (Knuth, Morris, Pratt): O(n).
   std::size_t period_of(const std::vector<Link>& chain) const {
@@ -222,15 +255,20 @@ class Chains {
   }
 
   bool continues(const Link& next) const {
-    const Link& last = chain_.back();
+    return next.size.elements == chain_.back().size.elements &&
+           follows(next, aside_.empty() ? chain_.back() : aside_.back());
+  }
+
+  bool follows(const Link& next, const Link& last) const {
     const auto& tracks = facts_.trace->slices().track;
-    return next.size.elements == last.size.elements && next.step == last.step &&
-           tracks[raw(next.op)] == tracks[raw(last.op)] &&
+    return next.step == last.step && tracks[raw(next.op)] == tracks[raw(last.op)] &&
            next.work->start_ns - last.work->end_ns < analysis::kLongestLaunchLatencyNs * 5;
   }
   const Facts& facts_;
   Memory memory_;
+  bool knows_sizes_ = false;  // by shapes; numbers of threads are no sizes
   std::vector<Link> chain_;
+  std::vector<Link> aside_;  // between the last kernel of the chain and the next one
   std::map<std::string, ChainGroup> groups_;
 };
 
@@ -344,9 +382,10 @@ Measurement<UnfusedChains> measure_chains(const Facts& facts) {
   std::map<std::uint32_t, Chains> streams;
   for (Link& link : links) {
     if (by_threads) link.size = {threads_of(trace, link.work->slice), 0};
-    Chains& stream =
-        streams.try_emplace(raw(trace.slices().track[raw(link.work->slice)]), facts, memory)
-            .first->second;
+    Chains& stream = streams
+                         .try_emplace(raw(trace.slices().track[raw(link.work->slice)]), facts,
+                                      memory, !by_threads)
+                         .first->second;
     if (link.op == kNone<SliceId> || link.size.elements == 0)
       stream.close();
     else

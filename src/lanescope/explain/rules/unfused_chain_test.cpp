@@ -73,6 +73,26 @@ TEST(UnfusedChainTest, CountsTheElementsOfTheResult) {
   EXPECT_TRUE(with("[[64, 256], [1, 256]]"));
 }
 
+// 30, 20 and 40 us on [256, 1024], and between the first two the cast of a scale for each row, 3 us: one kernel needs 20 us, and the
+// cast stays. Half as many elements are no aside: add and relu are the chain then, and the mul is alone.
+TEST(UnfusedChainTest, GoesOnAfterAKernelOnAMuchSmallerTensor) {
+  const auto with = [](std::string_view dims_between) {
+    const std::string_view large = "[[256, 1024], [256, 1024]]";
+    return find_by_rule(
+        after_matmul({elementwise("aten::mul", 30, large), elementwise("aten::to", 3, dims_between),
+                      elementwise("aten::add", 20, large), elementwise("aten::relu", 40, large)})
+            .trace(),
+        "unfused-chain");
+  };
+  const auto joined = with("[[256, 1]]");
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->verdict.values[0].integer, 1);
+  EXPECT_EQ(joined->at_stake_ns, 70'000);
+  const auto cut = with("[[128, 1024]]");
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->at_stake_ns, 40'000);
+}
+
 // Two kernels in one function, and in two.
 TEST(UnfusedChainTest, NamesBothPlacesWhereNoOneFunctionHoldsTheChain) {
   const auto action = [](const char* second) {
