@@ -292,9 +292,8 @@ void tell_without_gradients(const Facts& facts, const ForwardTwice& found, Findi
   finding.try_next = {
       "if model and input are the same, use the first result again (detach() it); a teacher, a "
       "target network or another input needs its own pass"};
-  finding.brief =
-      say(facts, "{} layers like those of the loss run once more [per step], without gradients",
-          {count(found.layers)});
+  finding.brief = say(facts, "{} layers run a second time [per step], without gradients",
+                      {count(found.layers)});
   finding.action =
       say("If model and input are the same, use the first result (detach() it); a teacher or "
           "another input needs its own pass");

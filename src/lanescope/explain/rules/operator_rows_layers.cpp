@@ -139,7 +139,7 @@ constexpr std::array kLayerOperatorRows = {
                    "if the windows themselves are wanted",
                    kConv2d},
     OperatorAdvice{"aten::kl_div", "", "", 1,
-                   "compares with a distribution that was filled in around one class",
+                   "compares with smoothed labels, written out for all classes",
                    "Use F.cross_entropy(logits, classes, label_smoothing=...)",
                    "cross_entropy smooths the labels itself: it needs neither the tensor of all "
                    "classes nor log_softmax and kl_div over it",
@@ -171,8 +171,7 @@ constexpr std::array kLayerOperatorRows = {
                    kLstm},
     OperatorAdvice{"aten::rnn_tanh_cell", "", "aten::rnn_tanh", 8, kCells, kWholeRnn, kWholeRnnMore,
                    kLstm},
-    OperatorAdvice{"aten::softmax", "", "", 1,
-                   "is only read by argmax, which gives the same without",
+    OperatorAdvice{"aten::softmax", "", "", 1, "is read by argmax only, which needs no softmax",
                    "Take argmax of the scores themselves: softmax keeps their order",
                    "the probabilities themselves are not used; topk and comparisons of scores need "
                    "no softmax either",

@@ -362,7 +362,7 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
             : "If this thread waits there for requests: nothing to gain; else record with stacks");
   if (follows_a_read(facts, hole.place))
     return say(
-        "If it works on what was just read from the GPU: work there, or on all values at "
+        "If it works on values just read from the GPU: compute on the GPU, or for all values at "
         "once; else take it out of the step");
   if (has_python_frames(*facts.trace))
     return say("Look at what runs there; take it out of the step");

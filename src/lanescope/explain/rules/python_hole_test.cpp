@@ -272,7 +272,7 @@ TEST(PythonHoleTest, KnowsThatCodeAfterAReadMayWorkOnIt) {
   }
   const auto finding = find_by_rule(program.trace(), "python-hole");
   ASSERT_TRUE(finding);
-  EXPECT_TRUE(finding->action.pattern.starts_with("If it works on what was just read"));
+  EXPECT_TRUE(finding->action.pattern.starts_with("If it works on values just read"));
 }
 
 // With stacks, the function that fills the hole is named, not the layer after it.
@@ -332,7 +332,7 @@ TEST(PythonHoleTest, AWorkerThreadMayWaitForRequests) {
     return finding ? finding->action.pattern : std::string();
   };
   EXPECT_TRUE(action(101).starts_with("If this thread waits there for requests"));
-  EXPECT_TRUE(action(100).starts_with("If it works on what was just read"));
+  EXPECT_TRUE(action(100).starts_with("If it works on values just read"));
 }
 
 }  // namespace

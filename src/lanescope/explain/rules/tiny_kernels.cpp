@@ -85,9 +85,8 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = launches.kernel_count;
   finding.sample_noun = "kernel";
-  finding.brief =
-      say(facts, "The GPU waits for launches: {} kernels [per step], {} shorter than 10 us",
-          {per_step, tiny});
+  finding.brief = say(facts, "The GPU waits for launches: {} kernels [per step], {} under 10 us",
+                      {per_step, tiny});
   if (mode == LaunchMode::kEager)
     advise_about_launches(facts, graph_advice(facts), finding);
   else

@@ -220,14 +220,14 @@ Finding tell_unread_product(const Facts& facts, const UnreadProduct& found) {
   const Value node = name(most->first), size = text(analysis::shape_text(found.size));
   const std::uint64_t products = found.products.size() / step_count(facts);
   Finding finding;
-  finding.verdict = say(
-      facts,
-      "{} computes {} [product|products] of {} [per step] that nothing takes: {} [per step] ({}).",
-      {node, count(products), size, ns(facts.per_step(found.cost_ns)),
-       ratio(found.cost_ns, facts.steady_wall_ns())});
+  finding.verdict = say(facts,
+                        "{} computes {} [product|products] of {} [per step], and nothing uses "
+                        "[it|them]: {} [per step] ({}).",
+                        {node, count(products), size, ns(facts.per_step(found.cost_ns)),
+                         ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.products.size(), finding);
   finding.arithmetic.push_back(
-      say("nothing takes it: no later operator of that backward() takes a tensor of this size and "
+      say("nothing uses it: no later operator of that backward() takes a tensor of this size and "
           "type that was not made after the product, and no later node of the pass takes one of "
           "this size that no node in between made"));
   finding.evidence.push_back(called_at(facts, found.longest, say("the longest of these products")));
@@ -235,7 +235,7 @@ Finding tell_unread_product(const Facts& facts, const UnreadProduct& found) {
       "in backward() compute a gradient only if ctx.needs_input_grad says that it is needed, and "
       "return None for it otherwise",
       "if the program keeps the result for later, no change is needed"};
-  finding.brief = say(facts, "{} computes {} [product|products] of {} that nothing takes",
+  finding.brief = say(facts, "{} computes {} [product|products] of {}, and nothing uses [it|them]",
                       {node, count(products), size});
   finding.action =
       say("If it is the gradient of a frozen weight: compute it only if ctx.needs_input_grad");
@@ -246,7 +246,7 @@ Finding tell_unread_product(const Facts& facts, const UnreadProduct& found) {
 
 extern constinit const Rule unread_product_rule = {
     .id = "unread-product",
-    .question = "does a backward() of the program compute what nothing takes?",
+    .question = "does a backward() of the program compute what nothing uses?",
     .meant_by = "custom autograd function frozen needs_input_grad backward unused gradient",
     .order = 449,
     .needs = {need::kAnyWork},
