@@ -325,15 +325,14 @@ double part_of_cpu(const Finding& finding) {
 
 // How long the CPU takes without the profiler is less sure than how long the GPU does. A gain has as much of that error as
 // it has of the step's time beyond the GPU's work.
-std::int64_t error_of_gain(const GainModel& gains, const Finding& finding) {
+std::int64_t error_of_gain(const GainModel& gains, const Finding& finding, std::int64_t gain_ns) {
   constexpr std::int64_t kLeastPart = 5;  // a fifth
   const StepBase& base = gains.base();
   const std::int64_t waiting_ns = std::max<std::int64_t>(1, base.step_ns - gains.busy_ns());
-  const double share =
-      std::min(1.0, part_of_cpu(finding) * static_cast<double>(finding.gain.gain_ns) /
-                        static_cast<double>(waiting_ns));
+  const double share = std::min(
+      1.0, part_of_cpu(finding) * static_cast<double>(gain_ns) / static_cast<double>(waiting_ns));
   const auto error_ns = static_cast<std::int64_t>(share * static_cast<double>(base.cpu_error_ns));
-  return error_ns * kLeastPart >= finding.gain.gain_ns ? error_ns : 0;
+  return error_ns * kLeastPart >= gain_ns ? error_ns : 0;
 }
 
 // True: the fix shortens some part of the CPU's time. Two such findings may be about the same time, such as code without events
@@ -350,12 +349,15 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
     suggestion.is_predicted = true;
     suggestion.at_most_ns = suggestion.gain_ns;
     suggestion.gain_ns = finding.gain.gain_ns;
-    suggestion.error_ns = error_of_gain(gains, finding);
+    suggestion.error_ns = error_of_gain(gains, finding, suggestion.gain_ns);
     if (suggestion.error_ns > suggestion.gain_ns) {  // no prediction
       suggestion.is_predicted = false;
       suggestion.gain_ns = suggestion.at_most_ns;
-      suggestion.error_ns = 0;
     }
+  }
+  if (!suggestion.is_predicted) {
+    suggestion.error_ns = error_of_gain(gains, finding, suggestion.gain_ns);
+    if (suggestion.error_ns > suggestion.gain_ns) suggestion.error_ns = 0;  // as unsure as the step
   }
   const std::int64_t step_ns = gains.base().step_ns;
   suggestion.gain_ratio =

@@ -23,8 +23,9 @@ struct Suggestion {
   double gain_ratio = 0;        // of that step, at most 1
   bool is_predicted = false;    // gain_ns is what a replay of the step gains
   std::int64_t at_most_ns = 0;  // the time at stake, when gain_ns is predicted
-  // For a predicted gain of the CPU's work: its part of the error of the step without the profiler, if that is a fifth of
-  // the gain or more; else 0.
+  // For a gain of the CPU's work: its part of the error of the step without the profiler, if that is a fifth of the gain or more;
+  // else 0. An upper limit, too, is only as exact as that step; 0 where the
+  // error is more than the limit itself.
   std::int64_t error_ns = 0;
   Sentence verdict, action;  // one line each
   Sentence place;            // in the user's code (user_code.h); empty: unknown
@@ -41,6 +42,7 @@ struct Suggestion {
 // docs/definitions/explain.md#do-first
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;
+inline constexpr double kWorthwhileGain = 0.05;  // of a step: with less, there is little to gain
 
 // The finding says why time is lost: it is not about idle time, launches or what bounds the step in general.
 bool names_cause(const Finding& finding);

@@ -84,6 +84,9 @@ class GainModel {
   std::vector<std::string> change_texts(const Finding& finding) const;  // by Rule::fix
 };
 
+// The GPU works for 85 % or more of the mean step without the profiler, also if that step is longer by half of its error on the CPU.
+bool is_gpu_bound_without_profiler(const GainModel& gains);
+
 // Fills Explanation::gains, and Finding::gain of the costs that are at least kLeastGain of a step
 // (at most eight). Says in the headline if only recording makes the step CPU-bound (is_gpu_bound()
 // in step_path.h). Takes up to one second for a million slices and each such cost.

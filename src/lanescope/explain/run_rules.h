@@ -31,8 +31,10 @@ struct RuleRun {
 class GainModel;  // predicted_gains.h
 
 struct Explanation {
-  Sentence headline;              // of all rules, whichever were asked
-  bool is_answer = false;         // only the rules that RuleOptions::only names were asked
+  Sentence headline;  // of all rules, whichever were asked
+  bool headline_has_base =
+      false;               // the headline gives the step without the profiler: predict_gains()
+  bool is_answer = false;  // only the rules that RuleOptions::only names were asked
   std::vector<Finding> findings;  // bound, then cost by time at stake, then the other kinds
   std::shared_ptr<const GainModel> gains = nullptr;  // predict_gains(); null: nothing is predicted
   std::vector<RuleRun> runs;  // one a rule that was asked, in the order of all_rules()

@@ -201,7 +201,8 @@ std::string do_first_section_html(const Facts& facts, const Explanation& explana
     for (const std::string& line : lines) html += fmt::format("<li>{}</li>\n", html_escaped(line));
     return html + "</ul>\n</section>\n";
   }
-  std::string html = "<section id=\"first\">\n<h2>Do first</h2>\n<ol>\n";
+  std::string html = fmt::format("<section id=\"first\">\n<h2>{}</h2>\n<ol>\n",
+                                 do_first_title(facts, explanation, first));
   for (const explain::Suggestion& each : first) {
     const std::string verdict = html_escaped(rounded_sentence(each.verdict));
     html += "<li>" + (has_links

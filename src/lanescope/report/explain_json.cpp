@@ -191,7 +191,7 @@ class ExplanationJson {
       if (!each.place.pattern.empty()) sentence("place", each.place);
       json_.integer("gain_ns", each.gain_ns).real("gain_ratio", each.gain_ratio);
       json_.boolean("gain_is_predicted", each.is_predicted);
-      if (each.is_predicted) json_.integer("gain_error_ns", each.error_ns);
+      json_.integer("gain_error_ns", each.error_ns);
       json_.end_object();
     }
     json_.end_array();

@@ -111,7 +111,7 @@ class Screen {
   std::vector<Suggestion> write_causes(const std::vector<Suggestion>& first) {
     // The rest on up to two lines after a blank one; a blank line and a title above each list.
     constexpr std::size_t kRest = 3, kTitle = 2;
-    constexpr double kSmallGain = 0.02, kLargeGain = 0.05;
+    constexpr double kSmallGain = 0.02, kLargeGain = 0.2;
     std::vector<std::string> suggestions, owners;
     for (const Suggestion& each : first)
       suggestions.push_back(suggestion_lines(each, suggestions.size() + 1));
@@ -132,6 +132,11 @@ class Screen {
              fits(line_count(suggestions[shown])))
         ++shown;
     };
+    const auto is_worthwhile = [&](const Suggestion& each) {
+      return each.gain_ratio >= kLargeGain ||
+             (each.gain_ratio >= explain::kWorthwhileGain &&
+              explain::names_cause(explanation_.findings[each.finding]));
+    };
     // "All other parts" names no owner, and an owner that the first suggestion names is on the screen.
     const bool is_named = !takers.empty() && !takers.front().is_whole_step &&
                           !names_owner(first.front(), takers.front());
@@ -139,30 +144,29 @@ class Screen {
     if (explanation_.findings[first.front().finding].kind == FindingKind::kBound &&
         first.size() > 1 && fits(line_count(suggestions[1])))
       ++shown;
-    if (is_named) add_suggestions(takers.front().ratio);
-    // Where there is no room for all that is known of the largest owner, its name and share come before findings with less than
-    // half of its time. These details also make room for the next finding that names a cause of a twentieth of the step or more.
     if (is_named) {
+      add_suggestions(takers.front().ratio);
+      // The name and share of the largest owner come first. Then come suggestions that name a cause or gain much, and then what
+      // else is known of the owner. A suggestion with half of its share, or a fifth of the step, comes first where there is no room for both.
       explain::TimeTaker brief = takers.front();
       brief.what = brief.name;
-      const std::string name_and_share = taker_line(brief);
-      const bool fits_alone = kTitle + line_count(owners.front()) <= room;
-      std::size_t next = 0;
-      if (shown < first.size() && first[shown].gain_ratio >= kLargeGain &&
-          explain::names_cause(explanation_.findings[first[shown].finding]))
-        next = line_count(suggestions[shown]);
-      const bool makes_room = kTitle + line_count(owners.front()) + next > room &&
-                              kTitle + line_count(name_and_share) + next <= room;
-      if (!fits_alone) add_suggestions(takers.front().ratio / 2);
-      if (!fits_alone || makes_room) owners.front() = name_and_share;
+      const std::string all = std::exchange(owners.front(), taker_line(brief));
+      const std::size_t brief_lines = line_count(owners.front());
+      if (shown < first.size() && kTitle + brief_lines + line_count(suggestions[shown]) > room)
+        add_suggestions(std::min(takers.front().ratio / 2, kLargeGain));
+      if (fits(kTitle + brief_lines)) {
+        ++shown_owners;
+        while (shown < first.size() && is_worthwhile(first[shown]) &&
+               fits(line_count(suggestions[shown])))
+          ++shown;
+        if (fits(line_count(all) - brief_lines)) owners.front() = all;
+      }
     }
-    if (is_named && fits(kTitle + line_count(owners.front()))) ++shown_owners;
     // What kind of work the GPU does comes before a gain of next to nothing.
     add_suggestions(kSmallGain);
     const std::size_t reserved = kernels_.starts_with(kKindsOfWork) ? line_count(kernels_) : 0;
     const bool has_room = fits(reserved);
     add_suggestions(0);
-    if (has_room) room += reserved;
     const std::vector<Suggestion> chosen(first.begin(),
                                          first.begin() + static_cast<std::ptrdiff_t>(shown));
     std::string together = together_text(explanation_, chosen);
@@ -171,8 +175,9 @@ class Screen {
     while (shown_owners < owners.size() &&
            fits((shown_owners == 0 ? kTitle : 0) + line_count(owners[shown_owners])))
       ++shown_owners;
+    if (has_room) room += reserved;
 
-    out_ += fmt::format("\n{}\n", bold("Do first"));
+    out_ += fmt::format("\n{}\n", bold(do_first_title(facts_, explanation_, first)));
     for (std::size_t i = 0; i < shown; ++i) out_ += suggestions[i];
     out_ += together;
     if (shown_owners > 0) {
@@ -294,6 +299,21 @@ std::string rest_text(const Explanation& explanation, const std::vector<Suggesti
   return text;
 }
 
+std::string do_first_title(const Facts& facts, const Explanation& explanation,
+                           const std::vector<Suggestion>& first) {
+  const bool is_little = std::all_of(first.begin(), first.end(), [&](const Suggestion& each) {
+    const FindingKind kind = explanation.findings[each.finding].kind;
+    if ((kind != FindingKind::kCost && kind != FindingKind::kBound) || each.gain_ns <= 0)
+      return false;
+    const std::int64_t most_ns = std::max(each.gain_ns, each.at_most_ns) + each.error_ns;
+    return each.gain_ratio * static_cast<double>(most_ns) <
+           explain::kWorthwhileGain * static_cast<double>(each.gain_ns);
+  });
+  if (!is_little) return "Do first";
+  return fmt::format("Do first (no known fix saves 5 % of {})",
+                     facts.steps.marked ? "a step" : "the recording");
+}
+
 std::string gain_text(const Suggestion& suggestion) {
   if (suggestion.is_predicted) {
     const std::string gain = rounded_time(suggestion.gain_ns);
@@ -303,9 +323,11 @@ std::string gain_text(const Suggestion& suggestion) {
     return fmt::format("predicted {}{}", gain,
                        gain == most ? "" : fmt::format(" (at most {})", most));
   }
-  return suggestion.gain_ns <= 0 ? ""
-                                 : fmt::format("up to {} ({})", rounded_time(suggestion.gain_ns),
-                                               rounded_percent(suggestion.gain_ratio));
+  if (suggestion.gain_ns <= 0) return {};
+  const std::string gain = rounded_time(suggestion.gain_ns);
+  return suggestion.error_ns > 0
+             ? fmt::format("up to {} +- {}", gain, rounded_time(suggestion.error_ns))
+             : fmt::format("up to {} ({})", gain, rounded_percent(suggestion.gain_ratio));
 }
 
 std::string together_text(const Explanation& explanation, const std::vector<Suggestion>& first) {

@@ -135,7 +135,7 @@ class ExplanationText {
       for (const std::string& line : lines) out_ += wrapped(markdown_ ? "- " : "  ", line);
       return;
     }
-    heading("Do first");
+    heading(do_first_title(facts_, explanation_, first));
     std::size_t number = 0;
     for (const explain::Suggestion& each : first) {
       std::string verdict = rounded_sentence(each.verdict, markdown_);

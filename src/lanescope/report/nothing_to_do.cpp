@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/predicted_gains.h"
+#include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/elementwise_chains.h"
 #include "lanescope/explain/rules/step_state.h"
 #include "lanescope/report/explain_words.h"
@@ -32,14 +34,27 @@ bool has_too_little_data(const Facts& facts) {
          explain::rules::is_end_of_loop(facts);
 }
 
+// The GPU is the limit, also without the profiler, and what takes most of its time comes near what it can do. Otherwise there may
+// be a fault that no rule knows.
+bool is_healthy(const Facts& facts, const Explanation& explanation) {
+  if (!facts.main_device || facts.vendor) return false;
+  const std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts);
+  if (takers.empty() || !takers.front().owner || !explain::uses_gpu_well(*takers.front().owner))
+    return false;
+  return explain::rules::find_bound(facts) == explain::rules::Bound::kCompute ||
+         (explanation.gains && explain::is_gpu_bound_without_profiler(*explanation.gains));
+}
+
 // Chains of element-wise kernels may save 1 % and still be below the threshold of their rule.
-std::string remark_on_gains(const Facts& facts) {
+std::string remark_on_gains(const Facts& facts, const Explanation& explanation) {
   constexpr double kLeastShare = 0.01;
   const std::string_view unit = facts.steps.marked ? "step" : "recording";
   const std::int64_t chains_ns = explain::rules::saved_by_one_kernel_for_each_chain_ns(facts);
   const double share = static_cast<double>(chains_ns) / static_cast<double>(facts.steady_wall_ns());
   if (share < kLeastShare)
-    return fmt::format("No known fix would save 1 % of the {} or more.", unit);
+    return fmt::format(
+        "{} would save 1 % of the {} or more.",
+        is_healthy(facts, explanation) ? "Healthy, as far as known: no fix" : "No known fix", unit);
   return fmt::format(
       "Only one kernel for each chain of elementwise kernels (torch.compile) would save 1 % of the "
       "{} or more: at most {} ({}).",
@@ -81,7 +96,7 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
   const bool has_takers = !nothing.takers.empty();
   nothing.remark = has_too_little_data(facts)
                        ? std::string("The trace holds too little to say what to change.")
-                       : remark_on_gains(facts);
+                       : remark_on_gains(facts, explanation);
   if (!facts.main_device && has_takers)
     nothing.remark = "Most of the CPU's time belongs to:";
   else if (has_takers)

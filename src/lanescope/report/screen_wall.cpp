@@ -165,15 +165,22 @@ std::string base_text(const Facts& facts, const explain::Explanation& explanatio
                        base.error_ns * 10 < base.step_ns
                            ? ""
                            : fmt::format(" (+- {})", rounded_time(base.error_ns)));
+  const std::int64_t busy_ns =
+      std::min(busy_without_profiler_ns(facts, *explanation.gains), base.step_ns);
+  // The headline has the number.
+  if (explanation.headline_has_base)
+    return fmt::format("{} {} without {}.",
+                       busy_ns > 0 ? "Most of the waiting above is the profiler's. Gains refer to"
+                                   : "Gains refer to",
+                       facts.steps.marked ? "a step" : "the same work",
+                       busy_ns > 0 ? "it" : "the profiler");
   // The two ends of a single step may meet: that is no measure of how exact it is.
   std::string text =
       fmt::format("Without the profiler {} takes about {}", what, rounded_time(base.step_ns));
   if (base.error_ns * 1000 >= base.step_ns)
     text += fmt::format(" +- {}", rounded_time(base.error_ns));
   // A limit that the recording made: a reader of the verdict alone would look at the CPU.
-  if (const std::int64_t busy_ns =
-          std::min(busy_without_profiler_ns(facts, *explanation.gains), base.step_ns);
-      busy_ns > 0)
+  if (busy_ns > 0)
     text += fmt::format(
         ", and the GPU works for {} of it ({}): most of the waiting above is the profiler's",
         rounded_time(busy_ns),

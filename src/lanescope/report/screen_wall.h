@@ -28,7 +28,8 @@ std::vector<WallLine> wall_lines(const explain::Facts& facts);
 // The title of the wall: "step (mean of 17-21)", "step 3", "recording".
 std::string wall_subject(const explain::Facts& facts);
 
-// The length of a step without the profiler; gains refer to it. Empty: no gain is predicted.
+// The length of a step without the profiler, to which gains refer; without the number where the headline has it. Empty: no gain is
+// predicted.
 std::string base_text(const explain::Facts& facts, const explain::Explanation& explanation);
 
 // "Most of the GPU's time: GEMM bf16 45 %; mul, bf16 11 %.": if the GPU computes for half of a step
