@@ -36,7 +36,10 @@ std::string readable_name(std::string_view mangled) {
     const std::size_t at = parameters_at(name);
     if (at > 0 && !std::string_view(name).substr(at).starts_with("(anonymous")) name.resize(at);
   }
-  if (name.size() > kMostNameBytes) name = name.substr(0, kMostNameBytes - 3) + "...";
+  if (name.size() > kMostNameBytes) {
+    name.resize(kMostNameBytes - 3);
+    name += "...";
+  }
   return name;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include <fmt/format.h>
+
 #include "lanescope/format/known_files.h"
 
 namespace lanescope::format {
@@ -15,9 +17,12 @@ constexpr const char* kCutExport = "the export or a copy was cut short: export o
 }  // namespace
 
 std::optional<std::string> why_no_trace(const DocumentParts& parts, const ImportStats& stats) {
-  const std::string expected =
-      "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), found ";
-  const auto error = [&](const std::string& found) { return expected + found; };
+  const auto error = [](std::string_view found, std::string_view advice = {}) {
+    return fmt::format(
+        "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), "
+        "found {}{}",
+        found, advice);
+  };
   if (parts.first == '[') {
     if (parts.has_event || parts.event_count > 0) {
       // Any list of records is an array of objects; in a trace, at least one has a phase
@@ -30,7 +35,7 @@ std::optional<std::string> why_no_trace(const DocumentParts& parts, const Import
     }
     if (stats[ImportIssue::kEventLost].count + stats[ImportIssue::kSyntax].count == 0)
       return std::nullopt;
-    return error(std::string("a JSON array without a single event; ") + kGiveExport);
+    return error("a JSON array without a single event; ", kGiveExport);
   }
   if (parts.first == '{') {
     if (parts.has_events) return std::nullopt;
@@ -45,10 +50,10 @@ std::optional<std::string> why_no_trace(const DocumentParts& parts, const Import
     for (std::size_t i = 0; i < std::min<std::size_t>(parts.keys.size(), 6); ++i)
       keys += (i ? ", " : "") + parts.keys[i];
     if (parts.keys.size() > 6) keys += ", ...";
-    return error(std::string("a JSON object without traceEvents (") +
-                 (cut ? "the text ends early; " : "") +
-                 (keys.empty() ? "no keys" : "its keys: " + keys) + "); " +
-                 (cut ? kCutExport : kGiveExport));
+    return error(fmt::format("a JSON object without traceEvents ({}{}{}); ",
+                             cut ? "the text ends early; " : "",
+                             keys.empty() ? "no keys" : "its keys: ", keys),
+                 cut ? kCutExport : kGiveExport);
   }
   return error("text that is no JSON object or array");
 }
