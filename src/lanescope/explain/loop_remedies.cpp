@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lanescope/explain/call_tree.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/owner_mechanism.h"
@@ -183,10 +184,8 @@ std::uint64_t gradients_of_a_step(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
   std::uint64_t found = 0;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && trace.name(SliceId{i}) == kAccumulate &&
-        inside(windows, trace.start_ns(SliceId{i})))
-      ++found;
+  for (const SliceId id : slices_named(facts, kAccumulate))
+    if (trace.kind(id) == CategoryKind::kCpuOp && inside(windows, trace.start_ns(id))) ++found;
   return (found + step_count(facts) / 2) / step_count(facts);
 }
 

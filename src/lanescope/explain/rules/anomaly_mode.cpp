@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -35,14 +36,16 @@ std::optional<AnomalyChecks> measure_anomaly_mode(const Facts& facts) {
   const auto cpu_windows = facts.steady_cpu_windows();
   AnomalyChecks found;
   std::vector<SliceId> parts, checked;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
+  const auto is_of_check = [](std::string_view name) {
+    return name.starts_with(kEvaluate) || is_part_of_check(name);
+  };
+  for (const SliceId id : slices_named(facts, is_of_check)) {
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(cpu_windows, trace.start_ns(id)))
       continue;
     const std::string_view op = trace.name(id);
     if (op.starts_with(kEvaluate)) ++found.nodes;
     if (!is_part_of_check(op)) continue;
-    const SliceId node = ancestor_named(facts, facts.nesting.parent[i], kEvaluate);
+    const SliceId node = ancestor_named(facts, facts.nesting.parent[raw(id)], kEvaluate);
     if (node == kNone<SliceId>) continue;
     parts.push_back(id);
     if (op != "aten::isnan") continue;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/device_time.h"
 
 namespace lanescope::explain::rules {
@@ -80,10 +81,8 @@ class PairFinder {
   };
 
   bool has_node() const {
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i)
-      if (trace_.kind(SliceId{i}) == CategoryKind::kCpuOp &&
-          trace_.name(SliceId{i}).starts_with(kEvaluateNode))
-        return true;
+    for (const SliceId id : slices_starting_with(facts_, kEvaluateNode))
+      if (trace_.kind(id) == CategoryKind::kCpuOp) return true;
     return false;
   }
 

@@ -7,6 +7,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -56,11 +57,12 @@ class PassReader {
 std::vector<BackwardPass> make_backward_passes(const Facts& facts) {
   const Trace& trace = *facts.trace;
   PassReader reader(trace);
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {  // of a thread in order of start
-    const SliceId id{i};
+  const auto is_of_backward = [](std::string_view name) {
+    return name.starts_with(kEvaluateNode) || name == "torch::autograd::AccumulateGrad";
+  };
+  for (const SliceId id : slices_named(facts, is_of_backward)) {  // of a thread in order of start
     if (trace.kind(id) != CategoryKind::kCpuOp) continue;
     const bool is_node = trace.name(id).starts_with(kEvaluateNode);
-    if (!is_node && trace.name(id) != "torch::autograd::AccumulateGrad") continue;
     const std::size_t step = steady_step_at(facts, trace.start_ns(id));
     if (step == ~std::size_t{0}) continue;
     if (is_node)
@@ -108,12 +110,10 @@ std::vector<analysis::Sizes> input_shapes(const Trace& trace, SliceId op) {
 namespace {
 
 bool make_has_collectives(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const std::string_view label = trace.name(SliceId{i});
-    if (names::is_collective_call(label) || label.starts_with("nccl")) return true;  // or a kernel
-  }
-  return false;
+  const auto is_collective = [](std::string_view name) {
+    return names::is_collective_call(name) || name.starts_with("nccl");  // or a kernel
+  };
+  return !slices_named(facts, is_collective).empty();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -43,11 +44,11 @@ Window window_of(const Facts& facts, const std::vector<SliceId>& functions,
 std::optional<Barriers> measure_barriers(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<SliceId> functions;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kPythonFunction &&
-        trace.name(SliceId{i}).ends_with(": barrier") &&
-        trace.name(SliceId{i}).find("distributed_c10d") != std::string_view::npos)
-      functions.push_back(SliceId{i});
+  const auto is_barrier = [](std::string_view name) {
+    return name.ends_with(": barrier") && name.find("distributed_c10d") != std::string_view::npos;
+  };
+  for (const SliceId id : slices_named(facts, is_barrier))
+    if (trace.kind(id) == CategoryKind::kPythonFunction) functions.push_back(id);
   Barriers found;
   std::vector<Window> windows;
   std::int64_t longest_ns = -1;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -69,11 +70,9 @@ std::optional<BroadcastBuffers> measure_broadcast_buffers(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   BroadcastBuffers found;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.name(SliceId{i}) == "DistributedDataParallel.forward" &&
-        trace.kind(SliceId{i}) == CategoryKind::kUserAnnotation &&
-        inside(cpu_windows, trace.start_ns(SliceId{i})))
-      add_forward(facts, SliceId{i}, found);
+  for (const SliceId id : slices_named(facts, "DistributedDataParallel.forward"))
+    if (trace.kind(id) == CategoryKind::kUserAnnotation && inside(cpu_windows, trace.start_ns(id)))
+      add_forward(facts, id, found);
   if (found.windows.empty()) return std::nullopt;
   found.busy_ns = union_ns(steady_work_launched_in(facts, found.windows));
   found.idle_ns = device_idle_during(facts, found.windows);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -81,8 +82,7 @@ ByRow find_calls(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   ByRow found;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
+  for (const SliceId id : slices_named(facts, has_advice)) {
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(cpu_windows, trace.start_ns(id)) ||
         !advice_for_call(facts, id))
       continue;

@@ -6,6 +6,7 @@
 
 #include "lanescope/analysis/cpu_collectives.h"
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
@@ -41,12 +42,12 @@ std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
   const Trace& trace = *facts.trace;
   CpuCollectives found;
   analysis::IntervalUnion running;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId slice{i};
-    const char* library = is_front_end(trace.kind(slice))
-                              ? analysis::cpu_collective_library(trace.name(slice))
-                              : nullptr;
-    if (!library) continue;
+  const auto is_collective = [](std::string_view name) {
+    return analysis::cpu_collective_library(name) != nullptr;
+  };
+  for (const SliceId slice : slices_named(facts, is_collective)) {
+    if (!is_front_end(trace.kind(slice))) continue;
+    const char* library = analysis::cpu_collective_library(trace.name(slice));
     bool touches = false;
     for (const analysis::Window& window : facts.steady_windows) {
       const std::int64_t from = std::max(window.start_ns, trace.start_ns(slice));

@@ -5,6 +5,7 @@
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/program_calls.h"
 
@@ -16,14 +17,11 @@ namespace {
 
 // The `enumerate(DataLoader)#..._Iter.__next__` ranges, in order of time. Found by time and thread,
 // not by nesting, because nesting does not include recorded Python frames.
-std::vector<SliceId> loader_ranges(const Trace& trace) {
+std::vector<SliceId> loader_ranges(const Facts& facts) {
+  const Trace& trace = *facts.trace;
   std::vector<SliceId> ranges;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    // Old files have them under the operators.
-    if (is_front_end(trace.kind(id)) && trace.name(id).starts_with("enumerate(DataLoader)"))
-      ranges.push_back(id);
-  }
+  for (const SliceId id : slices_starting_with(facts, "enumerate(DataLoader)"))
+    if (is_front_end(trace.kind(id))) ranges.push_back(id);  // old files: under the operators
   sort_rows(ranges.begin(), ranges.end(),
             [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
   return ranges;
@@ -43,7 +41,7 @@ template <typename Visit>
 void visit_batch_waits(const Facts& facts, Visit visit) {
   const Trace& trace = *facts.trace;
   const std::vector<HostStretch> stretches = costly_stretches(facts);
-  for (const SliceId range : loader_ranges(trace)) {
+  for (const SliceId range : loader_ranges(facts)) {
     auto stretch = std::upper_bound(
         stretches.begin(), stretches.end(), trace.start_ns(range),
         [](std::int64_t time, const HostStretch& each) { return time < each.end_ns; });
@@ -72,7 +70,7 @@ WaitTime waiting_for_batches(const Facts& facts) {
   return made_once<make_waiting_for_batches>(facts);
 }
 
-bool has_loader(const Facts& facts) { return !loader_ranges(*facts.trace).empty(); }
+bool has_loader(const Facts& facts) { return !loader_ranges(facts).empty(); }
 
 std::vector<Window> batch_wait_windows(const Facts& facts) {
   std::vector<Window> windows;

@@ -11,6 +11,7 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/sentences.h"
@@ -121,10 +122,8 @@ std::uint64_t count_nodes(const Facts& facts, const std::vector<std::size_t>& st
   windows = joined(std::move(windows));
   const Trace& trace = *facts.trace;
   std::uint64_t nodes = 0;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (const SliceId id{i};
-        trace.kind(id) == CategoryKind::kCpuOp && trace.name(id).starts_with(kEvaluateNode))
-      nodes += inside(windows, trace.start_ns(id));
+  for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
+    if (trace.kind(id) == CategoryKind::kCpuOp) nodes += inside(windows, trace.start_ns(id));
   return nodes;
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
@@ -112,8 +113,10 @@ class TwiceFinder {
       sort_rows(step.layers.begin(), step.layers.end(), [&](const Layer& a, const Layer& b) {
         return trace_.start_ns(a.op) < trace_.start_ns(b.op);
       });
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
-      const SliceId id{i};
+    const auto is_looked_at = [](std::string_view name) {
+      return is_layer(name) || name == "torch::autograd::AccumulateGrad";
+    };
+    for (const SliceId id : slices_named(facts_, is_looked_at)) {
       if (trace_.kind(id) != CategoryKind::kCpuOp) continue;
       if (is_layer(trace_.name(id))) recomputes_ = recomputes_ || is_in_backward(id);
       if (trace_.name(id) != "torch::autograd::AccumulateGrad") continue;

@@ -13,6 +13,7 @@
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -49,8 +50,10 @@ GlooWaits find_gloo_waits(const Facts& facts) {
   std::set<TrackId> threads;  // of the collectives
   std::vector<Window> running, early;
   std::map<std::size_t, std::int64_t> last_forward_ns;  // by step
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId slice{i};
+  const auto is_looked_at = [](std::string_view name) {
+    return name == "DistributedDataParallel.forward" || analysis::cpu_collective_library(name);
+  };
+  for (const SliceId slice : slices_named(facts, is_looked_at)) {
     if (!is_front_end(trace.kind(slice)) ||
         steady_step_at(facts, trace.start_ns(slice)) == ~std::size_t{0})
       continue;
@@ -63,7 +66,7 @@ GlooWaits find_gloo_waits(const Facts& facts) {
     if (!library) continue;
     found.library = library;
     ++found.count;
-    threads.insert(trace.slices().track[i]);
+    threads.insert(trace.slices().track[raw(slice)]);
     running.push_back({trace.start_ns(slice), trace.end_ns(slice)});
     if (found.longest == kNone<SliceId> || trace.dur_ns(slice) > trace.dur_ns(found.longest))
       found.longest = slice;

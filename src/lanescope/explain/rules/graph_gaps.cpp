@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
@@ -32,10 +33,8 @@ struct GraphGaps {
 void find_captures(const Facts& facts, GraphGaps& found) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (const SliceId id{i}; is_api_call(trace.kind(id)) &&
-                             trace.name(id).starts_with("cudaStreamBeginCapture") &&
-                             inside(windows, trace.start_ns(id))) {
+  for (const SliceId id : slices_starting_with(facts, "cudaStreamBeginCapture"))
+    if (is_api_call(trace.kind(id)) && inside(windows, trace.start_ns(id))) {
       ++found.captures;
       found.capture = id;
     }

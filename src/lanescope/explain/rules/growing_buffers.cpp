@@ -9,6 +9,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 
@@ -89,12 +90,8 @@ bool attends_to_more_words(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
   std::set<std::int64_t> lengths;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp ||
-        trace.name(id) != "aten::scaled_dot_product_attention" ||
-        !inside(windows, trace.start_ns(id)))
-      continue;
+  for (const SliceId id : slices_named(facts, "aten::scaled_dot_product_attention")) {
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
     const analysis::TensorArguments inputs = operator_inputs(trace, id);
     const auto query = inputs.tensor(0), keys = inputs.tensor(1);
     if (query && keys && query->rank() == 4 && keys->rank() == 4 && query->dims[2] == 1)
@@ -113,10 +110,9 @@ bool make_has_growing_buffer(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
   std::vector<SliceId> calls;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && trace.name(SliceId{i}) == "aten::cat" &&
-        inside(windows, trace.start_ns(SliceId{i})))
-      calls.push_back(SliceId{i});
+  for (const SliceId id : slices_named(facts, "aten::cat"))
+    if (trace.kind(id) == CategoryKind::kCpuOp && inside(windows, trace.start_ns(id)))
+      calls.push_back(id);
   sort_rows(calls.begin(), calls.end(),
             [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
   const auto buffers = buffers_by_shape(trace, calls);

@@ -6,6 +6,7 @@
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/growing_buffers.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -24,9 +25,8 @@ Measurement<GrowingCat> measure_growing_cat(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<SliceId> calls;
   bool has_shapes = false;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || trace.name(id) != "aten::cat") continue;
+  for (const SliceId id : slices_named(facts, "aten::cat")) {
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
     calls.push_back(id);
     has_shapes = has_shapes || trace.slice_args(id).has(ArgKey::kInputDims);
   }

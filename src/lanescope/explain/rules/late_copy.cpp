@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -40,14 +41,15 @@ struct StreamOrder {
   std::map<std::int64_t, std::vector<LaunchedOnStream>> by_stream;
 };
 
-std::unordered_map<std::int64_t, SliceId> event_calls(const Trace& trace) {
+std::unordered_map<std::int64_t, SliceId> event_calls(const Facts& facts) {
+  const Trace& trace = *facts.trace;
   std::unordered_map<std::int64_t, SliceId> calls;  // by correlation
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (!is_api_call(trace.kind(id)) ||
-        (trace.name(id).find("EventRecord") == std::string_view::npos &&
-         trace.name(id).find("WaitEvent") == std::string_view::npos))
-      continue;
+  const auto is_of_event = [](std::string_view name) {
+    return name.find("EventRecord") != std::string_view::npos ||
+           name.find("WaitEvent") != std::string_view::npos;
+  };
+  for (const SliceId id : slices_named(facts, is_of_event)) {
+    if (!is_api_call(trace.kind(id))) continue;
     if (const auto number = trace.slice_args(id).integer(ArgKey::kCorrelation))
       calls.emplace(*number, id);
   }
@@ -58,11 +60,9 @@ StreamOrder order_of_streams(const Facts& facts) {
   const Trace& trace = *facts.trace;
   StreamOrder order;
   std::unordered_map<std::int64_t, SliceId> calls;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCudaSync || trace.name(id) != "Stream Wait Event")
-      continue;
-    if (calls.empty()) calls = event_calls(trace);
+  for (const SliceId id : slices_named(facts, "Stream Wait Event")) {
+    if (trace.kind(id) != CategoryKind::kCudaSync) continue;
+    if (calls.empty()) calls = event_calls(facts);
     const ArgsView args = trace.slice_args(id);
     const auto stream = args.integer(ArgKey::kStream), of = args.integer(ArgKey::kWaitOnStream);
     const auto recorded = calls.find(args.integer(ArgKey::kWaitOnEventCorrelation).value_or(-1));

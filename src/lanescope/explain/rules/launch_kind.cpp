@@ -11,6 +11,7 @@
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/loop_remedies.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -32,10 +33,8 @@ constexpr std::size_t kNoStep = ~std::size_t{0};
 std::vector<std::int64_t> ends_of_backward(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<std::int64_t> ends(facts.steps.steps.size(), 0);
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluateNode))
-      continue;
+  for (const SliceId id : slices_starting_with(facts, kEvaluateNode)) {
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
     const std::size_t step = steady_step_at(facts, trace.start_ns(id));
     if (step < ends.size()) ends[step] = std::max(ends[step], trace.end_ns(id));
   }
@@ -181,13 +180,12 @@ bool runs_sharding_hooks(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
   std::uint64_t hooks = 0;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kUserAnnotation || !inside(windows, trace.start_ns(id)))
-      continue;
-    const std::string_view label = trace.name(id);
-    if (label.starts_with("FSDP::") || label.starts_with("FullyShardedDataParallel.")) ++hooks;
-  }
+  const auto is_hook = [](std::string_view name) {
+    return name.starts_with("FSDP::") || name.starts_with("FullyShardedDataParallel.");
+  };
+  for (const SliceId id : slices_named(facts, is_hook))
+    if (trace.kind(id) == CategoryKind::kUserAnnotation && inside(windows, trace.start_ns(id)))
+      ++hooks;
   return hooks > facts.selection.steady.size();
 }
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -109,18 +110,16 @@ std::string_view type_of_casts(const Facts& facts, const std::vector<SliceId>& c
   return {};
 }
 
-bool has_backward_nodes(const Trace& trace) {
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
-        trace.name(SliceId{i}).starts_with(kEvaluateNode))
-      return true;
+bool has_backward_nodes(const Facts& facts) {
+  for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
+    if (facts.trace->kind(id) == CategoryKind::kCpuOp) return true;
   return false;
 }
 
 }  // namespace
 
 std::optional<LayerCasts> find_layer_casts(const Facts& facts) {
-  if (!facts.main_device || has_backward_nodes(*facts.trace)) return std::nullopt;
+  if (!facts.main_device || has_backward_nodes(facts)) return std::nullopt;
   LayerCasts found;
   found.are_steps = facts.steps.marked && facts.selection.steady.size() >= 2;
   const std::vector<CastingRound> rounds = casting_rounds(facts, found.are_steps);

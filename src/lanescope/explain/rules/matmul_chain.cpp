@@ -9,6 +9,7 @@
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -47,20 +48,21 @@ std::optional<MatmulChain> measure_matmul_chain(const Facts& facts) {
         op != kNone<SliceId> && is_api_call(trace.kind(SliceId{static_cast<std::uint32_t>(i)})) &&
         analysis::launches_work(trace, facts.links, SliceId{static_cast<std::uint32_t>(i)}))
       launches[raw(op)] = true;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId slice{i};
+  const auto is_view_or_product = [](std::string_view name) {
+    return is_view(name) || is_computed_product(name);
+  };
+  for (const SliceId slice : slices_named(facts, is_view_or_product)) {
     if (trace.kind(slice) != CategoryKind::kCpuOp || !inside(cpu, trace.start_ns(slice))) continue;
     const bool view = is_view(trace.name(slice));
-    if (!view && !is_computed_product(trace.name(slice))) continue;
     SliceId front = kNone<SliceId>;  // the outermost
-    SliceId up = facts.nesting.parent[i];
+    SliceId up = facts.nesting.parent[raw(slice)];
     for (int k = 0; k < 8 && up != kNone<SliceId>; ++k, up = facts.nesting.parent[raw(up)])
       if (is_front(trace.name(up))) front = up;
     if (front == kNone<SliceId>) continue;
     if (view) {
-      if (launches[i]) continue;
+      if (launches[raw(slice)]) continue;
       ++views;
-      view_ns += std::max<std::int64_t>(0, facts.nesting.self_ns[i]);
+      view_ns += std::max<std::int64_t>(0, facts.nesting.self_ns[raw(slice)]);
       continue;
     }
     ++products;

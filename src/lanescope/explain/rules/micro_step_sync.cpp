@@ -5,6 +5,7 @@
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -26,17 +27,18 @@ struct Pass {
 // Backward passes in order of time. The engine runs the ready node with the highest sequence
 // number first, and a node only depends on higher ones: within a pass the numbers fall, and where
 // they rise a new pass begins.
-std::vector<Pass> backward_passes(const Trace& trace) {
+std::vector<Pass> passes_of_nodes(const Facts& facts) {
+  const Trace& trace = *facts.trace;
   struct Node {
     std::int64_t start_ns, end_ns, sequence;
   };
   std::map<std::uint32_t, std::vector<Node>> by_track;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).ends_with("Backward0")) continue;
+  const auto is_node = [](std::string_view name) { return name.ends_with("Backward0"); };
+  for (const SliceId id : slices_named(facts, is_node)) {
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
     const auto sequence = trace.slice_args(id).integer(ArgKey::kSequenceNumber);
     if (!sequence || *sequence < 0) continue;
-    by_track[raw(trace.slices().track[i])].push_back(
+    by_track[raw(trace.slices().track[raw(id)])].push_back(
         {trace.start_ns(id), trace.end_ns(id), *sequence});
   }
   std::vector<Pass> passes;
@@ -72,7 +74,7 @@ Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
   const auto calls = analysis::find_collective_calls(trace, facts.links, timeline);
   if (calls.empty()) return Quiet{};
   if (!facts.steps.marked) return NotChecked{need::kRecordSteps};
-  std::vector<Pass> passes = backward_passes(trace);
+  std::vector<Pass> passes = passes_of_nodes(facts);
   // A bucket that is ready at the end of a pass is launched there, so calls belong to a pass until
   // the next one begins.
   for (const auto& call : calls) {

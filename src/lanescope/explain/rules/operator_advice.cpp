@@ -21,6 +21,14 @@ std::span<const OperatorAdvice> operator_advice() { return operator_advice_rows(
 
 namespace {
 
+// The first row that is not before this operator; rows are in order of operators.
+std::span<const OperatorAdvice>::iterator first_row_of(std::string_view op) {
+  const auto rows = operator_advice_rows();
+  return std::lower_bound(
+      rows.begin(), rows.end(), op,
+      [](const OperatorAdvice& each, std::string_view wanted) { return each.op < wanted; });
+}
+
 // Does the program choose the next input of a cell from its result? Between this call and the next of
 // its name something is chosen.
 bool chooses_next_input(const Trace& trace, SliceId cell) {
@@ -42,13 +50,16 @@ bool chooses_next_input(const Trace& trace, SliceId cell) {
 
 }  // namespace
 
+bool has_advice(std::string_view op) {
+  const auto row = first_row_of(op);
+  return row != operator_advice_rows().end() && row->op == op;
+}
+
 const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
   const Trace& trace = *facts.trace;
   const std::string_view name = trace.name(op);
   const auto rows = operator_advice_rows();
-  auto row = std::lower_bound(
-      rows.begin(), rows.end(), name,
-      [](const OperatorAdvice& each, std::string_view wanted) { return each.op < wanted; });
+  auto row = first_row_of(name);
   if (is_recurrent_cell(name) && chooses_next_input(trace, op)) return nullptr;
   std::optional<TensorArguments> inputs;
   for (; row != rows.end() && row->op == name; ++row) {

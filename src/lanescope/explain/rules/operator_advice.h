@@ -36,6 +36,8 @@ bool is_recurrent_cell(std::string_view op);
 // Sorted by operator. Rows for certain inputs come before the operator's row for all inputs.
 std::span<const OperatorAdvice> operator_advice();
 
+bool has_advice(std::string_view op);  // True: a row has this name. O(log rows).
+
 // The first row that fits this call of an operator; null: none. O(log rows), and linear in the
 // text of the call's inputs if a row checks them.
 const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -27,10 +28,10 @@ std::optional<Pinning> measure_pinning_in_step(const Facts& facts) {
   const auto cpu_windows = facts.steady_cpu_windows();
   Pinning found;
   std::vector<Window> windows;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || trace.name(id) != "aten::pin_memory" ||
-        trace.slices().track[i] != facts.main_thread || !inside(cpu_windows, trace.start_ns(id)))
+  for (const SliceId id : slices_named(facts, "aten::pin_memory")) {
+    if (trace.kind(id) != CategoryKind::kCpuOp ||
+        trace.slices().track[raw(id)] != facts.main_thread ||
+        !inside(cpu_windows, trace.start_ns(id)))
       continue;
     found.calls.push_back(id);
     found.time_ns += trace.dur_ns(id);

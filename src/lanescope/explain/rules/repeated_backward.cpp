@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -147,9 +148,8 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   std::map<std::size_t, Window> backward;  // by step, of all nodes that are counted
   RepeatedBackward found;
   const std::set<std::int64_t> made = made_in_backward(facts);
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluate) ||
+  for (const SliceId id : slices_starting_with(facts, kEvaluate)) {
+    if (trace.kind(id) != CategoryKind::kCpuOp ||
         trace.name(id).find("AccumulateGrad") != std::string_view::npos ||
         !inside(cpu_windows, trace.start_ns(id)))
       continue;
@@ -162,7 +162,7 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
     const auto thread = trace.slice_args(id).integer(ArgKey::kFwdThreadId).value_or(0);
     // A hook's own backward passes, such as those of a solver, need each other's results.
     if (!is_outer_node(facts, id)) continue;
-    runs[{*sequence, thread, raw(trace.slices().name[i])}].push_back(id);
+    runs[{*sequence, thread, raw(trace.slices().name[raw(id)])}].push_back(id);
     Window& all = backward
                       .try_emplace(steady_step_at(facts, trace.start_ns(id)),
                                    Window{trace.start_ns(id), trace.end_ns(id)})

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -144,11 +145,12 @@ class CastFinder {
   }
 
   void count_gradients() {
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
-      const SliceId id{i};
-      if (trace_.kind(id) != CategoryKind::kCpuOp) continue;
+    const auto is_looked_at = [](std::string_view name) {
+      return name == "torch::autograd::AccumulateGrad" || name == "ToCopyBackward0";
+    };
+    for (const SliceId id : slices_named(facts_, is_looked_at)) {
       const bool is_gradient = trace_.name(id) == "torch::autograd::AccumulateGrad";
-      if ((!is_gradient && trace_.name(id) != "ToCopyBackward0") ||
+      if (trace_.kind(id) != CategoryKind::kCpuOp ||
           steady_step_at(facts_, trace_.start_ns(id)) == ~std::size_t{0})
         continue;
       const auto gradient = operator_inputs(trace_, id).tensor(0);

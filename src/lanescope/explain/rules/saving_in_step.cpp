@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -47,9 +48,8 @@ std::vector<SliceId> find_saves(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
   std::vector<SliceId> saves;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (const SliceId id{i}; trace.kind(id) == CategoryKind::kPythonFunction &&
-                             is_save(trace.name(id)) && inside(windows, trace.start_ns(id)))
+  for (const SliceId id : slices_named(facts, is_save))
+    if (trace.kind(id) == CategoryKind::kPythonFunction && inside(windows, trace.start_ns(id)))
       saves.push_back(id);
   return saves;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/arithmetic.h"
 #include "lanescope/explain/rules/gloo_waits.h"
 
@@ -11,10 +12,8 @@ namespace {
 
 // NCCL and RCCL move memory of GPUs only.
 bool ran_gpu_collectives(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (is_front_end(trace.kind(SliceId{i})) && trace.name(SliceId{i}).starts_with("nccl:"))
-      return true;
+  for (const SliceId id : slices_starting_with(facts, "nccl:"))
+    if (is_front_end(facts.trace->kind(id))) return true;
   return false;
 }
 

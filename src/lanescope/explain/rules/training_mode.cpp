@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -49,8 +50,11 @@ std::optional<TrainingMode> measure_training_mode(const Facts& facts) {
   const auto windows = facts.steady_cpu_windows();
   TrainingMode found;
   std::unordered_set<std::uint32_t> dropouts, norms;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
+  const auto is_looked_at = [](std::string_view name) {
+    return name == "aten::bernoulli_" || name == "aten::native_dropout" ||
+           name == "aten::batch_norm";
+  };
+  for (const SliceId id : slices_named(facts, is_looked_at)) {
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
     const std::string_view label = trace.name(id);
     SliceId costs = kNone<SliceId>;

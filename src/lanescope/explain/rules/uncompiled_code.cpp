@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/python_frames.h"
 
@@ -64,15 +65,17 @@ UncompiledCode make_uncompiled_code(const Facts& facts) {
     if (found.longest == kNone<SliceId> || trace.dur_ns(lookup) > trace.dur_ns(found.longest))
       found.longest = lookup;
   };
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
+  const auto is_looked_at = [](std::string_view name) {
+    return name.ends_with("(dynamo_timed)") || name.starts_with(kLookup) ||
+           analysis::is_compiled_region(name);
+  };
+  for (const SliceId id : slices_named(facts, is_looked_at)) {
     if (!is_front_end(trace.kind(id)) || !inside(windows, trace.start_ns(id))) continue;
     const std::string_view label = trace.name(id);
     // Compiling, not running.
     if (label.ends_with("(dynamo_timed)")) return {};
     const bool is_lookup = label.starts_with(kLookup);
-    if (!is_lookup && !analysis::is_compiled_region(label)) continue;
-    const std::uint32_t thread = raw(trace.slices().track[i]);
+    const std::uint32_t thread = raw(trace.slices().track[raw(id)]);
     const auto before = open.find(thread);
     if (before != open.end()) {
       if (is_lookup) count_open(before->second);

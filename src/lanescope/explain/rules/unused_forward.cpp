@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
@@ -36,10 +37,8 @@ std::optional<std::unordered_set<std::int64_t>> nodes_that_ran(const Facts& fact
   const Trace& trace = *facts.trace;
   std::unordered_set<std::int64_t> ran;
   std::optional<std::int64_t> thread;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluateNode))
-      continue;
+  for (const SliceId id : slices_starting_with(facts, kEvaluateNode)) {
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
     const ArgsView args = trace.slice_args(id);
     const std::int64_t number = args.integer(ArgKey::kSequenceNumber).value_or(-1);
     if (number < 0) continue;

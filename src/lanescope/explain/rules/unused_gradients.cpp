@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -29,10 +30,7 @@ struct StepUse {
   std::map<std::string, Shapes> updates;  // by operator of the optimizer
 };
 
-bool is_update(const Facts& facts, SliceId op) {
-  const std::string_view label = facts.trace->name(op);
-  return label.starts_with("aten::") && label.ends_with("_") && is_in_optimizer_step(facts, op);
-}
+bool is_in_place(std::string_view op) { return op.starts_with("aten::") && op.ends_with("_"); }
 
 std::map<std::size_t, StepUse> uses_by_step(const Facts& facts,
                                             const std::vector<BackwardPass>& passes) {
@@ -42,9 +40,8 @@ std::map<std::size_t, StepUse> uses_by_step(const Facts& facts,
     const BackwardPass*& largest = steps[pass.step].largest;
     if (!largest || pass.gradients.size() > largest->gradients.size()) largest = &pass;
   }
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !is_update(facts, id)) continue;
+  for (const SliceId id : slices_named(facts, is_in_place)) {
+    if (trace.kind(id) != CategoryKind::kCpuOp || !is_in_optimizer_step(facts, id)) continue;
     const std::size_t step = steady_step_at(facts, trace.start_ns(id));
     if (step == ~std::size_t{0}) continue;
     for (Sizes& shape : first_input_shapes(trace, id))

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
@@ -86,12 +87,13 @@ std::vector<std::pair<SliceId, double>> clipping_of_tables(const Facts& facts,
   const auto windows = facts.steady_cpu_windows();
   std::vector<std::pair<SliceId, double>> calls;
   bool takes_norms = false, scales = false;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
+  const auto is_norm_or_scaling = [](std::string_view name) {
+    return is_norm(name) || is_scaling(name);
+  };
+  for (const SliceId id : slices_named(facts, is_norm_or_scaling)) {
     const std::string_view label = trace.name(id);
-    if ((!is_norm(label) && !is_scaling(label)) || trace.kind(id) != CategoryKind::kCpuOp ||
-        !inside(windows, trace.start_ns(id)) || outermost_around(facts, id) != id ||
-        is_in_optimizer_step(facts, id))
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id)) ||
+        outermost_around(facts, id) != id || is_in_optimizer_step(facts, id))
       continue;
     const double part = part_of_tables(trace, id, tables);
     if (part <= 0) continue;
@@ -146,14 +148,14 @@ std::optional<WholeTable> measure_without_shapes(const Facts& facts) {
   WholeTable found;
   found.has_shapes = false;
   std::unordered_set<std::uint32_t> gradients, updating;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id)) ||
-        (trace.name(id) != kOfLookups && trace.name(id) != kOfBags))
-      continue;
+  const auto is_gradient = [](std::string_view name) {
+    return name == kOfLookups || name == kOfBags;
+  };
+  for (const SliceId id : slices_named(facts, is_gradient)) {
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
     if (table_gradient(trace, id)) return std::nullopt;
     found.gradients.push_back(id);
-    gradients.insert(i);
+    gradients.insert(raw(id));
   }
   // The last call of Adam, Adagrad and RMSprop, and that of SGD.
   std::size_t divided = 0, added = 0;
