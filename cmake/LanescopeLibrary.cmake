@@ -1,9 +1,9 @@
 # lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt TESTS a_test.cpp)
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
-#   O1_SOURCES are compiled with -O1 in a release build: they write words, or look at few rows. O2_SOURCES of a library with less have -O2.
-#   OPTIMIZE Og, O1, O2 or O3: the level of a release build; without it, O2. -Og compiles
-#   in a quarter less time than -O1 and inlines little. What has Og or O1 there has -O0 with sanitizers.
+#   OPTIMIZE Og, O2 or O3: the level of a release build; without it, O2. -Og compiles in a quarter less time than -O1 and inlines little.
+#   What has it there has -O0 with sanitizers.
+#   OG_SOURCES of a library have -Og: they write words, or look at few rows. O2_SOURCES of a library with -Og have -O2.
 #   BATCH n: how many of its sources are compiled as one; without it LANESCOPE_BATCH.
 # lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
@@ -68,18 +68,19 @@ function(lanescope_test_flags target)
 endfunction()
 
 function(lanescope_library name)
-  cmake_parse_arguments(arg "SHARED" "OPTIMIZE;BATCH" "PUBLIC_HEADERS;SOURCES;O1_SOURCES;O2_SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "SHARED" "OPTIMIZE;BATCH" "PUBLIC_HEADERS;SOURCES;OG_SOURCES;O2_SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
   set(target lanescope_${name})
   list(TRANSFORM arg_DEPS PREPEND lanescope:: OUTPUT_VARIABLE deps)
-  foreach(level O1 O2)
-    if(arg_${level}_SOURCES)
+  foreach(level Og O2)
+    string(TOUPPER ${level}_SOURCES sources)
+    if(arg_${sources})
       string(TOLOWER ${target}_${level} part)
-      add_library(${part} OBJECT ${arg_${level}_SOURCES})
+      add_library(${part} OBJECT ${arg_${sources}})
       lanescope_flags(${part})
       set_target_properties(${part} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
       target_link_libraries(${part} PRIVATE ${deps} ${arg_PUBLIC_EXTERNAL} ${arg_EXTERNAL})
       target_compile_options(${part} PRIVATE $<$<CONFIG:Release>:-${level}>)
-      if(level STREQUAL "O1")
+      if(level STREQUAL "Og")
         target_compile_options(${part} PRIVATE $<$<CONFIG:Debug>:-O0>)
       endif()
       lanescope_precompiled(${part} ${level})
@@ -106,7 +107,7 @@ function(lanescope_library name)
       set(arg_OPTIMIZE O2)
     endif()
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${arg_OPTIMIZE}>)
-    if(arg_OPTIMIZE MATCHES "^(Og|O1)$")
+    if(arg_OPTIMIZE STREQUAL "Og")
       target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-O0>)
     endif()
     if(arg_BATCH)
@@ -136,14 +137,12 @@ function(lanescope_library name)
   endif()
 endfunction()
 
-# Functions that headers define are in many objects, and the linker takes the first: here those of the libraries that were compiled for
-# speed, before those of what prints (-Og, -O1).
+# Functions that headers define are in many objects, and the linker takes the first: here those of the analysing libraries that were
+# compiled for speed, before those of what prints (-Og). An archive cannot have this order: CMake puts the objects of other targets first.
 function(lanescope_link_fast_first target)
-  set(archives "")
   foreach(library analysis simulate explain model names)
-    string(APPEND archives " $<TARGET_FILE:lanescope_${library}>")
+    target_link_options(${target} PRIVATE $<$<CONFIG:Release>:$<TARGET_OBJECTS:lanescope_${library}>>)
   endforeach()
-  target_link_options(${target} PRIVATE "$<$<CONFIG:Release>:SHELL:-Wl,--whole-archive${archives} -Wl,--no-whole-archive>")
 endfunction()
 
 function(lanescope_program name)

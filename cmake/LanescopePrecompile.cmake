@@ -1,11 +1,12 @@
 # lanescope_precompiled(target LEVEL): the target's sources start from headers that are compiled once for all targets of a
-# level: O3, O2, O1, Og, or test (-O0, with GoogleTest). With headers of a higher level, gcc 12 compiles all of a source at that level, and
-# gcc 13 takes none. Nothing without LANESCOPE_PRECOMPILE (docs/decisions/build_time.md). Each level has a folder of its own in the build
+# level: O3, O2, O1, Og (with the headers of explain/ that rules and reports read), or test (-O0, with GoogleTest). With headers of a higher
+# level, gcc 12 compiles all of a source at that level, and gcc 13 takes none. Nothing without LANESCOPE_PRECOMPILE (docs/decisions/build_time.md). Each level has a folder of its own in the build
 # tree, from a target that has one empty source.
 
 set(LANESCOPE_PRECOMPILED_STANDARD <algorithm> <array> <atomic> <charconv> <cmath> <cstdint> <cstring> <filesystem> <functional>
     <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view> <thread> <tuple> <unordered_map>
     <unordered_set> <utility> <variant> <vector>)
+set(LANESCOPE_PRECOMPILED_FACTS facts.h facts_memo.h rule.h sentences.h)
 
 function(lanescope_precompiled target level)
   if(NOT LANESCOPE_PRECOMPILE)
@@ -27,9 +28,12 @@ function(lanescope_precompiled target level)
       set(more <gmock/gmock.h> <gtest/gtest.h>)
     else()
       target_compile_options(${donor} PRIVATE $<$<CONFIG:Release>:-${level}>)
+      if(level STREQUAL "Og")  # rules, reports, ranks, commands
+        list(TRANSFORM LANESCOPE_PRECOMPILED_FACTS PREPEND ${PROJECT_SOURCE_DIR}/src/lanescope/explain/ OUTPUT_VARIABLE more)
+      endif()
     endif()
-    target_precompile_headers(${donor} PRIVATE ${LANESCOPE_PRECOMPILED_STANDARD} <fmt/format.h> ${more}
-                              ${PROJECT_SOURCE_DIR}/src/lanescope/model/trace.h)
+    target_precompile_headers(${donor} PRIVATE ${LANESCOPE_PRECOMPILED_STANDARD} <fmt/format.h>
+                              ${PROJECT_SOURCE_DIR}/src/lanescope/model/trace.h ${more})
   endif()
   target_precompile_headers(${target} REUSE_FROM ${donor})
   # Also where fmt is not used: gcc takes the headers only with the same definitions.

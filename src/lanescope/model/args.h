@@ -195,7 +195,7 @@ struct ArgsTable {
   List<ArgField> fields;  // of all shapes, one shape after the other
 
   // kNone: no arguments.
-  ArgsView view(ArgsId id) const {
+  [[gnu::always_inline]] ArgsView view(ArgsId id) const {
     if (id == kNone<ArgsId>) return {};
     const std::uint32_t* const event = words.data() + raw(id);
     const ArgVariant& variant = variants[*event];

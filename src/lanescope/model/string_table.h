@@ -19,7 +19,7 @@ struct StringTable {
   List<std::uint32_t> slots;   // a hash table of ids; see StringPool::Parts
 
   std::size_t size() const { return starts.empty() ? 0 : starts.size() - 1; }
-  std::string_view view(StringId id) const {
+  [[gnu::always_inline]] std::string_view view(StringId id) const {
     const std::uint64_t* const start = starts.data() + raw(id);
     return {bytes.data() + start[0], start[1] - start[0]};
   }

@@ -42,28 +42,30 @@ class Trace {
   // Metadata ("M") events that name neither a process nor a thread, each as JSON.
   std::span<const StringId> other_metadata_events() const { return columns_.other_metadata_events; }
 
-  std::string_view text(StringId id) const {
+  [[gnu::always_inline]] std::string_view text(StringId id) const {
     return id == kNone<StringId> ? std::string_view() : columns_.strings.view(id);
   }
   const StringColumns& strings() const { return columns_.strings; }
   ArgsView args(ArgsId id) const { return columns_.args.view(id); }
-  ArgsView slice_args(SliceId id) const {
+  [[gnu::always_inline]] ArgsView slice_args(SliceId id) const {
     return columns_.args.view(columns_.slices.args[raw(id)]);
   }
 
-  CategoryKind kind(SliceId id) const {
+  [[gnu::always_inline]] CategoryKind kind(SliceId id) const {
     return columns_.categories[raw(columns_.slices.category[raw(id)])].kind;
   }
   // What a call of a runtime or driver does; for other slices and unknown calls nothing. O(1).
-  ApiCall api_call(SliceId id) const {
+  [[gnu::always_inline]] ApiCall api_call(SliceId id) const {
     const std::uint32_t name = raw(columns_.slices.name[raw(id)]);
     return is_api_call(kind(id)) && name < columns_.api_calls.size() ? columns_.api_calls[name]
                                                                      : ApiCall();
   }
-  std::string_view name(SliceId id) const { return text(columns_.slices.name[raw(id)]); }
+  [[gnu::always_inline]] std::string_view name(SliceId id) const {
+    return text(columns_.slices.name[raw(id)]);
+  }
   std::int64_t start_ns(SliceId id) const { return columns_.slices.start_ns[raw(id)]; }
   std::int64_t dur_ns(SliceId id) const { return columns_.slices.dur_ns[raw(id)]; }
-  std::int64_t end_ns(SliceId id) const { return start_ns(id) + dur_ns(id); }
+  [[gnu::always_inline]] std::int64_t end_ns(SliceId id) const { return start_ns(id) + dur_ns(id); }
   const Track& track(TrackId id) const { return columns_.tracks[raw(id)]; }
   const Track& track(SliceId id) const {
     return columns_.tracks[raw(columns_.slices.track[raw(id)])];
