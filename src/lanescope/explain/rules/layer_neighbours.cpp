@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/near_calls.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/operator_neighbours.h"
@@ -165,27 +166,49 @@ bool takes_contiguous_input(const Facts& facts, SliceId op) {
   return !is_sum || (has_chunk && !has_silu);
 }
 
-bool cannot_be_folded(const Facts& facts, SliceId op) {
-  const Trace& trace = *facts.trace;
-  if (is_in_training(facts, op)) return true;
-  bool follows_layer = false;
-  each_before(facts, op, [&](SliceId before) {
-    const std::string_view name = trace.name(before);
-    follows_layer = name.starts_with("aten::conv") || name == "aten::linear";
-    return false;
-  });
-  if (!follows_layer) return true;
-  // Kernels that only fixed statistics have: torch's own, cuDNN's, MIOpen's.
+namespace {
+
+// Kernels that only fixed statistics have: torch's own, cuDNN's, MIOpen's.
+bool has_fixed_statistics(const Facts& facts, SliceId norm) {
   static constexpr std::string_view kOfFixed[] = {"batch_norm_calc_invstd", "bn_fw_inf",
                                                   "BatchNormFwdInfer"};
-  const Track& track = trace.track(op);
-  for (std::uint32_t i = raw(op) + 1;
-       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(norm);
+  for (std::uint32_t i = raw(norm) + 1;
+       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(norm);
        ++i)
     for (const SliceId work : facts.links.launched_by(SliceId{i}))
       for (const std::string_view kernel : kOfFixed)
-        if (trace.name(work).find(kernel) != std::string_view::npos) return false;
-  return true;
+        if (trace.name(work).find(kernel) != std::string_view::npos) return true;
+  return false;
+}
+
+SliceId layer_before(const Facts& facts, SliceId op) {
+  SliceId layer = kNone<SliceId>;
+  each_before(facts, op, [&](SliceId before) {
+    const std::string_view name = facts.trace->name(before);
+    if (name.starts_with("aten::conv") || name == "aten::linear") layer = before;
+    return false;
+  });
+  return layer;
+}
+
+}  // namespace
+
+bool cannot_be_folded(const Facts& facts, SliceId op) {
+  if (is_in_training(facts, op)) return true;
+  const SliceId layer = layer_before(facts, op);
+  if (layer == kNone<SliceId> || !has_fixed_statistics(facts, op)) return true;
+  // A convolution without a bias would get one, which cuDNN's takes a pass for as well.
+  return facts.trace->name(layer) != "aten::linear" &&
+         !any_inside(facts, layer, [](std::string_view name) { return name == "aten::add_"; });
+}
+
+bool cannot_join_activation(const Facts& facts, SliceId op) {
+  if (is_in_training(facts, op) || layer_before(facts, op) == kNone<SliceId>) return true;
+  const SliceId next = next_call(facts, op);
+  return next == kNone<SliceId> || !works_on_each_element(facts.trace->name(next)) ||
+         !has_fixed_statistics(facts, op);
 }
 
 }  // namespace lanescope::explain::rules

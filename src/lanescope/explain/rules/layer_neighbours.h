@@ -10,7 +10,10 @@ namespace lanescope::explain::rules {
 bool is_read_at_many_positions(const Facts& facts, SliceId op);
 // Of layer_norm: it does not copy, or its input is no sum.
 bool takes_contiguous_input(const Facts& facts, SliceId op);
-// Of batch_norm: it does not follow a convolution or linear layer, its kernels compute statistics, or the trace trains.
+// Of batch_norm: it does not follow a linear layer or a convolution that adds a bias, its kernels compute statistics, or the trace
+// trains.
 bool cannot_be_folded(const Facts& facts, SliceId op);
+// The same of any convolution, or no operator on each element follows.
+bool cannot_join_activation(const Facts& facts, SliceId op);
 
 }  // namespace lanescope::explain::rules

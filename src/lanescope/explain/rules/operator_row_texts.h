@@ -39,6 +39,8 @@ inline constexpr char kBackends[] = "https://docs.pytorch.org/docs/stable/backen
 inline constexpr char kOptimizers[] = "https://docs.pytorch.org/docs/stable/optim.html";
 inline constexpr char kFlatten[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.RNNBase.html";
+inline constexpr char kCompile[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.compile.html";
 inline constexpr char kFold[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fuse_conv_bn_eval.html";
 inline constexpr char kLayerNorm[] =

@@ -54,6 +54,12 @@ constexpr char kFoldNormMore[] =
     "after a linear layer; torch.fx.experimental.optimization.fuse(model.eval()) does it for a "
     "model that torch.fx can trace. Results differ by rounding alone. Train the model that is not "
     "folded";
+constexpr char kJoinNorm[] = "torch.compile the model: one kernel for the norm and the activation";
+constexpr char kJoinNormMore[] =
+    "in inference the scale and shift of BatchNorm do not change, so torch.compile computes them "
+    "in the kernel of the activation or sum after them. Folding them into a convolution without a "
+    "bias gains little: it then has a bias, which takes a pass of its own, too (a U-Net on an "
+    "H200: 6.20 before, 5.94 ms after)";
 
 constexpr char kAllPositions[] = "works on all positions, of which few are read";
 constexpr char kPositionsFirst[] =
@@ -106,6 +112,8 @@ constexpr std::array kLayerOperatorRows = {
                    kThatDimensionLastMore, kIndexing, goes_back_across_rows},
     OperatorAdvice{"aten::batch_norm", "", "", 4, kFixedNorm, kFoldNorm, kFoldNormMore, kFold,
                    has_any_inputs, cannot_be_folded, false, true},
+    OperatorAdvice{"aten::batch_norm", "", "", 4, kFixedNorm, kJoinNorm, kJoinNormMore, kCompile,
+                   has_any_inputs, cannot_join_activation, false, true},
     OperatorAdvice{"aten::conv1d", "", "", 1, kAllPlaces, kStrideOfSlice, kStrideOfSliceMore,
                    kConv2d, has_any_inputs, is_not_sliced_in_steps, true},
     OperatorAdvice{

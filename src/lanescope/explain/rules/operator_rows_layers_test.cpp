@@ -118,29 +118,38 @@ TEST(LayerRowsTest, SeesAStateThatStaysTransposed) {
   EXPECT_EQ(action({"aten::add", "aten::linear", "aten::chunk"}, true), "");
 }
 
-// Four norms of 60 us. Near misses: statistics of the batch, no layer before, a trace that trains.
-TEST(LayerRowsTest, FoldsNormsOfFixedStatisticsIntoTheLayer) {
-  const auto action = [](const char* before, const char* kernel, const char* last) {
+// Four norms of 60 us after a layer, which may add a bias. Near misses: statistics of the batch, no layer before, nothing that the norm
+// could join, a trace that trains.
+TEST(LayerRowsTest, JoinsNormsOfFixedStatistics) {
+  struct Norm {
+    const char* before = "aten::conv2d";
+    bool has_bias = false;
+    const char* kernel = "batch_norm_calc_invstd";
+    const char* after = "aten::relu_";
+    const char* last = "aten::mm";
+  };
+  const auto action = [](const Norm& norm) {
     ProgramSketch program;
     program.steps(6, [&](ProgramSketch& p) {
       for (int i = 0; i < 4; ++i) {
-        p.begin_op(before).kernel("gemm", 100).end();
-        p.begin_op("aten::batch_norm").begin_op("aten::native_batch_norm");
-        p.kernel(kernel, 2).kernel("batch_norm_transform_input_kernel", 58).end().end();
+        p.begin_op(norm.before).kernel("gemm", 100);
+        if (norm.has_bias) p.begin_op("aten::add_").kernel("add", 20).end();
+        p.end().begin_op("aten::batch_norm").begin_op("aten::native_batch_norm");
+        p.kernel(norm.kernel, 2).kernel("batch_norm_transform_input_kernel", 58).end().end();
+        p.begin_op(norm.after).kernel("k", 20).end();
       }
-      p.begin_op(last).kernel("k", 10).end();
+      p.begin_op(norm.last).kernel("k", 10).end();
     });
     return action_of(program.trace());
   };
-  constexpr char kFixed[] = "batch_norm_calc_invstd";
-  EXPECT_THAT(action("aten::conv2d", kFixed, "aten::relu"),
+  EXPECT_THAT(action({}), ::testing::HasSubstr("torch.compile"));
+  EXPECT_THAT(action({.has_bias = true}), ::testing::HasSubstr("fuse_conv_bn_eval"));
+  EXPECT_THAT(action({.before = "aten::linear", .kernel = "bn_fw_inf_1C11_kernel"}),
               ::testing::HasSubstr("fuse_conv_bn_eval"));
-  EXPECT_THAT(action("aten::linear", "bn_fw_inf_1C11_kernel", "aten::relu"),
-              ::testing::HasSubstr("fuse_conv_bn_eval"));
-  EXPECT_EQ(action("aten::conv2d", "batch_norm_collect_statistics_kernel", "aten::relu"), "");
-  EXPECT_EQ(action("aten::relu", kFixed, "aten::relu"), "");
-  EXPECT_EQ(action("aten::conv2d", kFixed, "autograd::engine::evaluate_function: ReluBackward0"),
-            "");
+  EXPECT_EQ(action({.kernel = "batch_norm_collect_statistics_kernel"}), "");
+  EXPECT_EQ(action({.before = "aten::relu"}), "");
+  EXPECT_EQ(action({.after = "aten::max_pool2d"}), "");
+  EXPECT_EQ(action({.last = "autograd::engine::evaluate_function: ReluBackward0"}), "");
 }
 
 // In double precision oneDNN has no convolution to switch to.
