@@ -20,7 +20,7 @@ using analysis::Sizes;
 namespace {
 
 constexpr double kLeastPowerShare = 0.1;
-constexpr std::uint64_t kFewestProducts = 8;
+constexpr std::uint64_t kFewestSquareProducts = 8;
 
 // [.., n, n] times [.., n, n].
 std::optional<Sizes> square_product(const Trace& trace, SliceId op) {
@@ -61,7 +61,7 @@ std::optional<Powers> measure_repeated_product(const Facts& facts) {
   std::vector<SliceId> run;
   Sizes shape;
   const auto finish = [&] {
-    if (run.size() >= kFewestProducts) {
+    if (run.size() >= kFewestSquareProducts) {
       for (const SliceId each : run) found.calls.insert(raw(each));
       found.needed_of_all += products_by_squaring(run.size());
       if (run.size() > found.longest) {
@@ -83,7 +83,7 @@ std::optional<Powers> measure_repeated_product(const Facts& facts) {
     }
     finish();
   }
-  if (found.calls.empty() || found.longest < kFewestProducts) return std::nullopt;
+  if (found.calls.empty() || found.longest < kFewestSquareProducts) return std::nullopt;
   const double spared = 1 - found.needed_of_all / static_cast<double>(found.calls.size());
   const std::int64_t all_ns = std::min(cost_of_calls(facts, found.calls), facts.steady_wall_ns());
   found.cost_ns = std::llround(spared * static_cast<double>(all_ns));
@@ -108,7 +108,7 @@ Finding tell_repeated_product(const Facts& facts, const Powers& found) {
       say("counted: {} or more neighbouring products of two matrices of one size, in a program "
           "without a backward pass; their time, less that of the products that squaring needs: one "
           "for each binary digit of the power after the first, and one more for each 1 among them",
-          {count(kFewestProducts)}));
+          {count(kFewestSquareProducts)}));
   finding.evidence.push_back(called_at(facts, found.example, say("the first of them")));
   finding.try_next = {
       "torch.linalg.matrix_power(A, n) squares: for n = 64 it needs 6 products instead of 63",
