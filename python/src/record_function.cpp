@@ -418,18 +418,51 @@ constexpr const char* kDoc =
     "was left; for nesting make a "
     "new one. A subclass may extend __init__, __enter__ and __exit__.";
 
+// So that a change of the ancestor also ends what Python remembers of attributes of `type`.
+bool add_subclass(PyTypeObject* ancestor, PyTypeObject* type) {
+  auto* subclasses = reinterpret_cast<PyObject*>(ancestor->tp_subclasses);
+  if (!subclasses) {
+    subclasses = PyDict_New();
+    ancestor->tp_subclasses = subclasses;
+  }
+  PyObject* key = PyLong_FromVoidPtr(type);  // as Python itself keeps them
+  PyObject* reference = PyWeakref_NewRef(reinterpret_cast<PyObject*>(type), nullptr);
+  const bool is_added =
+      subclasses && key && reference && PyDict_SetItem(subclasses, key, reference) == 0;
+  Py_XDECREF(key);
+  Py_XDECREF(reference);
+  return is_added;
+}
+
 // For isinstance() and issubclass(), as torch's class has it. Deriving from a class that was written in Python
 // would give each range a __dict__ and the garbage collector's header, and so make it slower.
-// So this class is in the order in which attributes are looked up (`__mro__`), and is no base.
+// So that class is added once this one is ready: to the bases, and to the order in which attributes
+// are looked up.
 bool add_to_ancestors(PyTypeObject* type, const char* module_name, const char* class_name) {
   PyObject* module = PyImport_ImportModule(module_name);
   PyObject* ancestor = module ? PyObject_GetAttrString(module, class_name) : nullptr;
   Py_XDECREF(module);
   if (!ancestor) return false;
-  PyObject* order = PyTuple_Pack(3, reinterpret_cast<PyObject*>(type), ancestor,
-                                 reinterpret_cast<PyObject*>(&PyBaseObject_Type));
+  const bool is_class =
+      PyType_Check(ancestor) != 0 &&
+      PyType_HasFeature(reinterpret_cast<PyTypeObject*>(ancestor), Py_TPFLAGS_HEAPTYPE);
+  PyObject* order = is_class ? PyTuple_Pack(3, reinterpret_cast<PyObject*>(type), ancestor,
+                                            reinterpret_cast<PyObject*>(&PyBaseObject_Type))
+                             : nullptr;
+  const bool is_added = order && add_subclass(reinterpret_cast<PyTypeObject*>(ancestor), type);
   Py_DECREF(ancestor);
-  if (!order) return false;
+  if (!is_added) {
+    Py_XDECREF(order);
+    return !PyErr_Occurred();  // somebody has put something else in the class's place
+  }
+  // Also among the bases: before Python remembers an attribute, it asks all bases to tell of changes.
+  // `tp_base`, from which memory and slots come, stays `object`.
+  PyObject* bases = PyTuple_Pack(1, PyTuple_GET_ITEM(order, 1));
+  if (!bases) {
+    Py_DECREF(order);
+    return false;
+  }
+  Py_SETREF(type->tp_bases, bases);
   Py_SETREF(type->tp_mro, order);
   PyType_Modified(type);
   return true;

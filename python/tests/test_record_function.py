@@ -140,6 +140,20 @@ def test_it_is_a_context_decorator_as_in_torch(torch):
         assert found == ["both again"] * 3 + ["outer"] * 3 + ["raises"], base
 
 
+def test_a_change_of_context_decorator_is_seen(monkeypatch):
+    assert record_function in contextlib.ContextDecorator.__subclasses__()
+
+    class Stage(record_function):
+        pass
+
+    for made in (record_function, Stage):
+        for _ in range(3):  # Python remembers attributes of classes after their first use
+            assert not hasattr(made, "added")
+            monkeypatch.setattr(contextlib.ContextDecorator, "added", lambda self: object(), raising=False)
+            assert type(made("x").added()) is object
+            monkeypatch.undo()
+
+
 def test_a_range_ends_with_a_future_as_in_torch(torch):
     """Also on another thread, and with an error."""
 
