@@ -243,8 +243,16 @@ class Screen {
     out_ += fmt::format("\n{}\n", bold(kNothingTitle));
     const NothingToDo nothing = nothing_to_do(facts_, explanation_);
     out_ += wrapped("  ", nothing.remark, width_);
-    for (const explain::TimeTaker& taker : nothing.takers) out_ += taker_line(taker);
-    if (!nothing.next.empty()) out_ += wrapped("  ", nothing.next, width_);
+    // The rest has up to two lines after a blank one. The largest owner always has its lines.
+    constexpr std::size_t kRest = 3;
+    const std::string next = nothing.next.empty() ? "" : wrapped("  ", nothing.next, width_);
+    for (std::size_t i = 0; i < nothing.takers.size(); ++i) {
+      const std::string line = taker_line(nothing.takers[i]);
+      if (i > 0 && line_count(out_) + line_count(line) + line_count(next) + kRest > kScreenLines)
+        break;
+      out_ += line;
+    }
+    out_ += next;
   }
 
   void write_rest(const std::vector<Suggestion>& first) {

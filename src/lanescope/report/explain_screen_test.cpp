@@ -198,6 +198,44 @@ TEST(ExplainScreenTest, WithNothingToDoItSaysWhereTheTimeGoes) {
   EXPECT_THAT(text, Not(HasSubstr("Do first")));
 }
 
+// Three owners whose names take two lines or more each: with a damage warning of several lines they do not all fit.
+TEST(ExplainScreenTest, WithNothingToDoItFitsTheScreen) {
+  const auto screen_with = [](int warnings) {
+    ProgramSketch program;
+    for (int i = 0; i < 6; ++i) {
+      program.step();
+      for (const char* part : {"first", "second", "third"}) {
+        const std::string range = std::string("the ") + part +
+                                  " range of the program, which has a name of more than one line "
+                                  "because somebody wrote down all that it does";
+        program.begin(range);
+        for (int k = 0; k < 3; ++k)
+          program.launch({.name = "my_kernel", .us = 300, .op = "aten::conv2d"});
+        program.end();
+      }
+      program.end();
+    }
+    if (warnings > 0) program.sketch().builder().stats().count(ImportIssue::kDroppedRecords, 12);
+    const Trace trace = program.trace();
+    const auto facts = explain::gather_facts(trace);
+    EXPECT_TRUE(facts);
+    auto explanation = explain::run_rules(*facts);
+    EXPECT_TRUE(explanation);
+    // A long headline takes the room of the owners.
+    for (int i = 0; i < warnings; ++i)
+      explanation->headline.pattern +=
+          " A sentence of the headline that takes a line of the screen, or nearly.";
+    return explanation_screen(*facts, *explanation,
+                              {.width = 80, .full_hint = "lanescope explain --full trace.json"});
+  };
+  const std::string few = screen_with(0), many = screen_with(6);
+  EXPECT_THAT(few, HasSubstr("No known fault"));
+  EXPECT_THAT(few, HasSubstr("the third range"));
+  EXPECT_THAT(many, HasSubstr("No known fault"));
+  EXPECT_LT(std::count(many.begin(), many.end(), '\n'), 25);
+  EXPECT_THAT(many, Not(HasSubstr("the third range")));
+}
+
 // 137.4 G operations at 989.5 T/s are 139 us: in 180 us the product reaches 77 % of that, in 260 us 53 %, and nobody knows why.
 TEST(ExplainScreenTest, OnlyWorkNearTheGpusLimitIsCalledHealthy) {
   const auto text_with = [](std::int64_t kernel_us) {
