@@ -300,6 +300,13 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
         "where the values are the same in each round, count once; where the CPU needs the counts, "
         "read all of them in one copy"};
   }
+  if (most->first == "aten::one_hot") {
+    finding.action =
+        say("Pass num_classes: F.one_hot(x, num_classes) knows its size and does not wait");
+    finding.try_next = {
+        "without num_classes, F.one_hot reads the largest index on the CPU; the result then may "
+        "also differ in size from batch to batch"};
+  }
   if (most->first.starts_with("aten::_unique") || most->first.starts_with("aten::unique")) {
     finding.action =
         say("Sort and mark where values change (padded to a known size); or find them once, in "

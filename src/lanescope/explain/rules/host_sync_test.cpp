@@ -445,6 +445,8 @@ TEST(HostSyncTest, AdvisesAboutTheOperatorThatWaits) {
     return finding ? finding->action.pattern : "";
   };
   EXPECT_THAT(action_of("aten::repeat_interleave"), HasSubstr("output_size"));
+  EXPECT_THAT(action_of("aten::one_hot"), HasSubstr("num_classes"));
+  EXPECT_THAT(action_of("aten::one_hot_of_mine"), Not(HasSubstr("num_classes")));
   EXPECT_THAT(action_of("aten::coalesce"), HasSubstr("coalesce it once"));
   EXPECT_THAT(action_of("aten::item"), HasSubstr("Keep the value"));
 }

@@ -29,7 +29,7 @@ bool asks_for_size(const Facts& facts, SliceId call) {
   const auto is_sized_by_data = [](std::string_view name) {
     return name == "aten::nonzero" || name == "aten::masked_select" || name == "aten::_unique2" ||
            name == "aten::unique_consecutive" || name == "aten::unique_dim" ||
-           name == "aten::repeat_interleave" || name == "aten::bincount";
+           name == "aten::repeat_interleave" || name == "aten::bincount" || name == "aten::one_hot";
   };
   return ancestor_where(facts, facts.links.op_of[raw(call)], is_sized_by_data) != kNone<SliceId>;
 }
