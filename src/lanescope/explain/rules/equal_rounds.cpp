@@ -21,6 +21,7 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/call_symbols.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/needs.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -79,7 +80,7 @@ Weights weights_of(const Trace& trace, const EqualRounds& found) {
     if (!is_matrix_product(trace.name(found.call(0, place)))) continue;
     std::set<std::string_view> modules;
     for (std::size_t round = 0; round < found.rounds; ++round)
-      modules.insert(module_around(trace, found.call(round, place)));
+      modules.insert(rules::module_around(trace, found.call(round, place)));
     if (modules.contains({})) return Weights::kUnknown;
     same += modules.size() == 1 ? 1 : 0;
     other += modules.size() == found.rounds ? 1 : 0;
