@@ -44,6 +44,7 @@ class Periods {
   double part_held(std::int64_t from_ns, std::int64_t to_ns) const;
   // The part of the pieces of the two least alike neighbours that both have.
   double likeness(const std::vector<Iterations::Range>& ranges) const;
+  std::size_t all_pieces() const { return pieces_.size(); }
   std::size_t pieces_in(std::int64_t from_ns, std::int64_t to_ns) const;
   // When the n-th piece (from 0) after that time is launched, which must be there.
   std::int64_t time_of_piece(std::int64_t from_ns, std::size_t n) const;

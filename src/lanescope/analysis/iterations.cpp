@@ -18,6 +18,7 @@
 #include "lanescope/analysis/iteration_work.h"
 #include "lanescope/analysis/operator_iterations.h"
 #include "lanescope/analysis/range_iterations.h"
+#include "lanescope/analysis/replay_iterations.h"
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
@@ -71,7 +72,8 @@ class Finder {
                                                       : iterations_of(*each))
         return found;
     if (compiles_with_xla_) return std::nullopt;
-    return iterations_of_operators(input(), too_many);
+    if (auto found = iterations_of_operators(input(), too_many)) return found;
+    return iterations_of_replays(input(), too_many);
   }
 
  private:

@@ -322,6 +322,41 @@ TEST(IterationsTest, OperatorsBeforeLongerWorkOnTheResultAreNoIterations) {
   EXPECT_FALSE(is_found(1000));
 }
 
+// Tokens, each a replay of one graph of 20 kernels. Around the graphs of layers there is more: an embedding and a head.
+TEST(IterationsTest, ReplaysOfAGraphAreIterationsWithNextToNothingAround) {
+  const auto draw = [](int before, bool in_turn, int after_eighth = 0) {
+    Sketch sketch;
+    std::int64_t id = 1000;
+    for (int i = 0; i < before; ++i, ++id)
+      sketch.runtime("cudaLaunchKernel", 10 * i, 1, {.correlation = id})
+          .kernel("embedding", 10 * i + 2, 3, {.correlation = id});
+    for (int token = 0; token < 9; ++token) {
+      const std::int64_t at = 1000 + 200 * token;
+      sketch.runtime("cudaGraphLaunch", at, 20, {.correlation = token + 1});
+      for (int i = 0; i < 20; ++i)
+        sketch.kernel(in_turn && token % 3 == 0 ? "gemm" : "gemv", at + 30 + 8 * i, 7,
+                      {.correlation = token + 1});
+      for (int i = 0; token == 7 && i < after_eighth; ++i, ++id)
+        sketch.runtime("cudaLaunchKernel", at + 30 + 10 * i, 1, {.correlation = id})
+            .kernel("head", at + 191, 1, {.correlation = id});
+    }
+    const Trace trace = sketch.trace();
+    return find_iterations(trace, compute_launch_links(trace));
+  };
+  const auto found = draw(0, false);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeStart);
+  EXPECT_EQ(found->mark, "cudaGraphLaunch");
+  ASSERT_EQ(found->ranges.size(), 8u);
+  EXPECT_EQ(found->ranges[0].start_ns, 1000);
+  EXPECT_EQ(found->ranges[7].end_ns, 2600);
+  EXPECT_TRUE(draw(0, false, 2));   // the end of an answer
+  EXPECT_FALSE(draw(0, false, 3));  // the end of a model's layers
+  EXPECT_TRUE(draw(1, false));
+  EXPECT_FALSE(draw(2, false));  // a tenth of an iteration
+  EXPECT_FALSE(draw(0, true));   // of three in turn, only two are whole
+}
+
 // The layers of one forward pass, between an embedding and a head.
 TEST(IterationsTest, LayersBetweenOtherOperatorsAreNoIterations) {
   Program program;
