@@ -318,7 +318,7 @@ std::string do_first_title(const Facts& facts, const Explanation& explanation,
            explain::kWorthwhileGain * static_cast<double>(each.gain_ns);
   });
   if (!is_little) return "Do first";
-  return fmt::format("Do first (no known fix saves 5 % of {})",
+  return fmt::format("Do first (each saves less than 5 % of {})",
                      facts.steps.marked ? "a step" : "the recording");
 }
 

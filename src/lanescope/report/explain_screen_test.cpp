@@ -462,7 +462,7 @@ TEST(ExplainScreenTest, TheTitleSaysWhereThereIsLittleToGain) {
     suggestion.at_most_ns = at_most_ns;
     return do_first_title(*facts, explanation, {suggestion});
   };
-  EXPECT_EQ(title(0.04), "Do first (no known fix saves 5 % of a step)");
+  EXPECT_EQ(title(0.04), "Do first (each saves less than 5 % of a step)");
   EXPECT_EQ(title(0.06), "Do first");
   EXPECT_EQ(title(0.04, 6'000), "Do first");  // predicted 4 us, at most 6 of 100
   explanation.findings[0].kind = explain::FindingKind::kEnds;

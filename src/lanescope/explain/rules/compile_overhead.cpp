@@ -92,9 +92,18 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
+  const bool mostly_guards = of(CompileLayer::kCacheLookup) >= of(CompileLayer::kRegion) +
+                                                                   of(CompileLayer::kPrologue) +
+                                                                   of(CompileLayer::kGraph);
   finding.brief =
-      say(facts, "The GPU waits for torch.compile's guards: {} compiled [call|calls] [per step]",
-          {count(found.calls / steps)});
+      mostly_guards
+          ? say(facts,
+                "The GPU waits for torch.compile's guards: {} compiled [call|calls] [per step]",
+                {count(found.calls / steps)})
+          : say(facts,
+                "The GPU waits for the CPU to run compiled code and its guards: {} compiled "
+                "[call|calls] [per step]",
+                {count(found.calls / steps)});
   finding.action =
       has_many_calls
           ? (replays ? say("Compile one larger function: each call checks its own guards")

@@ -279,8 +279,12 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
             {name(reads->first), name(writes->first), count(reads->second + writes->second),
              count(facts.selection.steady.size())});
   finding.action =
-      say("Use torch.where or a multiplication with the mask: sizes known ahead need no "
-          "wait");
+      most->first ==
+              "aten::where"  // only the one with the mask alone waits: it looks for positions
+          ? say("Use torch.where(mask, a, b), or multiply with the mask: torch.where(mask) alone "
+                "lists positions, so it waits for their number")
+          : say("Use torch.where(mask, a, b) or a multiplication with the mask: sizes known ahead "
+                "need no wait");
   if (has_mask && count_same_masks(facts, found.sizers) * 2 > found.sizers.size()) {
     finding.action =
         say("If it is one mask, make its indices once: i = mask.nonzero(as_tuple=True); x[i]");
