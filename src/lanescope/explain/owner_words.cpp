@@ -125,7 +125,7 @@ Sentence line_around(const Facts& facts, const Owner& owner) {
 std::string shared_line_module(const Facts& facts, const Owner& owner) {
   const SliceId slice = cpu_side(facts, owner.example);
   if (slice == kNone<SliceId>) return {};
-  const std::string module = module_around(*facts.trace, slice);
+  const std::string module = module_class_around(*facts.trace, slice);
   return std::ranges::find(owner.around, module) == owner.around.end() ? std::string() : module;
 }
 

@@ -79,7 +79,7 @@ std::string module_class(std::string_view frame) {
   return std::string(name);
 }
 
-std::string module_around(const Trace& trace, SliceId slice) {
+std::string module_class_around(const Trace& trace, SliceId slice) {
   for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
     const SliceId frame{i};
     if (trace.kind(frame) == CategoryKind::kPythonFunction &&
@@ -123,7 +123,7 @@ std::vector<SliceId> outward_from(const Facts& facts, SliceId slice) {
 Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, PlaceDetail detail) {
   if (outward.empty()) return {};
   const rules::PythonPlace place = rules::python_place(trace, outward);
-  const std::string module = module_around(trace, outward.front());
+  const std::string module = module_class_around(trace, outward.front());
   if (!place.frame.empty()) {
     const std::string line = short_line(place.frame);
     Sentence text =

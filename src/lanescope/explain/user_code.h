@@ -40,6 +40,6 @@ bool is_module_frame(std::string_view frame);
 std::string module_class(std::string_view frame);
 // The class of the innermost nn.Module around a slice of a CPU thread; empty: none is recorded.
 // O(slices of the thread).
-std::string module_around(const Trace& trace, SliceId slice);
+std::string module_class_around(const Trace& trace, SliceId slice);
 
 }  // namespace lanescope::explain
