@@ -193,7 +193,7 @@ std::uint32_t CallTree::loop_node(std::uint32_t index, std::uint32_t parent) {
       });
   node.has_layers =
       node.has_layers || std::any_of(loop.cell.begin(), loop.cell.end(), [&](SliceId unit) {
-        return units_.is_backward(unit) || is_product(trace_.name(unit));
+        return units_.is_backward(unit) || is_layer_operator(trace_.name(unit));
       });
   if (node.cell.empty()) node.cell = std::move(cell);
   return made;

@@ -51,7 +51,7 @@ bool is_falling(const std::vector<std::int64_t>& sizes) {
 
 }  // namespace
 
-bool is_product(std::string_view op) {
+bool is_layer_operator(std::string_view op) {
   static constexpr std::array<std::string_view, 11> kProducts = {
       "aten::linear",     "aten::matmul",     "aten::mm",        "aten::addmm",
       "aten::bmm",        "aten::conv1d",     "aten::conv2d",    "aten::conv3d",
@@ -81,7 +81,7 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
       changes = changes || trace.slice_args(call(round, place)).text(ArgKey::kInputDims) != own;
       time_ns += trace.dur_ns(call(round, place));
     }
-    const std::pair rank{is_product(op) && !op.ends_with("_norm"), time_ns};
+    const std::pair rank{is_layer_operator(op) && !op.ends_with("_norm"), time_ns};
     if (!own || !changes || rank <= best) continue;
     longest = place;
     best = rank;
@@ -107,7 +107,7 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
 
 bool is_large_product(const Trace& trace, SliceId call) {
   const std::string_view op = trace.name(call);
-  if (!is_product(op)) return false;
+  if (!is_layer_operator(op)) return false;
   if (op.starts_with("aten::conv")) return true;
   const auto shape = first_shape(trace, call);
   if (!shape) return true;  // without recorded shapes: more likely a layer than one sample

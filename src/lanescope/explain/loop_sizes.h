@@ -17,7 +17,7 @@ SizeChange size_change(const Trace& trace, std::span<const SliceId> calls, std::
                        std::uint32_t round_size);
 
 // An operator of a model's layers: a product, a norm or a convolution.
-bool is_product(std::string_view op);
+bool is_layer_operator(std::string_view op);
 
 // A product, norm or convolution of eight rows or more, or of unknown size: a layer of a model rather than one
 // sample.

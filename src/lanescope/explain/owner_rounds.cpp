@@ -29,7 +29,7 @@ bool differentiates_twice(const Owner& owner) { return has_in_round(owner, "Back
 // A layer, or compiled code: rounds of losses of one batch have none.
 bool has_forward_product(const Owner& owner) {
   const auto holds = [](const std::string& label) {
-    return is_product(label) || analysis::is_of_compiled_function(label) ||
+    return is_layer_operator(label) || analysis::is_of_compiled_function(label) ||
            analysis::is_compiled_region(label);
   };
   return std::any_of(owner.cell.begin(), owner.cell.end(), holds) ||

@@ -47,7 +47,7 @@ constexpr double kFewRows = 64;
 enum class Weights : std::uint8_t { kUnknown, kSame, kOwn };
 
 bool is_norm(std::string_view op) { return op.ends_with("_norm"); }
-bool is_matrix_product(std::string_view op) { return is_product(op) && !is_norm(op); }
+bool is_matrix_product(std::string_view op) { return is_layer_operator(op) && !is_norm(op); }
 
 // What the next round does may depend on a value: tokens that are drawn or chosen, conditions.
 bool chooses_a_value(std::string_view op) {
@@ -98,7 +98,7 @@ std::optional<analysis::Sizes> first_size(const Trace& trace, SliceId call) {
 // the rows.
 bool begins_from_outside(const Trace& trace, EqualRounds& found) {
   std::size_t place = 0;
-  while (place < found.size && !is_product(trace.name(found.call(0, place)))) ++place;
+  while (place < found.size && !is_layer_operator(trace.name(found.call(0, place)))) ++place;
   if (place == found.size) return false;
   const auto taken = first_size(trace, found.call(0, place));
   if (!taken || taken->size() < 2) return false;

@@ -31,7 +31,7 @@ struct HostEvents {
   std::vector<Boundary> boundaries;  // of these and of the program's ranges, in order
 };
 
-bool is_loader(std::string_view name) { return name.starts_with("enumerate(DataLoader)"); }
+bool is_loader_range(std::string_view name) { return name.starts_with("enumerate(DataLoader)"); }
 
 HostEvents host_events(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -48,7 +48,7 @@ HostEvents host_events(const Facts& facts) {
       continue;
     const CategoryKind kind = trace.kind(id);
     const bool works = kind == CategoryKind::kCpuOp || is_api_call(kind) ||
-                       kind == CategoryKind::kOverhead || is_loader(trace.name(id));
+                       kind == CategoryKind::kOverhead || is_loader_range(trace.name(id));
     if (!works && kind != CategoryKind::kUserAnnotation) continue;
     if (works)
       busy.push_back({trace.start_ns(id), std::max(trace.end_ns(id), trace.start_ns(id) + 1)});

@@ -145,7 +145,7 @@ RoundKind kind_of_rounds(const Trace& trace, const CallsOfLoop& loop,
   for (std::size_t at = loop.first; at <= loop.end; ++at) {
     const std::string_view op = trace.name(loop.ops[at]);
     cells += is_recurrent_cell(op) ? 1 : 0;
-    products += is_product(op) ? 1 : 0;
+    products += is_layer_operator(op) ? 1 : 0;
     others += only_moves(op) ? 0 : 1;
     reads += reading.contains(raw(loop.ops[at])) ? 1 : 0;
   }
