@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a rule of explain lacks its declaration, its page or its test, or names a rule that does not exist.
+"""Fails when a rule of explain lacks its declaration, its page or its test, or names a rule that does not exist; and when a function of
+rules/ has the name and the parameters of one of explain/ itself: which one a rule calls would depend on its batch.
 
 A rule is a file src/lanescope/explain/rules/<id>.cpp without a header of its name; its test is <id>_test.cpp next to it.
 CMakeLists.txt there finds them in the same way.
@@ -22,6 +23,25 @@ def declaration_problems(source, rule):
     return [] if found and found.group(1) == rule else [f'expected .id = "{rule}"']
 
 
+def functions(paths):
+    """The functions at the beginning of a line, as (name, types of the parameters), and where they are."""
+    found = {}
+    for path in paths:
+        without = re.sub(r"^namespace rules \{.*?^\}", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for name, given in re.findall(r"^(?!return|else|using|#|\s)[\w:<>,*& ]+?[ *&](\w+)\(([^(){}]*)\)(?: const)?(?:;| \{)",
+                                      without, re.MULTILINE):
+            types = tuple(re.sub(r"\s*\b\w+$", "", part.strip()) for part in given.split(","))
+            found.setdefault((name, types), path.relative_to(ROOT))
+    return found
+
+
+def hidden_functions():
+    outer = functions(EXPLAIN.glob("*.h"))
+    inner = functions(path for path in sorted((EXPLAIN / "rules").glob("*.*")) if not path.stem.endswith("_test"))
+    return [f"{inner[function]}: {function[0]}() has the name and parameters of that in {outer[function]}"
+            for function in inner if function in outer]
+
+
 def main():
     rules = {path.stem.replace("_", "-"): path for path in sorted((EXPLAIN / "rules").glob("*.cpp"))
              if not path.with_suffix(".h").exists() and not path.stem.endswith("_test")}
@@ -36,6 +56,7 @@ def main():
         for named in re.findall(r'\bexplains\b[^;]*?\{"([^"]+)"', source.read_text(encoding="utf-8"), re.DOTALL):
             if named not in rules:
                 problems.append(f"{source.relative_to(ROOT)}: explains a part of {named}, which is no rule")
+    problems += hidden_functions()
     problems += [f"docs/rules/{page.name}: no rule of that name" for page in sorted(PAGES.glob("*.md"))
                  if page.stem not in rules]
     for problem in problems:
