@@ -109,9 +109,9 @@ bool step_equally(const std::vector<std::int64_t>& optimizer_steps,
   return true;
 }
 
-// What a thread does between two words is in no range: first the end of the one before, such as reading a loss, then the begin
-// of the next, such as the copy of a batch. How much of it is begin shows before the first word: the last pieces of work between
-// two words are the same as those. What comes after the last word must then be the others.
+// What a thread does between two words is in no range: first it ends the one before (reads a loss), then it begins the next (copies a
+// batch). The work before the first word shows what a begin is: the last pieces of work between two words are the same. The pieces
+// before them are the end of a word. If the same pieces follow the last word, they are its end.
 class Gaps {
  public:
   Gaps(const Trace& trace, const Periods& periods, const RangesOfThread& thread, std::size_t size)

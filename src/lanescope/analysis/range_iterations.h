@@ -13,7 +13,7 @@ namespace lanescope::analysis {
 // a thread, in order of time, are a text. If the text is one word again and again (rollout update
 // rollout update), and nearly no time and no work lies outside of the ranges, each word is an
 // iteration. The program named them, so two are enough.
-// O(slices) for each thread. docs/definitions/steps.md#found-iterations
+// O(slices of the trace) for each thread. docs/definitions/steps.md#found-iterations
 std::optional<Iterations> iterations_of_ranges(const Trace& trace, const Periods& periods,
                                                ProcessId process);
 

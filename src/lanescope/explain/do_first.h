@@ -24,8 +24,7 @@ struct Suggestion {
   bool is_predicted = false;    // gain_ns is what a replay of the step gains
   std::int64_t at_most_ns = 0;  // the time at stake, when gain_ns is predicted
   // For a gain of the CPU's work: its part of the error of the step without the profiler, if that is a fifth of the gain or more;
-  // else 0. An upper limit, too, is only as exact as that step; 0 where the
-  // error is more than the limit itself.
+  // else 0. An upper limit has it, too, because it is only as exact as that step; 0 if the error is more than the limit itself.
   std::int64_t error_ns = 0;
   Sentence verdict, action;  // one line each
   Sentence place;            // in the user's code (user_code.h); empty: unknown

@@ -198,7 +198,7 @@ TEST(ExplainScreenTest, WithNothingToDoItSaysWhereTheTimeGoes) {
   EXPECT_THAT(text, Not(HasSubstr("Do first")));
 }
 
-// Three owners whose names take two lines or more each: with a damage warning of several lines they do not all fit.
+// Three owners whose names take two lines or more each: with a damage warning and a long headline they do not all fit.
 TEST(ExplainScreenTest, WithNothingToDoItFitsTheScreen) {
   const auto screen_with = [](int warnings) {
     ProgramSketch program;

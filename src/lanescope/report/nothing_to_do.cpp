@@ -34,8 +34,8 @@ bool has_too_little_data(const Facts& facts) {
          explain::rules::is_end_of_loop(facts);
 }
 
-// The GPU is the limit, also without the profiler, and what takes most of its time comes near what it can do. Otherwise there may
-// be a fault that no rule knows.
+// The GPU is the limit, in the recording or without the profiler, and what takes most of its time comes near what it can do. Otherwise
+// there may be a fault that no rule knows.
 bool is_healthy(const Facts& facts, const Explanation& explanation) {
   if (!facts.main_device || facts.vendor) return false;
   const std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts);

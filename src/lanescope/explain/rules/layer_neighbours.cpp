@@ -199,7 +199,7 @@ bool cannot_be_folded(const Facts& facts, SliceId op) {
   if (is_in_training(facts, op)) return true;
   const SliceId layer = layer_before(facts, op);
   if (layer == kNone<SliceId> || !has_fixed_statistics(facts, op)) return true;
-  // A convolution without a bias would get one, which cuDNN's takes a pass for as well.
+  // A convolution without a bias would get one, and cuDNN adds a bias in a pass of its own, too.
   return facts.trace->name(layer) != "aten::linear" &&
          !any_inside(facts, layer, [](std::string_view name) { return name == "aten::add_"; });
 }

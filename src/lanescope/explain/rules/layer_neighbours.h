@@ -5,15 +5,16 @@
 namespace lanescope::explain::rules {
 
 // Of scores for each position, [batch, positions, classes], of 2^20 elements or more, that a linear layer or a product makes, or that
-// an operator takes right after it: False, if the only call that takes them, but for operators that work on each position alone, is a
-// slice or select of a quarter of the positions or fewer. True, too, if sizes are not recorded.
+// an operator takes right after it. False: apart from operators that work on each position alone, only one call takes them, and it takes a
+// quarter of the positions or fewer (select, slice, narrow, index_select, index with lists). True also if sizes are not recorded.
 bool is_read_at_many_positions(const Facts& facts, SliceId op);
 // Of layer_norm: it does not copy, or its input is no sum.
 bool takes_contiguous_input(const Facts& facts, SliceId op);
-// Of batch_norm: it does not follow a linear layer or a convolution that adds a bias, its kernels compute statistics, or the trace
-// trains.
+// Of batch_norm. True: it does not follow a linear layer or a convolution that adds a bias, its kernels compute statistics, or the
+// trace trains.
 bool cannot_be_folded(const Facts& facts, SliceId op);
-// The same of any convolution, or no operator on each element follows.
+// Of batch_norm. True: it follows neither a linear layer nor a convolution, with or without a bias; or the next operator does not work on
+// each element; or its kernels compute statistics; or the trace trains.
 bool cannot_join_activation(const Facts& facts, SliceId op);
 
 }  // namespace lanescope::explain::rules

@@ -19,7 +19,7 @@ namespace {
 // between the measured lengths.
 constexpr double kLeastLead = 1.15;
 
-// Queries with more numbers fill the GPU: from 131,072 to 524,288 positions of 64 numbers, the rates grow by 2 to 18 %.
+// Queries with more elements fill the GPU: from 131,072 to 524,288 positions of 64 elements, the rates grow by 2 to 18 % only.
 constexpr double kManyElements = 131'072 * 64;
 
 // The library of the kernel, found by the names of the kernel and of the operators around it.
@@ -134,7 +134,7 @@ std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
                        attainable(facts, *longest).has_value()};
 }
 
-// Advises the backends that this GPU has and the program does not use. If there are none: more work per call.
+// Advises the backends that this GPU has and the program does not use. If there are none: a larger batch, if it could grow.
 void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding& finding) {
   const AttentionBackend used = backend_of(facts, longest);
   const auto& device = kernel_facts(facts).roofline.device;

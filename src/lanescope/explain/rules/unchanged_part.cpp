@@ -57,7 +57,7 @@ class MadeInSteps {
       for (const SliceId op : calls) {
         const std::string_view name = trace.name(op);
         const auto elements = result_elements(trace, op);
-        // Views of a tensor with a fraction keep its numbers. One of whole numbers may show other rows in each step.
+        // A view of floating-point numbers makes no new ones. A view of whole numbers may show other rows in each step.
         const bool is_whole = may_make_whole_numbers(trace, op);
         if (is_view(name) && (!is_whole || shows_all(trace, op, elements))) continue;
         (elements ? sizes_ : unknown_)[elements.value_or(0)] |= is_whole ? kWhole : kOther;
