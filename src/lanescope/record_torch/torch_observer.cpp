@@ -107,8 +107,8 @@ void add_callback(uint32_t options) {
     callback.scopes({at::RecordScope::USER_SCOPE});
   else
     callback.scopes(scopes_of_programs());
-  observer().shortcuts.take();
   observer().handle = at::addGlobalCallback(callback);
+  observer().shortcuts.take();  // after what may throw
 }
 
 int start(void*, uint32_t options, char* line, size_t size) {

@@ -122,7 +122,7 @@ class LoadedLibrary {
 #endif
       const ElfW(Sym)& symbol = symbols_[ELF64_R_SYM(relocation.r_info)];
       const bool is_it = symbol.st_shndx == SHN_UNDEF
-                             ? std::strcmp(texts_ + symbol.st_name, name) == 0
+                             ? *name && std::strcmp(texts_ + symbol.st_name, name) == 0
                              : base_ + symbol.st_value == address;
       if (!is_it) continue;
       const std::uintptr_t place = base_ + relocation.r_offset;
@@ -130,6 +130,9 @@ class LoadedLibrary {
     }
     return nullptr;
   }
+
+  // True: code of the library itself, such as the stub that an entry points to before its first call.
+  bool is_own_code(std::uintptr_t place) const { return code_.has(place); }
 
  private:
   struct Span {
@@ -161,6 +164,7 @@ class LoadedLibrary {
       const Span span{base_ + segment.p_vaddr, base_ + segment.p_vaddr + segment.p_memsz};
       if (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) && writable_count_ < kMostSegments)
         writable_[writable_count_++] = span;
+      if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X)) code_ = span;
       // The dynamic linker makes whole pages of it read-only.
       if (segment.p_type == PT_GNU_RELRO)
         read_only_ = {span.begin / page * page, span.end / page * page};
@@ -182,14 +186,18 @@ class LoadedLibrary {
   bool has_addends_ = false;
   Span writable_[kMostSegments];
   std::size_t writable_count_ = 0;
-  Span read_only_;
+  Span read_only_, code_;
 };
 
 // One entry. Other threads may call through it at any time: it is written in one store.
 class ImportedFunction {
  public:
-  void find(const LoadedLibrary& library, const char* name, std::uintptr_t address) {
-    entry_ = library.entry_of(name, address);
+  // `function`: torch's own, defined in the library if `name` is empty.
+  void find(const LoadedLibrary& library, const char* name, std::uintptr_t function) {
+    entry_ = library.entry_of(name, function);
+    if (!entry_) return;
+    const std::uintptr_t now = std::atomic_ref(*entry_).load(std::memory_order_relaxed);
+    if (now != function && !library.is_own_code(now)) entry_ = nullptr;  // another tool's
   }
   void replace(std::uintptr_t with) {
     if (!entry_ || with_ != 0) return;
@@ -233,10 +241,12 @@ class TorchShortcuts {
     const LoadedLibrary library;
     set_callbacks_.find(library, "",
                         reinterpret_cast<std::uintptr_t>(&at::set_record_function_tls_));
+    const auto demangle =
+        reinterpret_cast<std::uintptr_t>(static_cast<std::string (*)(const char*)>(&c10::demangle));
 #if defined(_GLIBCXX_USE_CXX11_ABI) && _GLIBCXX_USE_CXX11_ABI
-    demangle_.find(library, "_ZN3c108demangleB5cxx11EPKc", 0);
+    demangle_.find(library, "_ZN3c108demangleB5cxx11EPKc", demangle);
 #else
-    demangle_.find(library, "_ZN3c108demangleEPKc", 0);
+    demangle_.find(library, "_ZN3c108demangleEPKc", demangle);
 #endif
   }
   bool is_searched_ = false;
