@@ -150,16 +150,21 @@ std::vector<std::size_t> rounds_of_size(const std::vector<std::uint64_t>& symbol
     if (in_row == size && first == symbols.size()) first = i + 1 - size;
   }
   if (first == symbols.size() || equal * 4 < (symbols.size() - size) * 3) return {};
-  const auto round = symbols.begin() + static_cast<std::ptrdiff_t>(first);
-  const auto length = static_cast<std::ptrdiff_t>(size);
+  // All places of the round, by Knuth, Morris and Pratt: comparing all of it at each place would take O(symbols x size).
+  std::vector<std::size_t> border(size, 0);
+  for (std::size_t i = 1; i < size; ++i) {
+    std::size_t length = border[i - 1];
+    while (length > 0 && symbols[first + i] != symbols[first + length]) length = border[length - 1];
+    border[i] = symbols[first + i] == symbols[first + length] ? length + 1 : 0;
+  }
   std::vector<std::size_t> begins;
-  for (std::size_t i = first; i + size <= symbols.size();) {
-    if (std::equal(round, round + length, symbols.begin() + static_cast<std::ptrdiff_t>(i))) {
-      begins.push_back(i);
-      i += size;
-    } else {
-      ++i;
-    }
+  std::size_t matched = 0;
+  for (std::size_t i = first; i < symbols.size(); ++i) {
+    while (matched > 0 && symbols[i] != symbols[first + matched]) matched = border[matched - 1];
+    if (symbols[i] == symbols[first + matched]) ++matched;
+    if (matched < size) continue;
+    begins.push_back(i + 1 - size);
+    matched = 0;  // rounds do not overlap
   }
   return begins;
 }

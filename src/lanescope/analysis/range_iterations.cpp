@@ -116,8 +116,10 @@ class Gaps {
  public:
   Gaps(const Trace& trace, const Periods& periods, const RangesOfThread& thread, std::size_t size)
       : trace_(trace), periods_(periods), thread_(thread), size_(size) {
+    const std::int64_t first_ns = thread.first_operator_ns(trace),
+                       first_range_ns = trace.start_ns(thread.ranges.front());
     const std::size_t begin =
-        periods.pieces_in(thread.first_operator_ns(trace), trace.start_ns(thread.ranges.front()));
+        first_ns < first_range_ns ? periods.pieces_in(first_ns, first_range_ns) : 0;
     const std::size_t pieces = periods.pieces_in(end_of_word(0), start_of_word(1));
     if (begin == 0 || begin > pieces) return;
     const std::int64_t begin_ns = periods.time_of_piece(end_of_word(0), pieces - begin);
