@@ -146,8 +146,9 @@ bool batch_could_grow(const Facts& facts, SliceId op) {
     const bool is_picture = tensor->rank() >= 4;
     std::int64_t rows = 1;
     for (std::size_t i = 0; i < (is_picture ? 1 : tensor->rank() - 1); ++i) {
+      if (tensor->dims[i] <= 0 || tensor->dims[i] >= kManyRows) return false;
       rows *= tensor->dims[i];
-      if (rows >= kManyRows || rows <= 0) return false;
+      if (rows >= kManyRows) return false;
     }
     return rows < (is_picture ? kManyPictures : kManyRows) &&
            batch_could_grow(facts, tensor->dims[0]);

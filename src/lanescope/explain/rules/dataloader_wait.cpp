@@ -134,7 +134,8 @@ std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
 void tell_gpu_work(const Facts& facts, const LoaderGpuWork& work, Finding& finding) {
   constexpr std::uint64_t kCopiesOfBatch = 4;  // inputs and targets; more are copies of samples
   const std::uint64_t batches = std::max<std::uint64_t>(1, work.batches);
-  const std::uint64_t copies = work.copies / batches, kernels = work.kernels / batches;
+  const std::uint64_t copies = (work.copies + batches / 2) / batches,
+                      kernels = (work.kernels + batches / 2) / batches;
   finding.arithmetic.push_back(
       say("in one call of the loader, on average: {} [copy|copies] to the GPU and {} "
           "[kernel|kernels]",
@@ -191,7 +192,7 @@ void tell_function(const Facts& facts, const LoaderWait& found, Finding& finding
       "torch.stack and pad_sequence of tensors copy memory: make the tensors once, when the data "
       "is read");
   finding.action =
-      say("Keep samples as tensors: torch.tensor of lists takes {} of this; or load in worker "
+      say("Keep samples as tensors: torch.tensor(list) takes {} of the wait; or load in worker "
           "processes",
           {share});
 }
@@ -284,7 +285,10 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
     finding.action = say("Take a batch in one call, x[indices]: its rows come one by one now");
   }
   if (found.function) tell_function(facts, found, finding);
-  if (found.gpu_work.copies + found.gpu_work.kernels > 0 && found.selects < kFewestRows)
+  // Work of most batches, not of the first one alone.
+  if (std::max(found.gpu_work.copies, found.gpu_work.kernels) >=
+          std::max<std::uint64_t>(1, found.gpu_work.batches) &&
+      found.selects < kFewestRows)
     tell_gpu_work(facts, found.gpu_work, finding);
   tell_samples(facts, wait, single, finding);
   return finding;

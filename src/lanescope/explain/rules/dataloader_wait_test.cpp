@@ -208,11 +208,11 @@ TEST(DataloaderWaitTest, TellsReceivingFromWaitingForWorkers) {
 
 // What the loader's call launches: 32 samples copied one by one; two copies of a batch; 32 kernels alone; nothing.
 TEST(DataloaderWaitTest, AdvisesNoWorkersForSamplesOnTheGpu) {
-  const auto with = [](int copies, int kernels) {
+  const auto with = [](int copies, int kernels, int first_batch = 0) {
     ProgramSketch program;
     for (int i = 0; i < 4; ++i) {
       program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
-      for (int k = 0; k < copies; ++k)
+      for (int k = 0; k < copies && i >= first_batch; ++k)
         program.launch(ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 2, "aten::to"));
       for (int k = 0; k < kernels; ++k) program.launch({.us = 1, .op = "aten::sub"});
       program.pass(1'500).cpu_op("aten::stack", 200).end();
@@ -232,6 +232,7 @@ TEST(DataloaderWaitTest, AdvisesNoWorkersForSamplesOnTheGpu) {
   EXPECT_NE(made.action.pattern.find("whole batch in one call"), std::string::npos);
   EXPECT_TRUE(made.gain_is_bound);
   EXPECT_NE(with(0, 0).action.pattern.find("num_workers=4"), std::string::npos);
+  EXPECT_NE(with(1, 0, 3).action.pattern.find("num_workers=4"), std::string::npos);  // one of four
 }
 
 // torch.tensor has 1,300 us of 2,000 of each wait, or 700; json.loads has 1,300.

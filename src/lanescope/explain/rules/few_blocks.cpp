@@ -200,9 +200,9 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
         "no more of them. Channels, features or outputs decide their number",
         "another layout (channels_last for batch norm), torch.compile, which splits sums over "
         "blocks, or other work at the same time on a second stream"};
-    finding.action =
-        say("{} has a block for each channel or output: channels_last, or torch.compile",
-            {name(most->first)});
+    finding.action = say(
+        "Few large blocks in {}, and more rows make no more: try channels_last or torch.compile",
+        {name(most->first)});
   }
   if (wide(found.scans_ns) * 2 > found.all_ns) {
     finding.try_next = {

@@ -4,6 +4,7 @@
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/names/training_ranges.h"
 
@@ -14,10 +15,8 @@ namespace {
 std::vector<SliceId> find_optimizer_steps(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<SliceId> found;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (const SliceId id{i};
-        is_front_end(trace.kind(id)) && names::is_optimizer_step(trace.name(id)))
-      found.push_back(id);
+  for (const SliceId id : slices_named(facts, names::is_optimizer_step))
+    if (is_front_end(trace.kind(id))) found.push_back(id);
   sort_rows(found.begin(), found.end(),
             [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
   return found;

@@ -363,7 +363,7 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
   if (follows_a_read(facts, hole.place))
     return say(
         "If it works on values just read from the GPU: compute on the GPU, or for all values at "
-        "once; else take it out of the step");
+        "once; else move this code out of the step");
   if (has_python_frames(*facts.trace))
     return say("Look at what runs there; take it out of the step");
   return say(

@@ -81,7 +81,7 @@ std::optional<Attainable> attainable(const Facts& facts, const KernelCall& kerne
   if (head_size <= 0) return std::nullopt;
   const FoundRate found =
       find_attention_rate(head_size, is_causal, query->dim(1),
-                          static_cast<std::int64_t>(query->elements()) / head_size);
+                          static_cast<std::int64_t>(std::min(query->elements(), 1e15)) / head_size);
   if (!found.row) return std::nullopt;
   const std::int64_t rate = work.is_attention_backward ? found.row->backward : found.row->forward;
   return Attainable{static_cast<double>(rate) / kPeakOfRates, found.is_above};
@@ -157,12 +157,15 @@ void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding
                            .tensor(longest.work->is_attention_backward ? 1 : 0);
     const bool could_grow = query && query->rank() == 4 && query->elements() < kManyElements &&
                             batch_could_grow(facts, query->dims[0]);
+    const bool is_fastest = used != AttentionBackend::kOther;
     finding.try_next.push_back(
         could_grow ? "use a larger batch: more samples fill the GPU better; a fused backend is in "
                      "use already"
-                   : "nothing: the fastest known backend is in use already");
-    finding.action = could_grow ? say("Use a larger batch: the fastest known backend is in use")
-                                : say("No change is known: the fastest backend is in use");
+        : is_fastest ? "nothing: the fastest known backend is in use already"
+                     : "nothing is known: a fused backend is in use already");
+    finding.action = could_grow   ? say("Use a larger batch: a fused backend is in use already")
+                     : is_fastest ? say("No change is known: the fastest known backend is in use")
+                                  : say("No change is known: a fused backend is in use already");
     if (!could_grow) finding.kind = FindingKind::kWhere;
   }
 }

@@ -57,7 +57,7 @@ Finding tell_split_k(const Facts& facts, const SplitK& measured) {
   finding.evidence.push_back(longest_of(facts, reduce.longest()));
   finding.try_next = {example && batch_could_grow(facts, example->op)
                           ? "leave it, or use a larger batch, which gives more tiles"
-                          : "leave it: without it, fewer blocks would do the same work"};
+                          : "leave it: without the split, fewer blocks would do the same work"};
   finding.confidence = facts.confidence();
   finding.sample_count = reduce.calls();
   finding.sample_noun = "call";

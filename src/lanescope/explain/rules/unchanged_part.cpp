@@ -85,6 +85,7 @@ class MadeInSteps {
 struct Part {
   std::vector<SliceId> calls;
   bool has_product = false;
+  std::size_t end = 0;  // the place of the call that ended it
 };
 
 enum class Depends : std::uint8_t { kOnPart, kOnNothing, kOnNew };
@@ -98,6 +99,7 @@ class PartFollower {
     Part part;
     const auto rows = operator_inputs(trace_, calls[first]).tensor(1);
     own_ = {rows->elements()};
+    part.end = calls.size();
     for (std::size_t i = first; i < calls.size(); ++i) {
       const std::string_view name = trace_.name(calls[i]);
       const Depends depends = dependence_of(calls[i]);
@@ -105,8 +107,10 @@ class PartFollower {
                                 name == "aten::unbind" || name == "aten::detach";
       if (depends == Depends::kOnNew && is_only_view) continue;  // its reader decides
       if (depends == Depends::kOnNew || draws_random_numbers(trace_, calls[i]) ||
-          writes_other(calls[i]))
+          writes_other(calls[i])) {
+        part.end = i;
         break;
+      }
       if (const auto elements = result_elements(trace_, calls[i])) own_.insert(*elements);
       if (is_only_view || depends == Depends::kOnNothing) continue;
       part.calls.push_back(calls[i]);
@@ -190,7 +194,10 @@ std::optional<UnchangedPart> measure_unchanged_part(const Facts& facts) {
       if (!made) made.emplace(facts);
       if (made->may_make_whole(rows->elements())) continue;
       Part part = PartFollower(trace, *made).follow(calls, i);
-      if (!part.has_product || part.calls.size() < kLeastUnchangedCalls) continue;
+      if (!part.has_product || part.calls.size() < kLeastUnchangedCalls) {
+        i = std::max(i + 1, part.end) - 1;  // a lookup inside would follow some of the same calls
+        continue;
+      }
       if (parts > 0 && part.calls.size() != found.first.calls.size()) continue;
       ++parts;
       found.calls.insert(found.calls.end(), part.calls.begin(), part.calls.end());
@@ -211,8 +218,8 @@ Finding tell_unchanged_part(const Facts& facts, const UnchangedPart& found) {
   Finding finding;
   finding.verdict = say(
       facts,
-      "{} and the {} calls after it take nothing that a step makes or copies to the GPU: {} [per "
-      "step] ({}). If their input stays the same, so does their result.",
+      "By their sizes, {} and the {} calls after it take nothing that a step makes or copies to "
+      "the GPU: {} [per step] ({}). If their input stays the same, so does their result.",
       {op, calls, ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.spared_calls = found.calls;
@@ -220,8 +227,8 @@ Finding tell_unchanged_part(const Facts& facts, const UnchangedPart& found) {
             [](SliceId a, SliceId b) { return raw(a) < raw(b); });
   const auto indices = operator_inputs(trace, begin).tensor(1);
   finding.arithmetic.push_back(
-      say("the lookup takes whole numbers of the size {}; by its sizes, no operator of the steps "
-          "makes as many",
+      say("the lookup's indices have the size {}; by the recorded sizes, no operator of the steps "
+          "makes as many whole numbers",
           {text(analysis::shape_text(indices->dims))}));
   finding.arithmetic.push_back(
       say(facts,

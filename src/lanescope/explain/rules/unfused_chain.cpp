@@ -201,7 +201,13 @@ class Chains {
     constexpr std::int64_t kMuchSmaller = 8;
     return knows_sizes_ && aside_.size() < kMostAside &&
            next.size.elements * kMuchSmaller <= chain_.back().size.elements &&
-           follows(next, aside_.empty() ? chain_.back() : aside_.back());
+           follows(next, latest());
+  }
+  // The chain's last kernel or the last one aside, whichever ends later.
+  const Link& latest() const {
+    return aside_.empty() || chain_.back().work->end_ns > aside_.back().work->end_ns
+               ? chain_.back()
+               : aside_.back();
   }
 
   // The smallest p up to half of the length with op[i] == op[i - p] for all i, else the length. By
@@ -255,8 +261,7 @@ class Chains {
   }
 
   bool continues(const Link& next) const {
-    return next.size.elements == chain_.back().size.elements &&
-           follows(next, aside_.empty() ? chain_.back() : aside_.back());
+    return next.size.elements == chain_.back().size.elements && follows(next, latest());
   }
 
   bool follows(const Link& next, const Link& last) const {

@@ -76,11 +76,12 @@ TEST(UnfusedChainTest, CountsTheElementsOfTheResult) {
 // 30, 20 and 40 us on [256, 1024], and between the first two the cast of a scale for each row, 3 us: one kernel needs 20 us, and the
 // cast stays. Half as many elements are no aside: add and relu are the chain then, and the mul is alone.
 TEST(UnfusedChainTest, GoesOnAfterAKernelOnAMuchSmallerTensor) {
-  const auto with = [](std::string_view dims_between) {
+  const auto with = [](std::string_view dims_between, int add_us = 20) {
     const std::string_view large = "[[256, 1024], [256, 1024]]";
     return find_by_rule(
         after_matmul({elementwise("aten::mul", 30, large), elementwise("aten::to", 3, dims_between),
-                      elementwise("aten::add", 20, large), elementwise("aten::relu", 40, large)})
+                      elementwise("aten::add", add_us, large),
+                      elementwise("aten::relu", 40, large)})
             .trace(),
         "unfused-chain");
   };
@@ -91,6 +92,11 @@ TEST(UnfusedChainTest, GoesOnAfterAKernelOnAMuchSmallerTensor) {
   const auto cut = with("[[128, 1024]]");
   ASSERT_TRUE(cut);
   EXPECT_EQ(cut->at_stake_ns, 40'000);
+  // A long kernel after the cast does not part the next one from the chain: 30 + 120 + 40 us, less 30.
+  const auto with_long = with("[[256, 1]]", 120);
+  ASSERT_TRUE(with_long);
+  EXPECT_EQ(with_long->verdict.values[0].integer, 1);
+  EXPECT_EQ(with_long->at_stake_ns, 160'000);
 }
 
 // Two kernels in one function, and in two.
