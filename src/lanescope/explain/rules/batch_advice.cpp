@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/rules/arithmetic.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
