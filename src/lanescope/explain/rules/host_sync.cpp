@@ -244,6 +244,38 @@ void keep_one_wait_of_a_step(const Facts& facts, const HostSyncs& found, Finding
            ns(finding.at_stake_ns), ns(facts.per_step(found.at_stake_ns))}));
 }
 
+// Operators whose size can be known in a way of their own.
+void advise_on_sizes_of(std::string_view op, Finding& finding) {
+  if (op == "aten::where")  // the one with a mask alone: with two tensors it does not wait
+    finding.action =
+        say("Use torch.where(mask, a, b), or multiply with the mask: torch.where(mask) alone "
+            "lists positions, so it waits for their number");
+  if (op == "aten::bincount") {
+    finding.action = say(
+        "Count with scatter_add_ into zeros of a known size; if the values stay the same, once");
+    finding.try_next = {
+        "torch.bincount asks for the largest value, also with minlength: "
+        "torch.zeros(n).scatter_add_(0, x, ones) knows its size and does not wait",
+        "where the values are the same in each round, count once; where the CPU needs the counts, "
+        "read all of them in one copy"};
+  }
+  if (op == "aten::one_hot") {
+    finding.action =
+        say("Pass num_classes: F.one_hot(x, num_classes) knows its size and does not wait");
+    finding.try_next = {
+        "without num_classes, F.one_hot reads the largest index on the CPU; the result then may "
+        "also differ in size from batch to batch"};
+  }
+  if (op.starts_with("aten::_unique") || op.starts_with("aten::unique")) {
+    finding.action =
+        say("Sort and mark where values change (padded to a known size); or find them once, in "
+            "advance");
+    finding.try_next = {
+        "only the GPU knows the number of different values: sort, compare neighbours, and use a "
+        "mask or torch.scatter with a known size; or find the values where the batch is made"};
+  }
+}
+
 // The CPU waits for a size that only the GPU knows: that of a boolean mask (aten::index), or of the output of another operator.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -279,12 +311,8 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
             {name(reads->first), name(writes->first), count(reads->second + writes->second),
              count(facts.selection.steady.size())});
   finding.action =
-      most->first ==
-              "aten::where"  // only the one with the mask alone waits: it looks for positions
-          ? say("Use torch.where(mask, a, b), or multiply with the mask: torch.where(mask) alone "
-                "lists positions, so it waits for their number")
-          : say("Use torch.where(mask, a, b) or a multiplication with the mask: sizes known ahead "
-                "need no wait");
+      say("Use torch.where(mask, a, b) or a multiplication with the mask: sizes known "
+          "ahead need no wait");
   if (has_mask && count_same_masks(facts, found.sizers) * 2 > found.sizers.size()) {
     finding.action =
         say("If it is one mask, make its indices once: i = mask.nonzero(as_tuple=True); x[i]");
@@ -295,30 +323,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
         "the same rows",
         "where the mask keeps most rows: torch.where(mask, new, old) needs no size at all"};
   }
-  if (most->first == "aten::bincount") {
-    finding.action = say(
-        "Count with scatter_add_ into zeros of a known size; if the values stay the same, once");
-    finding.try_next = {
-        "torch.bincount asks for the largest value, also with minlength: "
-        "torch.zeros(n).scatter_add_(0, x, ones) knows its size and does not wait",
-        "where the values are the same in each round, count once; where the CPU needs the counts, "
-        "read all of them in one copy"};
-  }
-  if (most->first == "aten::one_hot") {
-    finding.action =
-        say("Pass num_classes: F.one_hot(x, num_classes) knows its size and does not wait");
-    finding.try_next = {
-        "without num_classes, F.one_hot reads the largest index on the CPU; the result then may "
-        "also differ in size from batch to batch"};
-  }
-  if (most->first.starts_with("aten::_unique") || most->first.starts_with("aten::unique")) {
-    finding.action =
-        say("Sort and mark where values change (padded to a known size); or find them once, in "
-            "advance");
-    finding.try_next = {
-        "only the GPU knows the number of different values: sort, compare neighbours, and use a "
-        "mask or torch.scatter with a known size; or find the values where the batch is made"};
-  }
+  advise_on_sizes_of(most->first, finding);
   if (are_sizes_the_same(facts, found.sizers)) {
     append(finding.brief, say(", with the same result each time"));
     finding.action =

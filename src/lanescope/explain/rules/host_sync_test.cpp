@@ -434,6 +434,27 @@ TEST(HostSyncTest, NamesMasksThatAskForASize) {
   EXPECT_THAT(value->action.pattern, Not(HasSubstr("torch.where")));
 }
 
+// torch.where(mask) with one argument is what waits.
+TEST(HostSyncTest, AdvisesNoTorchWhereWithAMaskAlone) {
+  const auto action_of = [](std::string_view op) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i)
+      program.step()
+          .launch({.us = 50})
+          .begin_op(op)
+          .wait("aten::nonzero")
+          .end()
+          .pass(20)
+          .launch({.us = 50})
+          .end();
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action_of("aten::where"), HasSubstr("torch.where(mask) alone"));
+  EXPECT_THAT(action_of("aten::index"), Not(HasSubstr("alone")));
+}
+
 // What waits has advice of its own: the sum of counts may be known, a matrix sorted once.
 TEST(HostSyncTest, AdvisesAboutTheOperatorThatWaits) {
   const auto action_of = [](std::string_view op) {
