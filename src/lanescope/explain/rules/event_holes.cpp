@@ -76,8 +76,14 @@ std::vector<Window> quiet_parts(const HostEvents& events, const Window& whole) {
   return parts;
 }
 
+// True: `a` is around `b`. An operator that only ended shortly before another one is not: how shortly differs from step to step, and
+// the place of a hole must have the same name in each of them.
 bool is_outer(const Facts& facts, SliceId a, SliceId b) {
-  return b == kNone<SliceId> || facts.trace->dur_ns(a) > facts.trace->dur_ns(b);
+  const Trace& trace = *facts.trace;
+  return b == kNone<SliceId> ||
+         (trace.slices().track[raw(a)] == trace.slices().track[raw(b)] &&
+          trace.start_ns(a) <= trace.start_ns(b) && trace.end_ns(a) >= trace.end_ns(b) &&
+          trace.dur_ns(a) > trace.dur_ns(b));
 }
 
 constexpr std::int64_t kSamePlaceNs = 30'000;  // a range ends so soon after the last operator in it

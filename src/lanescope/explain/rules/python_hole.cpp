@@ -19,6 +19,7 @@
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
+#include "lanescope/explain/user_code.h"
 #include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
@@ -254,6 +255,7 @@ SliceId function_in_hole(const Facts& facts, const EventHole& hole) {
 struct OptimizerKind {
   bool is_fused = false;
   std::uint64_t groups = 0;  // fused calls of one range: at least one per group
+  bool is_loop = false;      // it calls each tensor by itself, which optimizer-loop reports
 };
 
 OptimizerKind optimizer_kind(const Facts& facts, const EventHole& hole) {
@@ -263,11 +265,18 @@ OptimizerKind optimizer_kind(const Facts& facts, const EventHole& hole) {
     const SliceId range = optimizer_step_around(facts, neighbour);
     if (range == kNone<SliceId>) continue;
     const Track& track = trace.track(range);
+    constexpr std::uint64_t kCallsOfLoop = 32;
+    std::uint64_t in_place = 0, of_lists = 0;
     for (std::uint32_t i = raw(range) + 1; i < track.first_slice + track.slice_count &&
                                            trace.start_ns(SliceId{i}) < trace.end_ns(range);
-         ++i)
-      if (trace.name(SliceId{i}).starts_with("aten::_fused_")) ++kind.groups;
+         ++i) {
+      const std::string_view op = trace.name(SliceId{i});
+      if (op.starts_with("aten::_fused_")) ++kind.groups;
+      if (op.starts_with("aten::_foreach_")) ++of_lists;
+      if (op.starts_with("aten::") && op.ends_with('_')) ++in_place;
+    }
     kind.is_fused = kind.groups > 0;
+    kind.is_loop = !kind.is_fused && of_lists == 0 && in_place >= kCallsOfLoop;
     return kind;
   }
   return kind;
@@ -306,6 +315,28 @@ HoleOwner owner_of(const Facts& facts, const EventHole& hole) {
   return {is_hole_of_optimizer(facts, hole), is_hand_over(*facts.trace, hole.place)};
 }
 
+// The one function of the program that runs in the hole, where no function that it calls takes half of it.
+struct OwnCode {
+  Sentence place;        // "in train_step (train.py:96)"; empty: unknown, or more than one function
+  bool has_all = false;  // no other frame is recorded in nine tenths of the longest hole
+};
+
+OwnCode own_code_in_hole(const Facts& facts, const EventHole& hole) {
+  const Trace& trace = *facts.trace;
+  OwnCode own;
+  if (!has_python_frames(trace) || function_in_hole(facts, hole) != kNone<SliceId>) return own;
+  const std::string line = python_line(facts, hole.place.after);
+  if (line.empty() || python_line(facts, hole.place.before) != line) return own;
+  own.place = user_code(facts, hole.place.after);
+  std::int64_t own_ns = 0;
+  facts.host->visit(trace.slices().track[raw(hole.place.after)], hole.longest.start_ns,
+                    hole.longest.end_ns, [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                      if (slice != kNone<SliceId> && trace.name(slice) == line) own_ns += to - from;
+                    });
+  own.has_all = own_ns * 10 >= hole.longest.length_ns() * 9;
+  return own;
+}
+
 void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owner,
                 Finding& finding) {
   if (owner.is_optimizer) {
@@ -323,6 +354,14 @@ void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owne
     const bool is_inside = facts.trace->start_ns(function) >= hole.longest.start_ns;
     finding.evidence.insert(is_inside ? finding.evidence.begin() : finding.evidence.end(),
                             {function, say("the longest function in the longest hole")});
+    return;
+  }
+  if (const OwnCode own = own_code_in_hole(facts, hole); !own.place.pattern.empty()) {
+    finding.names_cause = own.has_all;
+    finding.brief = say("The GPU waits for code without events ");
+    append(finding.brief, own.place);
+    finding.brief.pattern += ", ";
+    append(finding.brief, words_of(facts, hole.place));
     return;
   }
   finding.brief = say("The GPU waits for Python or other code without events, ");
@@ -364,6 +403,12 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
     return say(
         "If it works on values just read from the GPU: compute on the GPU, or for all values at "
         "once; else move this code out of the step");
+  if (own_code_in_hole(facts, hole).has_all)
+    return facts.trace->name(hole.place.after) == "aten::lift_fresh" && !hole.place.inside_after
+               ? say("It makes an array, as NumPy does in C code without a frame: make it on the "
+                     "GPU, or before the step")
+               : say("It is the function's own code, or C code without a frame such as NumPy: "
+                     "take it out of the step");
   if (has_python_frames(*facts.trace))
     return say("Look at what runs there; take it out of the step");
   return say(
@@ -471,9 +516,10 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
     finding.action =
         say("No code of the program is there: a CUDA graph of the step would spare it");
   }
-  // The optimizer already makes only one fused call. The rest is its own loop over its parameters.
+  // The optimizer already makes only one fused call. The rest is its own loop over its parameters. Where it loops over its tensors, that
+  // has the same remedy and costs more.
   if (const OptimizerKind kind = optimizer_kind(facts, main);
-      owner.is_optimizer && kind.groups == 1)
+      owner.is_optimizer && (kind.groups == 1 || kind.is_loop))
     finding.kind = FindingKind::kWhere;
   return finding;
 }

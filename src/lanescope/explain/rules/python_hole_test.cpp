@@ -241,6 +241,24 @@ TEST(PythonHoleTest, DoesNotAdviseAFusedOptimizerTwice) {
 }
 
 // Only torch's own Python is between the last node and the optimizer's range: nothing can be taken out.
+// Of an optimizer that calls each tensor by itself, optimizer-loop says the same.
+TEST(PythonHoleTest, LeavesALoopOverTensorsToAnotherRule) {
+  const auto kind = [](int tensors) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().kernel("gemm", 100).wait();
+      program.begin("Optimizer.step#AdamW.step").pass(500);
+      for (int i = 0; i < tensors; ++i) program.launch({.us = 2, .op = "aten::mul_"});
+      program.wait().end().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding ? finding->kind : FindingKind::kBound;
+  };
+  EXPECT_EQ(kind(32), FindingKind::kWhere);
+  EXPECT_EQ(kind(4), FindingKind::kCost);
+}
+
 TEST(PythonHoleTest, TakesNothingOutBetweenBackwardAndTheOptimizer) {
   const auto kind = [](const char* frame) {
     ProgramSketch program;
@@ -310,6 +328,49 @@ TEST(PythonHoleTest, NamesAFunctionThatBeganWhileTheGpuWorked) {
   };
   EXPECT_EQ(brief(300), "The GPU waits for Python code, mostly in {}");
   EXPECT_NE(brief(900), "The GPU waits for Python code, mostly in {}");
+}
+
+// Four steps of `nerf.py(96): step`, in which aten::stack and aten::reshape come before a hole of 600 us. aten::stack ends 5 us before
+// aten::reshape begins in the even steps, and 60 us before it in the odd ones. More than half of the function's time is elsewhere.
+Finding hole_in_function(const char* after, bool has_callee) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().pass(2);
+    const std::int64_t start_us = program.cpu_us();
+    program.kernel("loss", 1000).wait().cpu_op("aten::stack", 40).pass(i % 2 == 0 ? 5 : 60);
+    program.cpu_op("aten::reshape", 4);
+    const std::int64_t hole_us = program.cpu_us();
+    program.pass(600).cpu_op(after, 4).kernel("norm", 50).wait();
+    program.sketch().slice("python_function", "nerf.py(96): step", ProgramSketch::at(start_us),
+                           us(program.cpu_us() - start_us));
+    if (has_callee)
+      program.sketch().slice("python_function", "rays.py(7): choose",
+                             ProgramSketch::at(hole_us + 100), us(200));
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "python-hole");
+  EXPECT_TRUE(finding);
+  return finding.value_or(Finding{});
+}
+
+// aten::stack is not around aten::reshape, so the place has the same name in all steps.
+TEST(PythonHoleTest, NamesTheFunctionWhoseOwnCodeFillsTheHole) {
+  const Finding array = hole_in_function("aten::lift_fresh", false);
+  EXPECT_EQ(array.brief.pattern, "The GPU waits for code without events in {}, between {} and {}");
+  ASSERT_EQ(array.brief.values.size(), 3u);
+  EXPECT_EQ(array.brief.values[0].text, "step (nerf.py:96)");
+  EXPECT_EQ(array.brief.values[1].text, "aten::reshape");
+  EXPECT_TRUE(array.action.pattern.starts_with("It makes an array"));
+  EXPECT_TRUE(array.names_cause);
+  EXPECT_TRUE(hole_in_function("aten::mul", false)
+                  .action.pattern.starts_with("It is the function's own code"));
+}
+
+// Another function takes a third of the hole.
+TEST(PythonHoleTest, DoesNotBlameAFunctionForWhatItCalls) {
+  const Finding called = hole_in_function("aten::lift_fresh", true);
+  EXPECT_TRUE(called.action.pattern.starts_with("Look at what runs there"));
+  EXPECT_FALSE(called.names_cause);
 }
 
 // Thread 101 of process 100 launches, waits for the result, and then for 600 us without an event: for a request, perhaps.
