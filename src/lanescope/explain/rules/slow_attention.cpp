@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/attention_mask.h"
 #include "lanescope/explain/rules/attention_rates.h"
 #include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -39,15 +40,9 @@ AttentionBackend backend_of(const Facts& facts, const KernelCall& kernel) {
 
 // True: the call gets a mask tensor of query length x key length, and both lengths are equal. A
 // causal mask has this shape.
-bool has_square_mask(const Facts& facts, SliceId op) {
-  const SliceId call = find_around(facts, op, "aten::scaled_dot_product_attention");
-  if (call == kNone<SliceId>) return false;
-  const auto inputs = operator_inputs(*facts.trace, call);
-  const auto query = inputs.tensor(0), key = inputs.tensor(1), mask = inputs.tensor(3);
-  if (!query || !key || !mask || query->rank() < 3 || key->rank() < 3 || mask->rank() < 2)
-    return false;
-  return mask->dim(1) == mask->dim(0) && mask->dim(1) == query->dim(1) &&
-         mask->dim(0) == key->dim(1) && mask->dim(0) > 1;
+bool has_square_mask(const Facts& facts, const KernelCall& kernel) {
+  const SliceId call = find_around(facts, kernel.op, "aten::scaled_dot_product_attention");
+  return masked_length(*facts.trace, call == kNone<SliceId> ? kernel.call->op : call) > 0;
 }
 
 // Problem: a fused attention kernel spends most of its time on exponentials where heads are small, and a causal mask cuts half of its
@@ -98,7 +93,7 @@ std::optional<double> least_time_ns(const Facts& facts, const KernelCall& kernel
   };
   if (known && !known->is_above) return at_rate_ns();
   if (device.compute_major == 9 && backend_of(facts, kernel) != AttentionBackend::kOther &&
-      !has_square_mask(facts, kernel.op))
+      !has_square_mask(facts, kernel))
     return std::nullopt;
   return known ? at_rate_ns() : floor_ns;
 }
@@ -190,7 +185,7 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
             "same head size, mask, direction and about the same length, where these are known"));
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
-  const bool is_masked = has_square_mask(facts, longest->op);
+  const bool is_masked = has_square_mask(facts, *longest);
   if (is_masked) {
     finding.try_next = {
         "if the mask is the causal one, pass is_causal=True and no attn_mask: half of "

@@ -153,5 +153,29 @@ TEST(SlowAttentionTest, AdvisesIsCausalForASquareMaskOnly) {
   EXPECT_THAT(advice("[4, 1, 1, 2048]"), ::testing::Not(::testing::HasSubstr("is_causal")));
 }
 
+// The mask is the ninth input of cuDNN's backward operator, outside of the call of the forward pass. 171.8 G operations in 700 us.
+TEST(SlowAttentionTest, SeesTheMaskOfABackwardPass) {
+  const auto advice = [](const std::string& mask) {
+    const auto finding = find_in_steps("slow-attention", [&](ProgramSketch& p) {
+      constexpr char kFive[] =
+          "[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], "
+          "[4, 16, 2048, 64], [4, 16, 2048, 1], [], [], ";
+      constexpr char kB[] = R"("c10::BFloat16", )";
+      std::string types = "[";
+      for (int i = 0; i < 5; ++i) types += kB;
+      types += R"("float", "long int", "long int", )" + std::string(kB);
+      Fields inputs = shapes(kFive + mask + ", [], [], [], [], [], [], []]",
+                             types + R"("", "", "Scalar", "Scalar", "Scalar", "Scalar", ""])");
+      inputs.concrete_inputs =
+          R"(["", "", "", "", "", "", "", "", "", "", "", "2048", "2048", "0.", "False", ""])";
+      p.op("aten::_scaled_dot_product_cudnn_attention_backward", inputs,
+           "cudnn_generated_sdpa_bprop", 700);
+    });
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(advice("[2048, 2048]"), ::testing::HasSubstr("is_causal=True"));
+  EXPECT_THAT(advice("[4, 1, 1, 2048]"), ::testing::Not(::testing::HasSubstr("is_causal")));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
