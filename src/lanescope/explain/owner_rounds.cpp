@@ -11,6 +11,7 @@
 #include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/names/collective_calls.h"
+#include "lanescope/names/torch_optimizers.h"
 #include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain {
@@ -129,6 +130,23 @@ bool is_optimizer_loop(const Facts& facts, const Owner& owner) {
                      [](const std::string& each) { return names::is_optimizer_step(each); });
 }
 
+// Nothing: the optimizer is of torch.optim and has no form that helps. On a CPU foreach=True runs the same calls one by one.
+Sentence form_of_optimizer(const Facts& facts, const Owner& owner) {
+  const auto range = std::find_if(owner.around.begin(), owner.around.end(),
+                                  [](const auto& each) { return names::is_optimizer_step(each); });
+  const names::OptimizerForms* forms =
+      range == owner.around.end() ? nullptr
+                                  : names::forms_of_optimizer(names::optimizer_of_step(*range));
+  if (!facts.main_device)
+    return forms && !forms->has_fused
+               ? Sentence()
+               : say("Give the optimizer fused=True, if it has it: few calls for all parameters");
+  if (!forms || forms->has_fused)
+    return say("Give the optimizer fused=True or foreach=True: few calls for all parameters");
+  return forms->has_foreach ? say("Give the optimizer foreach=True: few calls for all parameters")
+                            : Sentence();
+}
+
 // Copies into another layout are a quarter of the rounds. With a GPU the rule layout-copies says more.
 bool copies_layouts(const Owner& owner) {
   return owner.kind == OwnerKind::kLoop &&
@@ -238,11 +256,7 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
                      "allows; for gradients of each sample, torch.func.vmap of grad");
   if (!facts.main_device && copies_layouts(owner))
     return say("Stay in one layout: permute once before the layers, not around each of them");
-  if (is_optimizer_loop(facts, owner))
-    return facts.main_device  // on a CPU foreach=True runs the same calls one by one
-               ? say("Give the optimizer fused=True or foreach=True: few calls for all parameters")
-               : say("Give the optimizer fused=True, if it has it: few calls for all parameters");
-  return {};
+  return is_optimizer_loop(facts, owner) ? form_of_optimizer(facts, owner) : Sentence();
 }
 
 const Owner* loop_of_changing_size(const Facts& facts) {

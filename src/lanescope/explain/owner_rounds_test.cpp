@@ -188,6 +188,8 @@ TEST(OwnerRoundsTest, KnowsMicroBatchesAndDifferentiatedBackwardPasses) {
   owner.cell = {"aten::add_"};
   owner.around = {"Optimizer.step#SGD.step"};
   EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("fused=True"), std::string::npos);
+  owner.around = {"Optimizer.step#Adafactor.step"};  // has no fused form
+  EXPECT_EQ(remedy_of_rounds(explained.facts, owner).pattern.find("fused=True"), std::string::npos);
 }
 
 // Four parameters are enough for a quarter of a step on a CPU, three are not; else it takes eight.

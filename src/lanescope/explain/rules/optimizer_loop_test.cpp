@@ -74,6 +74,45 @@ TEST(OptimizerLoopTest, KnowsForeachThatGoesTensorByTensor) {
   EXPECT_THAT(finding_with("my part").action.pattern, ::testing::HasSubstr("foreach=True"));
 }
 
+// Forty parameters; after the two kernels of each, the CPU reads a value of every `read_every`th; 0: of none.
+Finding finding_of_class(std::string_view range, int read_every) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin(range);
+    for (int k = 0; k < 40; ++k) {
+      program.launch({.name = kElementwise, .us = 1, .op = "aten::mul_"})
+          .launch({.name = kElementwise, .us = 1, .op = "aten::add_"});
+      if (read_every > 0 && k % read_every == 0)
+        program.launch(
+            {.name = "Memcpy DtoH (Device -> Pinned)", .us = 1, .op = "aten::_local_scalar_dense"});
+    }
+    program.end().end();
+  }
+  return find_by_rule(program.trace(), "optimizer-loop").value_or(Finding());
+}
+
+TEST(OptimizerLoopTest, NamesOnlyWhatTheOptimizerHas) {
+  const Finding fused = finding_of_class("Optimizer.step#AdamW.step", 0);
+  EXPECT_EQ(fused.action.pattern, "Pass fused=True to {}, or else foreach=True");
+  EXPECT_EQ(fused.action.values.at(0).text, "AdamW");
+  const Finding foreach = finding_of_class("Optimizer.step#Adafactor.step", 0);
+  EXPECT_EQ(foreach.action.pattern, "Pass foreach=True to torch.optim.{}: it has no fused form");
+  EXPECT_THAT(foreach.verdict.pattern, ::testing::Not(::testing::HasSubstr("fused")));
+  EXPECT_THAT(finding_of_class("Optimizer.step#Muon.step", 0).action.pattern,
+              ::testing::HasSubstr("has no faster form"));
+  EXPECT_THAT(finding_of_class("Optimizer.step#Lion.step", 0).action.pattern,
+              ::testing::HasSubstr("if it has them"));
+}
+
+// Twenty reads for forty tensors are half; fourteen are not.
+TEST(OptimizerLoopTest, PredictsNothingWhereEachTensorIsRead) {
+  EXPECT_TRUE(finding_of_class("Optimizer.step#Adafactor.step", 2).gain_is_bound);
+  EXPECT_EQ(
+      finding_of_class("Optimizer.step#Adafactor.step", 2).arithmetic.back().values.at(0).integer,
+      20);
+  EXPECT_FALSE(finding_of_class("Optimizer.step#Adafactor.step", 3).gain_is_bound);
+}
+
 TEST(OptimizerLoopTest, IsQuietOnForeachAndFused) {
   EXPECT_FALSE(find_by_rule(optimizer_of("aten::_foreach_mul_", "aten::_fused_adam_").trace(),
                             "optimizer-loop"));

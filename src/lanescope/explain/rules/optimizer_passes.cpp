@@ -1,7 +1,6 @@
 // The optimizer runs list by list (foreach): a kernel for each of its operations, which all read and write the whole lists.
 // A fused one reads and writes each value once.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/names/torch_optimizers.h"
 #include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
@@ -24,8 +24,8 @@ constexpr std::size_t kFewestOperations = 4;
 
 // Optimizers of torch that have a fused form.
 bool has_fused_form(std::string_view range) {
-  constexpr std::array<std::string_view, 4> kFused = {"Adam", "AdamW", "SGD", "Adagrad"};
-  return std::find(kFused.begin(), kFused.end(), names::optimizer_of_step(range)) != kFused.end();
+  const auto* forms = names::forms_of_optimizer(names::optimizer_of_step(range));
+  return forms && forms->has_fused;
 }
 
 struct OptimizerPasses {
