@@ -270,7 +270,7 @@ void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& fi
 // What to do, without what the program already does.
 Sentence graph_action(const Facts& facts, const GraphOpportunity& found, bool is_mostly_eager) {
   if (const WaitsInside& waits = waits_inside(facts); !found.blocking.empty() && waits.are_many())
-    return remove_waits_first(facts, waits);
+    return graph_beside_waits(facts, waits);
   if (is_mostly_eager)
     return say(
         "Compile the whole step with mode=\"reduce-overhead\": compiled code launches {} of "

@@ -127,16 +127,49 @@ const OperatorThatWaits& operator_that_waits(const Facts& facts) {
 
 namespace {
 
+// Per step: when the CPU launches for others than the optimizer, and when it waits.
+struct LaunchesAndWaits {
+  std::vector<std::int64_t> launches_ns, waits_ns;
+};
+
+// Cuts the launches of each step at its waits.
+void count_parts(std::vector<LaunchesAndWaits>& steps, WaitsInside& found) {
+  for (LaunchesAndWaits& step : steps) {
+    std::sort(step.launches_ns.begin(), step.launches_ns.end());
+    std::sort(step.waits_ns.begin(), step.waits_ns.end());
+    std::uint64_t longest = 0, second = 0;
+    auto from = step.launches_ns.begin();
+    const auto end_part = [&](auto to) {
+      const auto size = static_cast<std::uint64_t>(to - from);
+      second = std::max(second, std::min(size, longest));
+      longest = std::max(longest, size);
+      from = to;
+    };
+    for (const std::int64_t wait_ns : step.waits_ns)
+      end_part(std::lower_bound(from, step.launches_ns.end(), wait_ns));
+    end_part(step.launches_ns.end());
+    found.pieces += step.launches_ns.size();
+    found.in_longest += longest;
+    found.in_two_longest += longest + second;
+  }
+}
+
 WaitsInside make_waits_inside(const Facts& facts) {
   const Trace& trace = *facts.trace;
   WaitsInside found;
   if (!facts.steps.marked || facts.selection.steady.empty()) return found;
   std::vector<analysis::Window> launches(facts.steps.steps.size(), {0, 0});
+  std::vector<LaunchesAndWaits> parts(launches.size());
+  const auto& phases = training_phases(facts);
   for (const analysis::DeviceWork* work : steady_work(facts)) {
     const SliceId call = facts.links.launch_of[raw(work->slice)];
     if (call == kNone<SliceId>) continue;
     const std::size_t step = steady_step_at(facts, trace.start_ns(call));
     if (step >= launches.size()) continue;
+    if (phases[raw(call)] == analysis::Phase::kOptimizer)
+      found.has_optimizer = true;
+    else
+      parts[step].launches_ns.push_back(trace.start_ns(call));
     analysis::Window& window = launches[step];
     if (window.end_ns == 0) window.start_ns = trace.start_ns(call);
     window.start_ns = std::min(window.start_ns, trace.start_ns(call));
@@ -155,6 +188,7 @@ WaitsInside make_waits_inside(const Facts& facts) {
     if (step >= launches.size() || trace.start_ns(call) < launches[step].start_ns ||
         trace.start_ns(call) >= launches[step].end_ns)
       continue;
+    parts[step].waits_ns.push_back(trace.start_ns(call));
     const SliceId outermost = outermost_operator_of(facts, call);
     const SliceId asks = outermost == kNone<SliceId> ? call : outermost;
     if (asks == last) continue;
@@ -169,6 +203,7 @@ WaitsInside make_waits_inside(const Facts& facts) {
       found.op = std::string(op);
     }
   found.per_step = all / facts.selection.steady.size();
+  count_parts(parts, found);
   return found;
 }
 
@@ -260,7 +295,7 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
                "torch.compile(mode=\"reduce-overhead\")[if a batch spares launches|; or a larger "
                "batch]");
   if (const WaitsInside& waits = waits_inside(facts); waits.are_many())
-    return remove_waits_first(facts, waits);
+    return graph_beside_waits(facts, waits);
   if (runs_sharding_hooks(facts))
     return say(facts,
                "FSDP runs Python around each layer: shard fewer, larger parts, compile each of "
@@ -292,7 +327,18 @@ void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& find
     finding.action = std::move(*instead);
 }
 
-Sentence remove_waits_first(const Facts& facts, const WaitsInside& waits) {
+Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
+  if (waits.may_stay())
+    return say(facts,
+               "Use torch.compile([if batch|model, ]mode=\"reduce-overhead\")[if a batch spares "
+               "launches|, or a larger batch]. The {} operators that wait [per step], such as {}, "
+               "may stay: {} of the launches{} are in {} without a wait",
+               {count(waits.per_step), name(waits.op),
+                ratio(static_cast<std::int64_t>(waits.parts() == 1 ? waits.in_longest
+                                                                   : waits.in_two_longest),
+                      static_cast<std::int64_t>(waits.pieces)),
+                text(waits.has_optimizer ? " before the optimizer's" : ""),
+                text(waits.parts() == 1 ? "one part" : "two parts")});
   return say(facts,
              "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
              "Then torch.compile(mode=\"reduce-overhead\")",

@@ -31,11 +31,19 @@ struct WaitsInside {
   std::string op;  // that waits most often; empty: none waits
   // So many that they, and not the launches, are what to change first.
   bool are_many() const { return per_step >= 4; }
+  // Pieces of GPU work in the steady steps, without the optimizer's: all, those of each step's longest part without a wait, and
+  // those of its two longest parts.
+  std::uint64_t pieces = 0, in_longest = 0, in_two_longest = 0;
+  bool has_optimizer = false;
+  // The waits lie around the forward and the backward pass, or in the optimizer: each of the one or two parts can be captured.
+  bool may_stay() const { return pieces > 0 && in_two_longest * 10 >= pieces * 9; }
+  std::uint64_t parts() const { return in_longest * 10 >= pieces * 9 ? 1 : 2; }
 };
 // Counted are operators, and calls outside of operators, between the first and the last launch of a step. Only for marked steps. O(slices).
 const WaitsInside& waits_inside(const Facts& facts);
-// What to do about launches where waits prevent a CUDA graph: remove these first.
-Sentence remove_waits_first(const Facts& facts, const WaitsInside& waits);
+// What to do about launches where waits prevent one CUDA graph of the step: capture the parts between them if these hold nine
+// tenths of the work, else remove the waits first.
+Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits);
 
 // FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step
 // nor one compiled function can hold that.

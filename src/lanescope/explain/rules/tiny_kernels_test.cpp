@@ -69,24 +69,66 @@ TEST(TinyKernelsTest, AdvisesNoLargerBatchForLayersOutsideOfTheSteps) {
   EXPECT_THAT(action(true), ::testing::HasSubstr("or a larger batch"));
 }
 
+// 250 launches of the model, with a wait after every `between`th of the first 240. Then the optimizer, with a wait after each launch.
+Finding finding_with_waits(int between, int in_optimizer = 0) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i) {
+    program.step();
+    for (int k = 1; k <= 250; ++k) {
+      program.launch({.us = 2, .op = "aten::linear"});
+      if (between > 0 && k <= 240 && k % between == 0) program.wait();
+    }
+    if (in_optimizer > 0) {
+      program.begin("Optimizer.step#Adafactor.step");
+      for (int k = 0; k < in_optimizer; ++k)
+        program.launch({.us = 2, .op = "aten::linalg_vector_norm"}).wait();
+      program.end().launch({.us = 2, .op = "aten::add"});
+    }
+    program.wait().end();  // after the last launch: in no one's way
+  }
+  return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding());
+}
+
 // No graph holds a wait, so waits go first. A few, such as those for a loss and a norm that are logged, are not in the model.
 TEST(TinyKernelsTest, NamesManyWaitsBeforeAGraph) {
-  const auto finding_with = [](int waits) {
-    ProgramSketch program;
-    for (int i = 0; i < 3; ++i) {
-      program.step();
-      for (int k = 0; k < waits; ++k) program.launch({.us = 2, .op = "aten::linear"}).wait();
-      for (int k = 0; k < 250; ++k) program.launch({.us = 2, .op = "aten::linear"});
-      program.wait().end();  // after the last launch: in no one's way
-    }
-    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding());
-  };
-  const Finding many = finding_with(4);
+  const Finding many = finding_with_waits(60);
   EXPECT_THAT(many.action.pattern, ::testing::StartsWith("First remove the {} waits"));
   ASSERT_EQ(many.action.values.size(), 2u);
   EXPECT_EQ(many.action.values[0].integer, 4);
   EXPECT_EQ(many.action.values[1].text, "aten::item");
-  EXPECT_THAT(finding_with(3).action.pattern, ::testing::HasSubstr("reduce-overhead"));
+  EXPECT_THAT(finding_with_waits(80).action.pattern, ::testing::StartsWith("Use torch.compile"));
+  EXPECT_THAT(finding_with_waits(80).action.pattern, ::testing::Not(::testing::HasSubstr("wait")));
+}
+
+// Waits in the optimizer leave the model in one part, waits in the loss in two. Waits further apart leave parts of 125 and 98 of
+// 250 launches: less than nine tenths.
+TEST(TinyKernelsTest, LetsWaitsStayThatLieOutsideOfTheModel) {
+  const Finding optimizers = finding_with_waits(0, 5);
+  EXPECT_THAT(optimizers.action.pattern, ::testing::StartsWith("Use torch.compile"));
+  ASSERT_EQ(optimizers.action.values.size(), 5u);
+  EXPECT_EQ(optimizers.action.values[0].integer, 5);
+  EXPECT_EQ(optimizers.action.values[1].text, "aten::item");
+  EXPECT_NEAR(optimizers.action.values[2].real, 250.0 / 251.0, 1e-9);
+  EXPECT_EQ(optimizers.action.values[3].text, " before the optimizer's");
+  EXPECT_EQ(optimizers.action.values[4].text, "one part");
+  const auto with_waits_at = [](int first, int apart) {
+    ProgramSketch program;
+    for (int i = 0; i < 3; ++i) {
+      program.step();
+      for (int k = 1; k <= 250; ++k) {
+        program.launch({.us = 2, .op = "aten::linear"});
+        if (k >= first && k < first + 4 * apart && (k - first) % apart == 0) program.wait();
+      }
+      program.end();
+    }
+    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding()).action;
+  };
+  const Sentence in_loss = with_waits_at(125, 2);  // 125 launches, three times 2, and 119
+  ASSERT_EQ(in_loss.values.size(), 5u);
+  EXPECT_EQ(in_loss.values[4].text, "two parts");
+  EXPECT_EQ(in_loss.values[3].text, "");
+  EXPECT_NEAR(in_loss.values[2].real, 244.0 / 250.0, 1e-9);
+  EXPECT_THAT(with_waits_at(125, 9).pattern, ::testing::StartsWith("First remove"));  // 223 of 250
 }
 
 // A product whose first size is another in each of 250 rounds.
