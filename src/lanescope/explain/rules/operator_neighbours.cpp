@@ -6,9 +6,11 @@
 #include <iterator>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/near_calls.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -495,15 +497,41 @@ bool is_outside_index_backward(const Facts& facts, SliceId op) {
   return !is_inside(facts, op, "IndexBackward0");
 }
 
-bool is_called_rarely(const Facts& facts, SliceId op) {
-  constexpr std::size_t kOften = 16;
+namespace {
+
+// Calls in the steady steps, by the number of the name.
+using CallsOfNames = std::unordered_map<std::uint32_t, std::size_t>;
+
+CallsOfNames count_calls_of_names(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
-  const StringId label = trace.slices().name[raw(op)];
-  std::size_t calls = 0;
+  CallsOfNames found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.slices().name[i] == label && inside(windows, trace.start_ns(SliceId{i}))) ++calls;
-  return calls < kOften * std::max<std::size_t>(1, facts.selection.steady.size());
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
+        inside(windows, trace.start_ns(SliceId{i})))
+      ++found[raw(trace.slices().name[i])];
+  return found;
+}
+
+bool runs_less_often(const Facts& facts, SliceId op, std::size_t times) {
+  const CallsOfNames& calls = made_once<count_calls_of_names>(facts);
+  const auto found = calls.find(raw(facts.trace->slices().name[raw(op)]));
+  return found == calls.end() ||
+         found->second < times * std::max<std::size_t>(1, facts.selection.steady.size());
+}
+
+bool find_host_bound(const Facts& facts) {
+  return facts.main_device && find_bound(facts) == Bound::kHost;
+}
+
+}  // namespace
+
+bool is_called_rarely(const Facts& facts, SliceId op) { return runs_less_often(facts, op, 16); }
+
+bool is_host_bound_step(const Facts& facts, SliceId) { return made_once<find_host_bound>(facts); }
+
+bool is_rare_or_not_host_bound(const Facts& facts, SliceId op) {
+  return runs_less_often(facts, op, 8) || !is_host_bound_step(facts, op);
 }
 
 namespace {

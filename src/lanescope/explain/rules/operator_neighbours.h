@@ -73,9 +73,13 @@ bool copies_nothing_inside(const Facts& facts, SliceId op);
 bool has_gpu_work(const Facts& facts, SliceId op);
 // Not called by torch.quantile or nanquantile.
 bool is_outside_quantile(const Facts& facts, SliceId op);
-// Not called by the backward part of x[index].
 // Operators of its name run fewer than 16 times in a steady step on average.
 bool is_called_rarely(const Facts& facts, SliceId op);
+// The GPU waits for the CPU so much that this bounds the step.
+bool is_host_bound_step(const Facts& facts, SliceId op);
+// Operators of its name run fewer than 8 times in a steady step on average, or another limit bounds the step.
+bool is_rare_or_not_host_bound(const Facts& facts, SliceId op);
+// Not called by the backward part of x[index].
 bool is_outside_index_backward(const Facts& facts, SliceId op);
 
 // True: after a convolution and operators that work on each element alone, no slice with a step along a dimension of the

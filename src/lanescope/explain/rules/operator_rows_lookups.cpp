@@ -63,7 +63,18 @@ constexpr char kOneLookupMore[] =
     "several inputs are one call with offsets. With sparse=True only the rows that were looked up "
     "are made (SGD, SparseAdam or Adagrad)";
 
+constexpr char kLaunchesEachTime[] = "launches many small kernels for each lookup";
+constexpr char kJoinTables[] =
+    "Join tables into one, add offsets to the indices: one lookup for all";
+constexpr char kJoinTablesMore[] =
+    "one nn.Embedding(sum(sizes), width), and table(indices + offsets) with the first row of each "
+    "table as its offset: one sort, one fill and one sum for all. Several lookups in one table: "
+    "join their indices and split the result. Measured on an H200 with 26 tables: 4.9 instead of "
+    "13.3 ms a step; sparse=True with SparseAdam took 18.2 ms";
+
 constexpr std::array kLookupOperatorRows = {
+    OperatorAdvice{"aten::_embedding_bag_dense_backward", "", "", 8, kLaunchesEachTime, kJoinTables,
+                   kJoinTablesMore, kEmbeddingBag, nullptr, is_rare_or_not_host_bound},
     OperatorAdvice{"aten::_embedding_bag_dense_backward", "", "", 1, kFillsTableEachTime,
                    kOneLookup, kOneLookupMore, kEmbeddingBag, nullptr, is_called_rarely},
     OperatorAdvice{"aten::affine_grid_generator", "", "", 16, kResamplesOne, kAllImages,
@@ -124,6 +135,8 @@ constexpr std::array kLookupOperatorRows = {
         "embedding_bag(mode=\"sum\", \"mean\" or \"max\") reads each row once and never stores "
         "[bags, words, width]; bags of several lengths need offsets, no padding",
         kEmbeddingBag, has_any_inputs, is_not_added_up},
+    OperatorAdvice{"aten::embedding_dense_backward", "", "", 8, kLaunchesEachTime, kJoinTables,
+                   kJoinTablesMore, kEmbedding, nullptr, is_rare_or_not_host_bound},
     OperatorAdvice{"aten::embedding_dense_backward", "", "", 1, kFillsTableEachTime, kOneLookup,
                    kOneLookupMore, kEmbedding, fills_more_rows_than_are_met, is_called_rarely},
     OperatorAdvice{
@@ -132,7 +145,7 @@ constexpr std::array kLookupOperatorRows = {
         "Use nn.Embedding(sparse=True) with an optimizer for sparse gradients",
         "nn.Embedding(sparse=True) with SGD, SparseAdam or Adagrad touches only the rows "
         "of the batch; so does a table that is split or frozen",
-        kEmbedding, fills_more_rows_than_are_met},
+        kEmbedding, fills_more_rows_than_are_met, is_host_bound_step},
     OperatorAdvice{
         "aten::embedding_renorm_", "", "", 1,
         "sorts the words of each lookup and scales their rows down to max_norm",

@@ -89,6 +89,25 @@ TEST(LookupRowsTest, AdvisesOneLookupWhereThereAreMany) {
   EXPECT_EQ(action("aten::_embedding_bag_dense_backward", 2), "");
 }
 
+// Each of 8 or 7 gradients launches ten kernels of 2 us, which the GPU waits for; or 400 us long ones, which keep it busy.
+TEST(LookupRowsTest, AdvisesToJoinTablesWhereTheirLaunchesAreTheLimit) {
+  const auto action = [](int tables, std::int64_t kernel_us) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < tables; ++i) {
+        p.begin_op("aten::embedding_dense_backward");
+        for (int k = 0; k < 10; ++k) p.pass(8).kernel("radix_sort", kernel_us);
+        p.end();
+      }
+      p.begin_op("aten::mm").kernel("gemm", 20).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action(8, 2), ::testing::HasSubstr("add offsets to the indices"));
+  EXPECT_EQ(action(7, 2), "");  // too few, and a sparse gradient would only add launches
+  EXPECT_THAT(action(8, 400), ::testing::StartsWith("Use nn.Embedding(sparse=True)"));
+}
+
 // Histories of 64 words, as rows of 128: [2048, 64, 128].
 TEST(LookupRowsTest, SeesRowsThatAreOnlyAddedUp) {
   const auto lookup = inputs("[[100000, 128], [2048, 64], [], [], []]",
