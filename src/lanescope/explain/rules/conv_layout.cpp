@@ -1,7 +1,10 @@
 // cuDNN converts tensors from channels-first to channels-last before its kernels, and back after them.
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -15,6 +18,20 @@ struct LayoutKernels {
   std::uint64_t convolutions = 0;
   bool are_of_volumes = false;  // only of conv3d: the layout has another name there
 };
+
+// Transforms of the last dimensions want channels first: with channels_last the conversions would only move from the convolutions
+// to them. True: a step has as many transforms, in the forward and the backward pass, as forward convolutions.
+bool has_transforms_beside(const Facts& facts) {
+  const auto windows = facts.steady_cpu_windows();
+  const auto in_steps = [&](const std::vector<SliceId>& slices) {
+    return std::count_if(slices.begin(), slices.end(), [&](SliceId slice) {
+      return facts.trace->kind(slice) == CategoryKind::kCpuOp &&
+             inside(windows, facts.trace->start_ns(slice));
+    });
+  };
+  const auto transforms = in_steps(slices_starting_with(facts, "aten::_fft_"));
+  return transforms > 0 && transforms >= in_steps(slices_named(facts, "aten::convolution"));
+}
 
 std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
@@ -40,7 +57,8 @@ std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {
     if (ancestor_named(facts, launch, "aten::conv2d") != kNone<SliceId>) ++of_pictures;
   }
   conversions.finish();
-  if (conversions.calls() == 0 || wall_share(facts, conversions.saved_ns()) < 0.02)
+  if (conversions.calls() == 0 || wall_share(facts, conversions.saved_ns()) < 0.02 ||
+      has_transforms_beside(facts))
     return std::nullopt;
   return LayoutKernels{.conversions = std::move(conversions),
                        .to_last_count = to_last_count,

@@ -41,6 +41,28 @@ TEST(ConvLayoutTest, NamesTheLayoutOfVolumes) {
   EXPECT_THAT(advice("aten::conv2d"), ::testing::HasSubstr("torch.channels_last)"));
 }
 
+// A Fourier neural operator: a transform and its inverse for each convolution. One transform for three is another matter.
+TEST(ConvLayoutTest, IsQuietWhereTransformsNeedChannelsFirst) {
+  const auto is_reported = [](int transforms) {
+    return find_in_steps("conv-layout",
+                         [&](ProgramSketch& p) {
+                           for (int i = 0; i < transforms; ++i)
+                             p.op("aten::_fft_r2c", {}, "regular_fft", 10);
+                           for (int i = 0; i < 3; ++i) {
+                             p.begin_op("aten::convolution");
+                             p.kernel(
+                                 "void cudnn::engines_precompiled::nchwToNhwcKernel<float, "
+                                 "float>(int)",
+                                 10);
+                             p.kernel(kFprop, 30).end();
+                           }
+                         })
+        .has_value();
+  };
+  EXPECT_TRUE(is_reported(1));
+  EXPECT_FALSE(is_reported(3));
+}
+
 TEST(ConvLayoutTest, IsQuietAboutPaddingOfChannels) {
   EXPECT_FALSE(find_in_steps("conv-layout", [](ProgramSketch& p) {
     p.begin_op("aten::cudnn_convolution");

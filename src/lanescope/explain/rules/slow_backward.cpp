@@ -42,10 +42,14 @@ struct NodeAdvice {
   const char* action;
   // What takes the time, where the forward part is none to compare with; null: it is one.
   const char* brief = nullptr;
+  bool is_bound = false;  // whether the action applies is not recorded, so no gain is predicted
 };
 constexpr char kWholeGradient[] = "fills a gradient as large as the whole tensor with zeros";
 constexpr char kTakeAllAtOnce[] =
     "Take all parts in one call (unbind, split, chunk): they get one gradient together";
+// Corners of a tensor, such as the low frequencies of a spectrum, are no parts of a split.
+constexpr char kSplitIfWhole[] =
+    "If the slices together are the whole tensor: torch.split or chunk, with one gradient for all";
 constexpr std::array kNodes = {
     NodeAdvice{"BackwardHookFunctionBackward", 1, "runs a module's full backward hooks",
                "Make those hooks cheaper (register_full_backward_hook), or hook fewer modules",
@@ -57,7 +61,7 @@ constexpr std::array kNodes = {
     NodeAdvice{"IndexBackward0", 1, "sorts the indices before it adds up the rows",
                "For rows of up to 16 numbers: x.index_select(0, index), which needs no sort"},
     NodeAdvice{"SelectBackward0", 4, kWholeGradient, kTakeAllAtOnce},
-    NodeAdvice{"SliceBackward0", 4, kWholeGradient, kTakeAllAtOnce},
+    NodeAdvice{"SliceBackward0", 4, kWholeGradient, kSplitIfWhole, nullptr, true},
     NodeAdvice{"TrilinearBackward0", 1, "multiplies for one output feature after the other",
                "Use one product: torch.einsum(\"bi,oij,bj->bo\", x1, weight, x2)"},
 };
@@ -215,6 +219,7 @@ void add_advice(const Facts& facts, const SlowPart& part, Finding& finding) {
     finding.arithmetic.push_back(say("each {} {}", {name(label), text(row->meaning)}));
     finding.action = say(row->action);
     finding.try_next.emplace_back(row->action);
+    finding.gain_is_bound = row->is_bound;
     return;
   }
   if (is_of_program(*facts.trace, part)) {

@@ -94,6 +94,21 @@ TEST(SlowBackwardTest, KnowsViewsTakenOneByOne) {
   EXPECT_NE(finding->action.pattern.find("unbind"), std::string::npos);
 }
 
+// Slices may be corners, which no split takes: the advice has a condition, and nothing is predicted.
+TEST(SlowBackwardTest, AdvisesASplitOnlyIfSlicesAreTheWholeTensor) {
+  const auto finding = [](const char* op, const char* node) {
+    return find_by_rule(
+               draw_slow_backward(
+                   {.op = op, .node = node, .forward_us = 0, .backward_us = 20, .calls = 4}),
+               "slow-backward")
+        .value_or(Finding());
+  };
+  const Finding slices = finding("aten::slice", "SliceBackward0");
+  EXPECT_EQ(slices.action.pattern.find("If the slices together are the whole tensor"), 0u);
+  EXPECT_TRUE(slices.gain_is_bound);
+  EXPECT_FALSE(finding("aten::select", "SelectBackward0").gain_is_bound);
+}
+
 // These copy each gradient once, as their forward part would have to.
 TEST(SlowBackwardTest, IsQuietAboutViewsThatAreTakenTogether) {
   EXPECT_FALSE(find_by_rule(
