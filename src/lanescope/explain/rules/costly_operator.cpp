@@ -117,33 +117,63 @@ std::vector<Window> keep_kernels(const Facts& facts, std::string_view part, Advi
   return windows;
 }
 
-void measure_cost(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
+// What runs in these calls and stays (OperatorAdvice::keeps): its windows. Its work is removed from that of the calls.
+std::vector<Window> take_out_kept(const Facts& facts, const OperatorAdvice& row,
+                                  AdvisedCalls& calls) {
   const Trace& trace = *facts.trace;
+  if (row.keeps.empty()) return {};
+  std::erase_if(calls.works, [&](const DeviceWork* work) {
+    return ancestor_where(facts, facts.links.op_of[raw(work->slice)], [&](std::string_view name) {
+             return name == row.keeps;
+           }) != kNone<SliceId>;
+  });
+  std::unordered_set<std::uint32_t> own;
+  for (const SliceId call : calls.calls) own.insert(raw(call));
   std::vector<Window> windows;
-  if (row.is_kernel_only && facts.main_device)
-    windows = keep_kernels(facts, row.kernel, calls);
-  else
-    for (const std::vector<SliceId>* part : {&calls.calls, &calls.nodes})
-      for (const SliceId call : *part)
-        windows.push_back({trace.start_ns(call), trace.end_ns(call)});
-  if (!facts.main_device) {
-    calls.busy_ns = total_length(std::move(windows));
-    return;
+  for (const SliceId kept : slices_named(facts, row.keeps)) {
+    SliceId around = kept;
+    while (around != kNone<SliceId> && !own.contains(raw(around)))
+      around = facts.nesting.parent[raw(around)];
+    if (around != kNone<SliceId>) windows.push_back({trace.start_ns(kept), trace.end_ns(kept)});
   }
-  // When the GPU waits while the CPU is in these calls.
+  return windows;
+}
+
+// How long the GPU waits for the CPU in these windows.
+std::int64_t gpu_waits_in(const Facts& facts, std::vector<Window> windows) {
   std::vector<Window> waits;
   for (const HostStretch& stretch : host_late_stretches(facts))
     waits.push_back({stretch.start_ns, stretch.end_ns});
-  calls.busy_ns = union_ns(calls.works);
   sort_rows(windows.begin(), windows.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
+  std::int64_t idle_ns = 0;
   std::size_t at = 0;
   for (const Window& wait : waits) {
     while (at < windows.size() && windows[at].end_ns <= wait.start_ns) ++at;
     for (std::size_t i = at; i < windows.size() && windows[i].start_ns < wait.end_ns; ++i)
-      calls.idle_ns += std::max<std::int64_t>(0, std::min(windows[i].end_ns, wait.end_ns) -
-                                                     std::max(windows[i].start_ns, wait.start_ns));
+      idle_ns += std::max<std::int64_t>(0, std::min(windows[i].end_ns, wait.end_ns) -
+                                               std::max(windows[i].start_ns, wait.start_ns));
   }
+  return idle_ns;
+}
+
+void measure_cost(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
+  const Trace& trace = *facts.trace;
+  std::vector<Window> windows, kept;
+  if (row.is_kernel_only && facts.main_device) {
+    windows = keep_kernels(facts, row.kernel, calls);
+  } else {
+    for (const std::vector<SliceId>* part : {&calls.calls, &calls.nodes})
+      for (const SliceId call : *part)
+        windows.push_back({trace.start_ns(call), trace.end_ns(call)});
+    kept = take_out_kept(facts, row, calls);
+  }
+  if (!facts.main_device) {
+    calls.busy_ns = total_length(std::move(windows)) - total_length(std::move(kept));
+    return;
+  }
+  calls.busy_ns = union_ns(calls.works);
+  calls.idle_ns = gpu_waits_in(facts, std::move(windows)) - gpu_waits_in(facts, std::move(kept));
 }
 
 struct CostlyOperator {
@@ -268,6 +298,9 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
             : "GPU work of these calls and of their backward pass {} [per step] + the GPU's waits "
               "for the CPU during them {}; what replaces them takes some of this time itself",
         {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
+  if (!row->keeps.empty())
+    finding.arithmetic.push_back(
+        say("without {} in these calls: what replaces them needs it, too", {name(row->keeps)}));
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     const auto& [each, own] = found.ranked[i];
     // Rows that say the same count together: the longest of this row's own operator.

@@ -252,6 +252,21 @@ TEST(CostlyOperatorTest, KnowsMaxNorm) {
               ::testing::HasSubstr("max_norm"));
 }
 
+// Of 400 us of inv, 250 are the LU decomposition, which solve makes as well. The one outside of inv is no part of it.
+TEST(CostlyOperatorTest, LeavesOutWhatTheOtherOperatorNeedsToo) {
+  ProgramSketch program;
+  program.steps(6, [](ProgramSketch& p) {
+    p.begin_op("aten::linalg_inv_ex").begin_op("aten::linalg_solve_ex");
+    p.op("aten::linalg_lu_factor_ex", {}, "getrf", 250)
+        .op("aten::linalg_lu_solve", {}, "trsm", 150);
+    p.end().end().op("aten::linalg_lu_factor_ex", {}, "getrf", 250);
+  });
+  const auto finding = find_by_rule(program.trace(), "costly-operator");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->action.pattern, "To multiply by the inverse use torch.linalg.solve(A, B)");
+  EXPECT_EQ(finding->at_stake_ns, us(150));
+}
+
 TEST(CostlyOperatorTest, RowsAreInOrder) {
   const auto rows = rules::operator_advice();
   EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end(),

@@ -2,8 +2,10 @@
 // call that needs the same factors, or in each step, though nothing makes or writes it.
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -11,11 +13,14 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/tensor_makers.h"
+#include "lanescope/explain/rules/tensor_sizes.h"
 
 namespace lanescope::explain::rules {
 
@@ -84,6 +89,7 @@ struct FactoredAgain {
   Sizes shape;
   bool is_in_backward = false;
   bool is_same_each_step = false;  // the matrix
+  bool is_by_work = false;         // sizes are not recorded: the decompositions are equal work
   std::int64_t cost_ns = 0;
 
   void add(const FactoredCall& before, const FactoredCall& after, bool in_backward) {
@@ -116,7 +122,18 @@ void find_in_backward(const Facts& facts, FactoredAgain& found) {
   }
 }
 
-// Neighbours of different names, such as det and inv: nothing takes or makes such matrices between them.
+// True: a product of matrices of this size, whose result has another size, such as inv(A) @ b.
+bool makes_other_size(const Trace& trace, SliceId op, const Sizes& shape) {
+  const std::string_view product = trace.name(op);
+  if (maker_kind(product) != MakerKind::kProduct) return false;
+  const analysis::TensorArguments inputs = operator_inputs(trace, op);
+  const auto a = inputs.tensor(0), b = inputs.tensor(1);
+  if (a && b && (a->rank() == 1 || b->rank() == 1)) return true;
+  const auto made = made_size(product, inputs);
+  return made && *made != shape;
+}
+
+// Neighbours of different names, such as det and inv: nothing makes such matrices between them.
 void find_in_forward(const Trace& trace, const CallSequence& calls, FactoredAgain& found) {
   std::optional<FactoredCall> last;
   for (const SliceId op : calls) {
@@ -130,7 +147,65 @@ void find_in_forward(const Trace& trace, const CallSequence& calls, FactoredAgai
     }
     if (!last) continue;
     const auto shapes = input_shapes(trace, op);
-    if (std::find(shapes.begin(), shapes.end(), last->shape) != shapes.end()) last.reset();
+    if (std::find(shapes.begin(), shapes.end(), last->shape) != shapes.end() &&
+        !makes_other_size(trace, op, last->shape))
+      last.reset();
+  }
+}
+
+// The GPU work of the LU decompositions in a call of the program.
+struct LuWork {
+  std::uint64_t pieces = 0;
+  std::int64_t time_ns = 0;
+
+  // Of many pieces, whose number grows with the matrix: as many, and a time that differs by 5 % at most.
+  bool is_as_large_as(const LuWork& other) const {
+    constexpr std::uint64_t kFewestPieces = 32;
+    return pieces >= kFewestPieces && pieces == other.pieces &&
+           std::abs(time_ns - other.time_ns) * 20 <= time_ns;
+  }
+};
+
+// The same neighbours where sizes are not recorded: their decompositions are equal work, and what runs between them takes a
+// fiftieth of that time, so it is no product of such matrices.
+void find_equal_work(const Facts& facts, FactoredAgain& found) {
+  const Trace& trace = *facts.trace;
+  if (!facts.main_device) return;
+  std::unordered_map<std::uint32_t, LuWork> decompositions;
+  std::unordered_map<std::uint32_t, std::int64_t> work_ns;
+  for (const analysis::DeviceWork* work : steady_work(facts)) {
+    const SliceId outermost = outermost_operator_of(facts, work->slice);
+    if (outermost == kNone<SliceId>) continue;
+    work_ns[raw(outermost)] += work->end_ns - work->start_ns;
+    if (ancestor_where(facts, facts.links.op_of[raw(work->slice)], [](std::string_view name) {
+          return name == "aten::linalg_lu_factor_ex";
+        }) == kNone<SliceId>)
+      continue;
+    LuWork& lu = decompositions[raw(outermost)];
+    ++lu.pieces;
+    lu.time_ns += work->end_ns - work->start_ns;
+  }
+  for (const CallSequence& calls : call_sequences(facts)) {
+    SliceId last = kNone<SliceId>;
+    std::int64_t between_ns = 0;
+    for (const SliceId op : calls) {
+      const auto lu = decompositions.find(raw(op));
+      if (lu == decompositions.end()) {
+        if (const auto other = work_ns.find(raw(op)); other != work_ns.end())
+          between_ns += other->second;
+        continue;
+      }
+      if (last != kNone<SliceId> && trace.name(last) != trace.name(op) &&
+          factors_of_call(trace.name(op)) == Factors::kLu &&
+          first_input_shapes(trace, op).empty() &&
+          lu->second.is_as_large_as(decompositions[raw(last)]) &&
+          between_ns * 50 <= lu->second.time_ns) {
+        found.add({last, Factors::kLu, {}}, {op, Factors::kLu, {}}, false);
+        found.is_by_work = true;
+      }
+      last = factors_of_call(trace.name(op)) == Factors::kLu ? op : kNone<SliceId>;
+      between_ns = 0;
+    }
   }
 }
 
@@ -185,6 +260,7 @@ std::optional<FactoredAgain> measure_factored_again(const Facts& facts) {
   find_in_backward(facts, found);
   for (const CallSequence& calls : call_sequences(facts))
     find_in_forward(*facts.trace, calls, found);
+  if (found.times == 0) find_equal_work(facts, found);
   if (found.times == 0) find_unchanged_matrix(facts, found);
   if (found.times == 0 || found.times < facts.selection.steady.size()) return std::nullopt;
   found.cost_ns = cost_of_calls(facts, found.calls);
@@ -238,18 +314,31 @@ Finding tell_factored_again(const Facts& facts, const FactoredAgain& found) {
   const Value first = name(trace.name(found.first)), again = name(trace.name(found.again)),
               shape = text(analysis::shape_text(found.shape));
   Finding finding;
+  const Value cost = ns(facts.per_step(found.cost_ns)),
+              share = ratio(found.cost_ns, facts.steady_wall_ns());
   finding.verdict =
-      say(facts, "{} factors matrices of {} that {} has factored before: {} [per step] ({}).",
-          {again, shape, first, ns(facts.per_step(found.cost_ns)),
-           ratio(found.cost_ns, facts.steady_wall_ns())});
+      found.is_by_work
+          ? say(facts,
+                "{} factors a matrix of the same size as {} just before, with equal work: {} [per "
+                "step] ({}).",
+                {again, first, cost, share})
+          : say(facts, "{} factors matrices of {} that {} has factored before: {} [per step] ({}).",
+                {again, shape, first, cost, share});
   if (found.is_in_backward) finding.verdict.pattern += " It runs in the backward pass.";
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.arithmetic.push_back(
       found.is_in_backward
           ? say("counted: calls in the backward() of a function of the program that factor "
                 "matrices of the size that its forward() factored in the same way")
+      : found.is_by_work
+          ? say("sizes are not recorded; counted: calls whose LU decompositions have as many "
+                "pieces "
+                "of GPU work and take as long, to 5 %, one after the other; what runs between them "
+                "takes at most a fiftieth of that time")
           : say("counted: calls that factor matrices of the same size in the same way, one after "
-                "the other; between them no operator takes a tensor of that size"));
+                "the other; between them no operator takes a tensor of that size, but for products "
+                "of another "
+                "size"));
   finding.evidence.push_back(called_at(facts, found.again, say("again")));
   finding.evidence.push_back(called_at(facts, found.first, say("the first time")));
   finding.try_next = {
@@ -262,6 +351,13 @@ Finding tell_factored_again(const Facts& facts, const FactoredAgain& found) {
   for (const char* covered :
        {"allocator-calls", "graph-opportunity", "host-sync", "costly-operator", "slow-launches"})
     finding.explains.push_back({covered, finding.at_stake_ns});
+  if (found.is_by_work) {
+    finding.brief = say("{} factors a matrix of the same size as {} just before", {again, first});
+    finding.action = say(
+        "If it is the same: factor once (lu_factor; cholesky for a covariance), then lu_solve or "
+        "cholesky_solve");
+    return finding;
+  }
   finding.brief =
       found.is_in_backward
           ? say("{} in the backward pass factors the matrices that {} has factored", {again, first})
@@ -269,7 +365,8 @@ Finding tell_factored_again(const Facts& facts, const FactoredAgain& found) {
   finding.action =
       found.is_in_backward
           ? say("Keep the factors: ctx.save_for_backward, and lu_solve with adjoint=True")
-          : say("Factor once (lu_factor, cholesky), and use lu_solve or cholesky_solve");
+          : say("Factor once (lu_factor, or cholesky for a covariance), then lu_solve or "
+                "cholesky_solve");
   return finding;
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -108,6 +109,55 @@ TEST(FactoredAgainTest, FindsNeighboursThatNeedTheSameFactors) {
   EXPECT_FALSE(find_by_rule(draw_neighbours("aten::linalg_slogdet", {}), "factored-again"));
   EXPECT_FALSE(find_by_rule(draw_neighbours("aten::linalg_inv_ex", "[[8, 16, 16], [16, 16]]"),
                             "factored-again"));
+}
+
+// The inverse is multiplied by a vector between them, which makes no such matrix; or by a matrix, which does.
+TEST(FactoredAgainTest, LooksBeyondProductsOfAnotherSize) {
+  const auto is_reported = [](std::string_view dims) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.begin_op("aten::inverse", system_fields("[[16, 16]]")).pass(48).end();
+      p.begin_op("aten::matmul",
+                 {.input_dims = std::string(dims), .input_types = R"(["double", "double"])"});
+      p.end();
+      p.begin_op("aten::logdet", system_fields("[[16, 16]]")).pass(58).end();
+    });
+    return find_by_rule(program.trace(), "factored-again").has_value();
+  };
+  EXPECT_TRUE(is_reported("[[16], [16, 16]]"));
+  EXPECT_TRUE(is_reported("[[2, 16], [16, 16]]"));
+  EXPECT_FALSE(is_reported("[[16, 16], [16, 16]]"));
+}
+
+// Without shapes: inverse, a product of `between_us`, and logdet with `pieces` kernels in its decomposition. That of the inverse has 40
+// kernels of 10 us.
+std::optional<Finding> finding_by_work(int pieces, std::int64_t between_us,
+                                       std::string_view second = "aten::logdet") {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    const auto factor = [&](std::string_view call, int kernels) {
+      p.begin_op(call).begin_op("aten::linalg_lu_factor_ex");
+      for (int k = 0; k < kernels; ++k) p.kernel("getrf", 10);
+      p.end().end();
+    };
+    factor("aten::inverse", 40);
+    p.op("aten::matmul", {}, "gemv", between_us);
+    factor(second, pieces);
+  });
+  return find_by_rule(program.trace(), "factored-again");
+}
+
+// A decomposition of 400 us, and 8 us between: a fiftieth.
+TEST(FactoredAgainTest, ComparesTheWorkWhereSizesAreNotRecorded) {
+  const auto finding = finding_by_work(40, 8);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(400));
+  EXPECT_EQ(finding->brief.values.at(0).text, "aten::logdet");
+  EXPECT_NE(finding->action.pattern.find("If it is the same"), std::string::npos);
+  EXPECT_FALSE(finding_by_work(41, 8));  // another size
+  EXPECT_FALSE(finding_by_work(40, 9));  // may make another matrix
+  EXPECT_FALSE(finding_by_work(40, 8, "aten::inverse"));
+  EXPECT_FALSE(finding_by_work(40, 8, "my::solver"));
 }
 
 }  // namespace

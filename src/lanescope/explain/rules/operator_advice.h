@@ -28,6 +28,8 @@ struct OperatorAdvice {
   // A rule that would give other advice on the same calls. The finding of this row replaces that rule's finding.
   const char* covers = nullptr;
   bool is_of_one_matrix = false;  // the finding says how often it is called and if sizes are equal
+  // An operator inside of these calls that what replaces them needs, too: its time is not at stake. Empty: none.
+  std::string_view keeps = {};
 };
 
 // aten::lstm_cell and others: one time step of a recurrent layer. Each call needs the state that the call before it computed.

@@ -137,12 +137,12 @@ constexpr std::array kMatrixOperatorRows = {
                    kParametrize, has_any_inputs, is_outside_parametrization},
     OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 8, kSmallMatrix, kStackMatrices,
                    kStackMatricesMore, kLinalg, is_small_matrix},
-    OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 1,
-                   "computes the whole inverse of a matrix",
-                   "To multiply by the inverse use torch.linalg.solve(A, B)",
-                   "torch.linalg.solve(A, B) is faster and more accurate than inv(A) @ B; inv is "
-                   "right if the inverse itself is needed",
-                   kInverse},
+    OperatorAdvice{
+        "aten::linalg_inv_ex", "", "aten::linalg_pinv", 1, "computes the whole inverse of a matrix",
+        "To multiply by the inverse use torch.linalg.solve(A, B)",
+        "torch.linalg.solve(A, B) is faster and more accurate than inv(A) @ B; inv is "
+        "right if the inverse itself is needed",
+        kInverse, nullptr, nullptr, false, false, nullptr, false, "aten::linalg_lu_factor_ex"},
     OperatorAdvice{"aten::linalg_matrix_exp", "", "", 2, kMatrixOfWeight, kCached, kCachedMore,
                    kParametrize},
     OperatorAdvice{"aten::linalg_pinv", "", "", 1,
