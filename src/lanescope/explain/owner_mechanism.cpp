@@ -230,15 +230,23 @@ Sentence spread_text(const Owner& owner) {
              {ns(spread.median_ns), ns(spread.longest_ns)});
 }
 
+// The GPU works for nine tenths of the owner's time or more, summed up. Where the critical path is on the CPU instead, that is because
+// the CPU is as far as the GPU there: it does not keep the GPU waiting.
+bool is_nearly_all_gpu_work(const Owner& owner) {
+  return owner.work.launches > 0 && owner.work.gpu_ns * 10 >= owner.total_ns * 9;
+}
+
 // The second kind of an owner's time, if it has a quarter of it.
 Sentence other_kind_text(const Owner& owner, Mechanism first) {
   if (first == Mechanism::kData) return {};
+  const bool hides_cpu = first == Mechanism::kGpuWork && is_nearly_all_gpu_work(owner);
   const bool is_cpu = first == Mechanism::kLaunching || first == Mechanism::kStartUp ||
                       first == Mechanism::kAllocating || first == Mechanism::kCode;
   if (is_cpu) first = Mechanism::kCpuWork;
   for (const Mechanism other : {Mechanism::kCpuWork, Mechanism::kGpuWork, Mechanism::kCopying,
                                 Mechanism::kCommunication, Mechanism::kUnknown}) {
     const std::int64_t time = time_of(owner, other);
+    if (hides_cpu && other == Mechanism::kCpuWork) continue;
     if (other != first && time * 4 >= owner.total_ns)
       return say("; {} of it is {}", {ratio(time, owner.total_ns), text(short_mechanism(other))});
   }
@@ -343,6 +351,7 @@ Mechanism mechanism_of(const Owner& owner) {
   const OwnerWork& work = owner.work;
   if (is_most(work.start_up_ns, owner.total_ns)) return Mechanism::kStartUp;
   if (is_most(work.allocator_ns, owner.total_ns)) return Mechanism::kAllocating;
+  if (is_nearly_all_gpu_work(owner)) return Mechanism::kGpuWork;
   if (work.launches > 0 && mean(owner.cpu_ns(), work.launches) <= kLongestLaunchingNs)
     return work.allocator_ns * kLeastOfLaunching > all_cpu_ns(owner) ? Mechanism::kAllocating
                                                                      : Mechanism::kLaunching;

@@ -21,6 +21,8 @@ enum class Mechanism : std::uint8_t {
   kUnknown,     // delays that the trace does not explain
 };
 const char* mechanism_name(Mechanism mechanism);  // "gpu_work", "communication", ...
+// What most of the owner's part of the critical path is. The CPU's launching and operators count as GPU work if their GPU work takes
+// nine tenths of the owner's time or more.
 Mechanism mechanism_of(const Owner& owner);
 // The CPU's own time: launching, operators or code.
 constexpr bool is_cpu_time(Mechanism mechanism) {

@@ -32,6 +32,24 @@ Told told_of(std::string_view op, const testing::Fields& inputs, std::int64_t ke
   return {mechanism_text(*facts, owner), advice_text(*facts, owner), uses_gpu_well(owner)};
 }
 
+// 1000 us of the path, of which the CPU has 600 and the kernels 400; ten kernels of 90 or 89 us.
+TEST(OwnerMechanismTest, LaunchesThatKeepTheGpuBusyAreGpuWork) {
+  const Trace trace =
+      draw_steps([](testing::ProgramSketch& p) { p.op("aten::mm", {}, "k", 100); }, kH200);
+  const auto facts = gather_facts(trace);
+  Owner owner;
+  owner.kind = OwnerKind::kBackward;
+  owner.total_ns = us(1000);
+  owner.time_ns[static_cast<std::size_t>(simulate::PathKind::kHost)] = us(600);
+  owner.time_ns[static_cast<std::size_t>(simulate::PathKind::kCompute)] = us(400);
+  owner.work.launches = 10;
+  owner.work.gpu_ns = us(900);
+  EXPECT_EQ(mechanism_of(owner), Mechanism::kGpuWork);
+  EXPECT_THAT(mechanism_text(*facts, owner).pattern, ::testing::Not(::testing::HasSubstr("CPU")));
+  owner.work.gpu_ns = us(890);
+  EXPECT_EQ(mechanism_of(owner), Mechanism::kLaunching);
+}
+
 // [1024, 1, 64] and [1, 1024, 64] make 67,108,864 elements out of 65,536.
 TEST(OwnerMechanismTest, SaysWhatIsMadeOutOfLittle) {
   const Told told = told_of("aten::maximum", shapes("[[1024, 1, 64], [1, 1024, 64]]", kFloat), 200);
