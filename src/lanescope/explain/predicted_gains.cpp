@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <span>
@@ -100,6 +101,20 @@ void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns
           as_much_longer(base.cpu_error_ns)};
 }
 
+// Puts a sentence about the step's limit right after the headline's own: the notes about steps come after both.
+void insert_before_notes(Explanation& explanation, const Sentence& more) {
+  Sentence& headline = explanation.headline;
+  Sentence notes;
+  notes.pattern = headline.pattern.substr(explanation.notes_from);
+  notes.values.assign(
+      headline.values.begin() + static_cast<std::ptrdiff_t>(explanation.note_values_from),
+      headline.values.end());
+  headline.pattern.resize(explanation.notes_from);
+  headline.values.resize(explanation.note_values_from);
+  append(headline, more);
+  append(headline, notes);
+}
+
 // Recording slows the CPU and not the GPU. If a step is CPU-bound only because of this, the headline and its
 // finding say what bounds the step without recording. Headlines of no single limit are corrected, too: the table below says what
 // the GPU works without the profiler.
@@ -110,11 +125,11 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
     // Two thirds of the step or less are no limit, however large the error of the prediction is.
     if (is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) && busy_ns * 3 > mean_ns * 2 &&
         explanation.headline.limit == LimitWords::kCpuBound) {
-      replace_limit(explanation.headline, say("CPU-bound with the profiler:"));
-      append(
-          explanation.headline,
-          say(facts, " Without the profiler it may be GPU-bound: [a step then takes] {} +- {}.",
+      insert_before_notes(
+          explanation,
+          say(facts, " Without the profiler [a step takes] {} +- {}: it may be GPU-bound.",
               {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep)}));
+      replace_limit(explanation.headline, say("CPU-bound with the profiler:"));
       explanation.headline_has_base = true;
     }
     return;

@@ -388,6 +388,37 @@ TEST(PredictedGains, LeavesOpenWhatMayBeGpuBound) {
                                               "GPU-bound without the profiler"}));
 }
 
+// The same work in iterations that no mark shows: what the step takes without the profiler comes before how iterations were found.
+TEST(PredictedGains, SaysWhatMayLimitTheStepBeforeHowStepsWereFound) {
+  int told = 0;
+  for (std::int64_t kernel_us = 10; kernel_us <= 36; kernel_us += 2) {
+    ProgramSketch program;
+    for (int i = 0; i < 8; ++i) {
+      for (int k = 0; k < 10; ++k) {
+        for (int view = 0; view < 12; ++view) program.cpu_op("aten::view", 4);
+        program.launch({.us = kernel_us});
+      }
+      program.begin("Optimizer.step#SGD.step").launch({.us = 2, .op = "aten::add_"}).end();
+    }
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    ASSERT_TRUE(facts);
+    auto explanation = run_rules(*facts);
+    ASSERT_TRUE(explanation);
+    predict_gains(*facts, *explanation);
+    const std::string& headline = explanation->headline.pattern;
+    const auto open = headline.find("it may be GPU-bound");
+    if (open == std::string::npos) continue;
+    ++told;
+    EXPECT_LT(open, headline.find("The trace marks no steps"));
+    EXPECT_NE(headline.find("The trace marks no steps"), std::string::npos);
+    EXPECT_EQ(headline.rfind("found."), headline.size() - 6);
+    // The last value is how many iterations were found, the ones before it the mark and the step without the profiler.
+    EXPECT_EQ(explanation->headline.values.back().kind, Value::Kind::kCount);
+  }
+  EXPECT_GT(told, 0);
+}
+
 // A step of no single limit as recorded, of which the CPU's part goes without the profiler; copies alone are no such work.
 TEST(PredictedGains, NoSingleLimitIsCorrectedLikeTheTableBelowIt) {
   const auto headline = [](bool copies) {

@@ -374,6 +374,8 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
           : bound_headline(facts, result);
   const Sentence gloo = bound ? Sentence() : rules::gloo_headline(facts);
   result.headline = bound ? *bound : gloo.pattern.empty() ? plain_headline(facts) : gloo;
+  result.notes_from = result.headline.pattern.size();
+  result.note_values_from = result.headline.values.size();
   if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);

@@ -1,6 +1,7 @@
 // Runs the rules over a trace: findings in the order in which to read them, and what was not
 // checked.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,8 +34,10 @@ class GainModel;  // predicted_gains.h
 struct Explanation {
   Sentence headline;  // of all rules, whichever were asked
   bool headline_has_base =
-      false;               // the headline gives the step without the profiler: predict_gains()
-  bool is_answer = false;  // only the rules that RuleOptions::only names were asked
+      false;  // the headline gives the step without the profiler: predict_gains()
+  // Where the headline's notes begin, such as those about steps: characters of its pattern, and values.
+  std::size_t notes_from = 0, note_values_from = 0;
+  bool is_answer = false;         // only the rules that RuleOptions::only names were asked
   std::vector<Finding> findings;  // bound, then cost by time at stake, then the other kinds
   std::shared_ptr<const GainModel> gains = nullptr;  // predict_gains(); null: nothing is predicted
   std::vector<RuleRun> runs;  // one a rule that was asked, in the order of all_rules()
