@@ -228,7 +228,7 @@ def test_cli_explain_json_has_the_owners_of_a_step(run):
     # 12.9 ms, 74 % of the step, as on the first screen; its parts are means, each rounded down.
     assert first["time_ns"] == 12_870_864 and first["ratio"] == pytest.approx(0.7419, abs=1e-4)
     assert first["time_by_kind"] == {"calls_ns": 23_829, "data_ns": 12_847_034}
-    assert (owners[1]["kind"], owners[1]["mechanism"], owners[1]["is_rest"]) == ("step", "launching", True)
+    assert (owners[1]["kind"], owners[1]["mechanism"], owners[1]["is_rest"]) == ("step", "gpu_work", True)
     assert owners[1]["text"]["text"].startswith("all other parts")
     assert owners[2]["kind"] == "loop" and (owners[2]["rounds"], owners[2]["loops"]) == (30, 5)
     assert sum(owner["ratio"] for owner in owners) <= 1

@@ -94,4 +94,15 @@ std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,
   return parts;
 }
 
+void advise_about_sleep(Finding& finding) {
+  finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
+  finding.action =
+      say("If it keeps a pace, leave it; if it waits for something: queue.get(), future.result(), "
+          "join()");
+  finding.try_next = {
+      "a loop of time.sleep waits up to one period too long; queue.get(), future.result(), an "
+      "event or a condition return at once",
+      "if nothing is waited for, remove the sleep"};
+}
+
 }  // namespace lanescope::explain::rules

@@ -44,4 +44,7 @@ WaitTime waiting_for_batches(const Facts& facts);
 std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,
                                       const std::vector<analysis::Window>& windows);
 
+// Words and advice for a thread that launches and sleeps (time.sleep) while the GPU waits.
+void advise_about_sleep(Finding& finding);
+
 }  // namespace lanescope::explain::rules

@@ -322,17 +322,6 @@ void tell_samples(const Facts& facts, Finding& finding) {
   finding.arithmetic.push_back(std::move(line));
 }
 
-void advise_about_sleep(Finding& finding) {
-  finding.brief = say("The GPU waits while the program sleeps (time.sleep)");
-  finding.action =
-      say("If it keeps a pace, leave it; if it waits for something: queue.get(), future.result(), "
-          "join()");
-  finding.try_next = {
-      "a loop of time.sleep waits up to one period too long; queue.get(), future.result(), an "
-      "event or a condition return at once",
-      "if nothing is waited for, remove the sleep"};
-}
-
 Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;

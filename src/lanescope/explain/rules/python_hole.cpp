@@ -465,6 +465,11 @@ std::int64_t spare_holes(const Facts& facts, const EventHoles& found, const Hole
   return waiting_ns;
 }
 
+bool sleeps_in(const Facts& facts, const EventHole& hole) {
+  const SliceId function = function_in_hole(facts, hole);
+  return function != kNone<SliceId> && facts.trace->name(function) == "<built-in function sleep>";
+}
+
 Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
   const EventHole& main = found.places.front();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
@@ -504,6 +509,7 @@ Finding tell_python_hole(const Facts& facts, const EventHoles& found) {
   finding.explains = {{"graph-opportunity", facts.per_step(found.waiting_ns)}};
   tell_brief(facts, main, owner, finding);
   finding.action = action_for_hole(facts, main, owner);
+  if (sleeps_in(facts, main) && !owner.is_optimizer) advise_about_sleep(finding);
   if (const ListReading reading = list_reading(facts, found);
       reading.longest != kNone<SliceId> && !owner.is_optimizer && !owner.is_autograd)
     tell_list(facts, reading, finding);
