@@ -58,7 +58,7 @@ class PairFinder {
       : facts_(facts), trace_(*facts.trace), node_of_(trace_.slices().size(), kNone<SliceId>) {}
 
   std::vector<AutogradPair> run() {
-    if (!has_node()) return {};  // no backward pass: nothing to sort
+    if (!has_backward_nodes(facts_)) return {};  // no backward pass: nothing to sort
     read_operators();
     if (nodes_.empty() || made_by_.empty()) return {};
     find_threads();
@@ -79,12 +79,6 @@ class PairFinder {
     SliceId op{};
     SliceId outermost{};  // of the operators with a number around it
   };
-
-  bool has_node() const {
-    for (const SliceId id : slices_starting_with(facts_, kEvaluateNode))
-      if (trace_.kind(id) == CategoryKind::kCpuOp) return true;
-    return false;
-  }
 
   // Parents are before their children, in order of start.
   void read_operators() {
@@ -232,6 +226,12 @@ std::vector<AutogradPair> make_autograd_pairs(const Facts& facts) {
 }
 
 }  // namespace
+
+bool has_backward_nodes(const Facts& facts) {
+  for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
+    if (facts.trace->kind(id) == CategoryKind::kCpuOp) return true;
+  return false;
+}
 
 const std::vector<AutogradPair>& autograd_pairs(const Facts& facts) {
   return made_once<make_autograd_pairs>(facts);

@@ -26,6 +26,9 @@ struct AutogradPair {
 // recorded for a later backward pass (checkpoints, second derivatives). O(n log n).
 const std::vector<AutogradPair>& autograd_pairs(const Facts& facts);
 
+// True: a backward pass is recorded, in a steady step or not.
+bool has_backward_nodes(const Facts& facts);
+
 // Calls by the numbers of their slices, and the nodes of the backward pass that these made. As autograd_pairs().
 std::unordered_set<std::uint32_t> with_backward_nodes(const Facts& facts,
                                                       std::unordered_set<std::uint32_t> calls);

@@ -6,7 +6,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -108,12 +107,6 @@ std::string_view type_of_casts(const Facts& facts, const std::vector<SliceId>& c
     if (kernel.find("float16_copy_kernel") != kernel.npos) return "float16";
   }
   return {};
-}
-
-bool has_backward_nodes(const Facts& facts) {
-  for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
-    if (facts.trace->kind(id) == CategoryKind::kCpuOp) return true;
-  return false;
 }
 
 }  // namespace

@@ -91,8 +91,7 @@ std::vector<std::vector<Round>> expert_loops(const Facts& facts, const CallSeque
 
 struct UnsortedTokens {
   std::uint64_t loops = 0, rounds = 0, experts = 0;  // experts: of the longest loop
-  std::int64_t waiting_ns =
-      0;  // in all rounds but the first of each loop, and their backward passes
+  std::int64_t waiting_ns = 0;      // in all rounds but a loop's first, with their backward passes
   std::int64_t after_waits_ns = 0;  // what the GPU waits in and after the calls that find tokens
   SliceId find = kNone<SliceId>, write = kNone<SliceId>;
 };
@@ -161,11 +160,9 @@ Finding tell_unsorted_tokens(const Facts& facts, const UnsortedTokens& found) {
   finding.evidence.push_back(called_at(facts, found.find, say("the first round")));
   finding.try_next = {
       "sort the tokens by expert once (topk, sort, bincount, cumsum on the GPU), then call one "
-      "grouped "
-      "product per layer: torch._grouped_mm, or a library for mixtures of experts",
+      "grouped product per layer: torch._grouped_mm, or a library for mixtures of experts",
       "or give each expert room for the same number of tokens (a capacity): one torch.bmm per "
-      "layer, "
-      "and no size that the CPU must know"};
+      "layer, and no size that the CPU must know"};
   finding.brief =
       say(facts,
           "A loop over {} experts, {} [time|times] [per step]: each round waits for the "
