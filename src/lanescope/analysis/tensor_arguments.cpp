@@ -46,6 +46,14 @@ const TypeRow* find_type(std::string_view torch) {
   return row == std::end(kTypes) ? nullptr : row;
 }
 
+std::string python_type_name(std::string_view torch) {
+  if (torch == "double") return "float64";
+  if (torch == "float") return "float32";
+  if (torch == "c10::BFloat16") return "bfloat16";
+  if (torch == "c10::Half") return "float16";
+  return std::string(torch.substr(torch.starts_with("c10::") ? 5 : 0));
+}
+
 std::optional<Sizes> sizes_of(const JsonValue& value) {
   if (!value.is_array()) return std::nullopt;
   Sizes sizes;

@@ -31,6 +31,8 @@ struct TypeRow {
 };
 // Null: not a type of numbers.
 const TypeRow* find_type(std::string_view torch);
+// A type as programs write it: "bfloat16" for "c10::BFloat16". Other names keep what follows "c10::".
+std::string python_type_name(std::string_view torch);
 
 // One tensor argument.
 struct Tensor {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
@@ -36,14 +37,6 @@ struct Change {
   std::string size;      // what both ways have in common: dimensions, or bytes
 };
 
-std::string readable_type(std::string_view type) {
-  if (type == "double") return "float64";
-  if (type == "float") return "float32";
-  if (type == "c10::BFloat16") return "bfloat16";
-  if (type == "c10::Half") return "float16";
-  return std::string(type.substr(type.starts_with("c10::") ? 5 : 0));
-}
-
 // aten::copy_(to, from) of one type into another.
 std::optional<Change> change_of_type(const Trace& trace, SliceId op) {
   if (op == kNone<SliceId> || trace.name(op) != "aten::copy_") return std::nullopt;
@@ -54,7 +47,8 @@ std::optional<Change> change_of_type(const Trace& trace, SliceId op) {
   const std::string &to = types->items[0].text, &from = types->items[1].text;
   if (to.empty() || from.empty() || to == from || to == "Scalar" || from == "Scalar")
     return std::nullopt;
-  return Change{readable_type(from), readable_type(to), std::string(trace.text(*dims))};
+  return Change{analysis::python_type_name(from), analysis::python_type_name(to),
+                std::string(trace.text(*dims))};
 }
 
 std::optional<Change> change_of_memory(const Facts& facts, SliceId work) {

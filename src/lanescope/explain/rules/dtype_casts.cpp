@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -44,15 +45,6 @@ int float_bytes(std::string_view type) {
   if (type == "c10::BFloat16" || type == "c10::Half") return 2;
   if (type.starts_with("c10::Float8")) return 1;
   return 0;
-}
-
-// How people write it.
-std::string readable_type(std::string_view type) {
-  if (type == "double") return "float64";
-  if (type == "float") return "float32";
-  if (type == "c10::BFloat16") return "bfloat16";
-  if (type == "c10::Half") return "float16";
-  return std::string(type.substr(type.starts_with("c10::") ? 5 : 0));
 }
 
 std::optional<DtypeCast> cast_by_types(std::string_view types, std::string_view dims) {
@@ -100,8 +92,8 @@ void add_detour(const Facts& facts, const std::vector<const KernelCall*>& way,
   std::string operators;
   const KernelCall &first = *way.front(), &last = *way.back();
   if (found.detours++ == 0 && !down.to.empty()) {
-    found.narrow = readable_type(down.to);
-    found.wide = readable_type(down.from);
+    found.narrow = analysis::python_type_name(down.to);
+    found.wide = analysis::python_type_name(down.from);
   }
   found.casts_ns += first.dur_ns() + last.dur_ns();
   found.kernels.add(first, first.dur_ns());
