@@ -1,5 +1,6 @@
 #include "lanescope/explain/rules/backward_passes.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -81,6 +82,31 @@ std::vector<BackwardPass> make_backward_passes(const Facts& facts) {
 
 const std::vector<BackwardPass>& backward_passes(const Facts& facts) {
   return made_once<make_backward_passes>(facts);
+}
+
+Accumulated accumulated_in(const Facts& facts, const BackwardPass& pass) {
+  Accumulated found;
+  for (std::size_t n = 0; n < pass.nodes.size(); ++n) {
+    if (facts.trace->name(pass.nodes[n]).find("AccumulateGrad") == std::string_view::npos) continue;
+    found.all.push_back(n);
+    if (any_inside(facts, pass.nodes[n],
+                   [](std::string_view name) { return name.starts_with("aten::add"); }))
+      found.added.push_back(n);
+  }
+  return found;
+}
+
+bool clears_by_zeros(const Facts& facts) {
+  const auto is_zeroing = [](std::string_view name) {
+    return name == "aten::zero_" || name == "aten::_foreach_zero_";
+  };
+  const std::vector<SliceId> calls = slices_named(facts, is_zeroing);
+  return std::any_of(calls.begin(), calls.end(), [&](SliceId call) {
+    return facts.trace->kind(call) == CategoryKind::kCpuOp &&
+           ancestor_where(facts, call, [](std::string_view name) {
+             return name.find("zero_grad") != std::string_view::npos;
+           }) != kNone<SliceId>;
+  });
 }
 
 std::vector<analysis::Sizes> first_input_shapes(const Trace& trace, SliceId op) {

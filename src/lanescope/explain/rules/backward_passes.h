@@ -22,6 +22,16 @@ struct BackwardPass {
 // fall within a pass; a larger one begins the next. O(n).
 const std::vector<BackwardPass>& backward_passes(const Facts& facts);
 
+// The nodes of a pass that accumulate a gradient of a parameter, and those of them that add to a gradient that is there (the others
+// make a new one). In order, as indices of `nodes`. Needs no shapes.
+struct Accumulated {
+  std::vector<std::size_t> all, added;
+};
+Accumulated accumulated_in(const Facts& facts, const BackwardPass& pass);
+
+// True: a zero_grad() fills gradients with zeros instead of setting them to None.
+bool clears_by_zeros(const Facts& facts);
+
 // The recorded shape of a call's first input: one, or one for each tensor of a list.
 std::vector<analysis::Sizes> first_input_shapes(const Trace& trace, SliceId op);
 

@@ -69,38 +69,12 @@ std::vector<bool> used_gradients(const BackwardPass& pass, Shapes updates) {
   return used;
 }
 
-// The nodes of a pass that accumulate a gradient, and those of them that add to one that was there.
-struct Accumulated {
-  std::vector<std::size_t> all, added;
-};
-
-Accumulated accumulated_in(const Facts& facts, const BackwardPass& pass) {
-  Accumulated found;
-  for (std::size_t n = 0; n < pass.nodes.size(); ++n) {
-    if (facts.trace->name(pass.nodes[n]).find("AccumulateGrad") == std::string_view::npos) continue;
-    found.all.push_back(n);
-    if (any_inside(facts, pass.nodes[n],
-                   [](std::string_view name) { return name.starts_with("aten::add"); }))
-      found.added.push_back(n);
-  }
-  return found;
-}
-
 // True: each steady step has a step of an optimizer, and no zero_grad fills gradients with zeros.
 bool clears_by_none(const Facts& facts) {
-  const Trace& trace = *facts.trace;
+  if (clears_by_zeros(facts)) return false;
   std::set<std::size_t> steps;
   for (const std::int64_t time_ns : optimizer_steps_ns(facts))
     steps.insert(steady_step_at(facts, time_ns));
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) == CategoryKind::kCpuOp &&
-        (trace.name(id) == "aten::zero_" || trace.name(id) == "aten::_foreach_zero_") &&
-        ancestor_where(facts, id, [](std::string_view name) {
-          return name.find("zero_grad") != std::string_view::npos;
-        }) != kNone<SliceId>)
-      return false;
-  }
   steps.erase(~std::size_t{0});
   return steps.size() >= 2 && steps.size() == facts.selection.steady.size();
 }
