@@ -1,5 +1,9 @@
 // The GPU waits for the layers around calls of compiled code: guards and wrappers.
+#include <cstdint>
+#include <iterator>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/between_regions.h"
@@ -52,6 +56,25 @@ std::optional<WaitForLayers> measure_compile_overhead(const Facts& facts) {
                        .cause = break_cause(facts, compiled, false)};
 }
 
+// The layer with most of the time, and that there are others if it has less than half of it.
+std::string words_of_layers(const LayerTimes& times) {
+  constexpr std::pair<CompileLayer, const char*> kWords[] = {
+      {CompileLayer::kGraph, "Inductor's wrapper code"},
+      {CompileLayer::kCacheLookup, "torch.compile's guards"},
+      {CompileLayer::kRegion, "the code of torch.compile's regions"},
+      {CompileLayer::kPrologue, "the prologue of compiled code"}};
+  const auto time_of = [&](CompileLayer layer) { return times[static_cast<std::size_t>(layer)]; };
+  std::int64_t all_ns = 0;
+  const auto* most = std::begin(kWords);
+  for (const auto& each : kWords) {
+    all_ns += time_of(each.first);
+    if (time_of(each.first) > time_of(most->first)) most = &each;
+  }
+  return time_of(most->first) * 2 >= all_ns
+             ? most->second
+             : std::string(most->second) + " and other layers of torch.compile";
+}
+
 Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -92,18 +115,8 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
-  const bool mostly_guards = of(CompileLayer::kCacheLookup) >= of(CompileLayer::kRegion) +
-                                                                   of(CompileLayer::kPrologue) +
-                                                                   of(CompileLayer::kGraph);
-  finding.brief =
-      mostly_guards
-          ? say(facts,
-                "The GPU waits for torch.compile's guards: {} compiled [call|calls] [per step]",
-                {count(found.calls / steps)})
-          : say(facts,
-                "The GPU waits for the CPU to run compiled code and its guards: {} compiled "
-                "[call|calls] [per step]",
-                {count(found.calls / steps)});
+  finding.brief = say(facts, "The GPU waits for {}: {} compiled [call|calls] [per step]",
+                      {text(words_of_layers(found.times)), count(found.calls / steps)});
   finding.action =
       has_many_calls
           ? (replays ? say("Compile one larger function: each call checks its own guards")

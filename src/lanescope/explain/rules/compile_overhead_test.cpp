@@ -15,6 +15,23 @@ TEST(CompileOverheadTest, SpeaksWhenTheGpuWaitsForTheLayers) {
   EXPECT_EQ(finding->at_stake_ns, 46'000);
 }
 
+// The graph has most of the layers' time where the lookup is short, the lookup where it is long.
+TEST(CompileOverheadTest, NamesTheLayerWithMostOfTheTime) {
+  const auto layer = [](std::int64_t guards_us, std::int64_t region_us, std::int64_t graph_us) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.begin("TorchDynamo Cache Lookup").pass(guards_us).end();
+      p.begin("Torch-Compiled Region: 0/0").pass(region_us).begin("## Call CompiledFxGraph fa ##");
+      p.pass(graph_us).launch({.name = "triton_poi_fused_add_mul_0", .us = 5}).end().end();
+    });
+    const auto finding = find_by_rule(program.trace(), "compile-overhead");
+    return finding ? finding->brief.values.at(0).text : "";
+  };
+  EXPECT_EQ(layer(60, 10, 10), "torch.compile's guards");
+  EXPECT_EQ(layer(10, 10, 60), "Inductor's wrapper code");
+  EXPECT_EQ(layer(20, 10, 25), "Inductor's wrapper code and other layers of torch.compile");
+}
+
 // One call per step cannot become one larger one, and what was fused gains from being compiled.
 TEST(CompileOverheadTest, AdvisesNothingThatHolds) {
   const auto finding = find_by_rule(compiled_call(5).trace(), "compile-overhead");
