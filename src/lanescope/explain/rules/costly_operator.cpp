@@ -53,10 +53,10 @@ std::pair<SliceId, const OperatorAdvice*> advised_around(const Facts& facts, Sli
   return found;
 }
 
-// What replaces the cells of a recurrent layer has a backward pass of its own: the nodes of autograd that cells made, with their
-// work, are calls of the row, too.
-void add_backward_of_cells(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
-  if (!is_recurrent_cell(row.op)) return;
+// What replaces the calls of such a row has a backward pass of its own: the nodes of autograd that these calls made, with their work, are
+// calls of the row, too.
+void add_backward_of(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
+  if (!row.has_backward && !is_recurrent_cell(row.op)) return;
   std::unordered_set<std::uint32_t> own;
   for (const SliceId call : calls.calls) own.insert(raw(call));
   const auto is_own = [&](SliceId slice) { return own.contains(raw(slice)); };
@@ -94,7 +94,7 @@ ByRow find_calls(const Facts& facts) {
     const auto [call, row] = advised_around(facts, facts.links.op_of[raw(work->slice)]);
     if (row) found[row].works.push_back(work);
   }
-  for (auto& [row, calls] : found) add_backward_of_cells(facts, *row, calls);
+  for (auto& [row, calls] : found) add_backward_of(facts, *row, calls);
   return found;
 }
 
@@ -278,7 +278,7 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.at_stake_ns = facts.per_step(calls.cost_ns());
   finding.at_stake_ratio = share_of(calls.cost_ns(), wall_ns);
   finding.waiting_ns = facts.per_step(calls.idle_ns);
-  // What replaces a recurrent layer's cells takes some of their time, so their removal is a bound.
+  // What replaces calls and their backward part takes some of their time, so their removal is a bound.
   if (!calls.nodes.empty()) {
     finding.spared_calls = calls.calls;
     finding.spared_calls.insert(finding.spared_calls.end(), calls.nodes.begin(), calls.nodes.end());

@@ -166,6 +166,10 @@ bool takes_contiguous_input(const Facts& facts, SliceId op) {
   return !is_sum || (has_chunk && !has_silu);
 }
 
+bool keeps_running_statistics(const Facts& facts, SliceId op) {
+  return any_inside(facts, op, [](std::string_view name) { return name == "aten::mean"; });
+}
+
 namespace {
 
 // Kernels that only fixed statistics have: torch's own, cuDNN's, MIOpen's.

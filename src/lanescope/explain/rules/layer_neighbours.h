@@ -10,6 +10,8 @@ namespace lanescope::explain::rules {
 bool is_read_at_many_positions(const Facts& facts, SliceId op);
 // Of layer_norm: it does not copy, or its input is no sum.
 bool takes_contiguous_input(const Facts& facts, SliceId op);
+// Of instance_norm: it averages running statistics over samples.
+bool keeps_running_statistics(const Facts& facts, SliceId op);
 // Of batch_norm. True: it does not follow a linear layer or a convolution that adds a bias, its kernels compute statistics, or the
 // trace trains.
 bool cannot_be_folded(const Facts& facts, SliceId op);

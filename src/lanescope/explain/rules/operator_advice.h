@@ -30,6 +30,8 @@ struct OperatorAdvice {
   bool is_of_one_matrix = false;  // the finding says how often it is called and if sizes are equal
   // An operator inside of these calls that what replaces them needs, too: its time is not at stake. Empty: none.
   std::string_view keeps = {};
+  // The nodes of the backward pass that these calls made count, too: what replaces the calls has a backward part of its own.
+  bool has_backward = false;
 };
 
 // aten::lstm_cell and others: one time step of a recurrent layer. Each call needs the state that the call before it computed.

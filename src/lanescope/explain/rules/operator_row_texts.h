@@ -43,6 +43,8 @@ inline constexpr char kCompile[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.compile.html";
 inline constexpr char kFold[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.fuse_conv_bn_eval.html";
+inline constexpr char kGroupNorm[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.GroupNorm.html";
 inline constexpr char kLayerNorm[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.contiguous.html";
 inline constexpr char kLinear[] =

@@ -146,6 +146,26 @@ constexpr std::array kLayerOperatorRows = {
                    "writing each element once a window, forward and backward. No change is needed "
                    "if the windows themselves are wanted",
                    kConv2d},
+    OperatorAdvice{
+        "aten::instance_norm",
+        "bn_fw_tr",
+        "",
+        1,
+        "runs as batch norm over each channel of each sample",
+        "nn.GroupNorm(C, C) or F.group_norm(x, C) gives the same by another kernel",
+        "instance_norm hands batch norm one sample of N x C channels, with weights repeated N "
+        "times; group_norm with as many groups as channels computes the same, forward and "
+        "backward, up to rounding. No change is needed if running statistics are kept "
+        "(track_running_stats=True), which group_norm does not have",
+        kGroupNorm,
+        has_any_inputs,
+        keeps_running_statistics,
+        false,
+        true,
+        nullptr,
+        false,
+        {},
+        true},
     OperatorAdvice{"aten::kl_div", "", "", 1,
                    "compares with smoothed labels, written out for all classes",
                    "Use F.cross_entropy(logits, classes, label_smoothing=...)",

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/explain/rules/drawn_operators_test.h"
@@ -418,6 +420,36 @@ TEST(LayerRowsTest, SeesBackwardPartsOfConvolutionsOfWhichSlicesKeepFewPlaces) {
   EXPECT_THAT(action("2", "aten::threshold_backward"), ::testing::HasSubstr("stride=2"));
   EXPECT_EQ(action("1", "aten::threshold_backward"), "");
   EXPECT_EQ(action("2", "aten::add"), "");
+}
+
+// Four steps of an instance norm of 100 us with a backward part of 150 us, and a product of 100 us.
+std::optional<Finding> find_instance_norm(std::string_view kernel, std::string_view inside = {}) {
+  ProgramSketch program;
+  int number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op("aten::instance_norm");
+    if (!inside.empty()) p.cpu_op(inside, 2);
+    p.begin_op("aten::cudnn_batch_norm", {.sequence = number}).kernel(kernel, 100).end().end();
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    p.begin_op("autograd::engine::evaluate_function: CudnnBatchNormBackward0",
+               {.sequence = number++, .fwd_thread = 1});
+    p.kernel("bn_bw_1C11_kernel_new", 150).end();
+  });
+  return find_by_rule(program.trace(), "costly-operator");
+}
+
+// With its backward part; GroupNorm takes some of that time itself, so it is an upper limit.
+TEST(LayerRowsTest, AdvisesGroupNormForInstanceNormInTraining) {
+  const auto finding = find_instance_norm("bn_fw_tr_1C11_singleread");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(250));
+  EXPECT_TRUE(finding->gain_is_bound);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("GroupNorm(C, C)"));
+}
+
+TEST(LayerRowsTest, LeavesInstanceNormWithFixedOrRunningStatistics) {
+  EXPECT_FALSE(find_instance_norm("bn_fw_inf_1C11"));
+  EXPECT_FALSE(find_instance_norm("bn_fw_tr_1C11_singleread", "aten::mean"));
 }
 
 }  // namespace
