@@ -9,7 +9,7 @@
 namespace lanescope::explain {
 namespace {
 
-constexpr char kFloats[] = R"(["float", "float"])";
+constexpr char kPairOfFloats[] = R"(["float", "float"])";
 
 struct Texts {
   // Before the texts are looked up.
@@ -27,7 +27,7 @@ Trace draw_texts(const Texts& texts) {
       p.begin_op("aten::to", inputs("[[16, 512]]", R"(["float"])", "", R"(["", "6"])"))
           .copy(20, texts.image_bytes, "Memcpy HtoD (Pinned -> Device)")
           .end();
-    p.begin_op("aten::linear", inputs("[[16, 512], [64, 512]]", kFloats, "", R"(["", ""])"))
+    p.begin_op("aten::linear", inputs("[[16, 512], [64, 512]]", kPairOfFloats, "", R"(["", ""])"))
         .kernel("gemm", 50)
         .end();
     texts.before(p);
@@ -35,7 +35,7 @@ Trace draw_texts(const Texts& texts) {
                inputs("[[5000, 64], [100, 8]]", R"(["float", "long int"])", "", R"(["", ""])"))
         .kernel("gather", 10)
         .end();
-    p.begin_op("aten::add", inputs("[[100, 8, 64], [1, 8, 64]]", kFloats, "", R"(["", ""])"))
+    p.begin_op("aten::add", inputs("[[100, 8, 64], [1, 8, 64]]", kPairOfFloats, "", R"(["", ""])"))
         .kernel("add", 10)
         .end();
     for (int layer = 0; layer < 3; ++layer) {
@@ -44,10 +44,12 @@ Trace draw_texts(const Texts& texts) {
                         R"(["", "[64]", ""])"))
           .kernel("norm", 10)
           .end();
-      p.begin_op("aten::linear", inputs("[[100, 8, 64], [64, 64]]", kFloats, "", R"(["", ""])"))
+      p.begin_op("aten::linear",
+                 inputs("[[100, 8, 64], [64, 64]]", kPairOfFloats, "", R"(["", ""])"))
           .kernel("gemm", 100)
           .end();
-      p.begin_op("aten::add", inputs("[[100, 8, 64], [100, 8, 64]]", kFloats, "", R"(["", ""])"))
+      p.begin_op("aten::add",
+                 inputs("[[100, 8, 64], [100, 8, 64]]", kPairOfFloats, "", R"(["", ""])"))
           .kernel("add", 10)
           .end();
     }
@@ -57,10 +59,10 @@ Trace draw_texts(const Texts& texts) {
     p.begin_op("aten::select", inputs("[[100, 8, 64], [], []]", R"(["float", "Scalar", "Scalar"])",
                                       "", R"(["", "1", "-1"])"))
         .end();
-    p.begin_op("aten::matmul", inputs("[[16, 64], [64, 100]]", kFloats, "", R"(["", ""])"))
+    p.begin_op("aten::matmul", inputs("[[16, 64], [64, 100]]", kPairOfFloats, "", R"(["", ""])"))
         .kernel("gemm", 50)
         .end();
-    p.begin_op(texts.last, inputs("[[16, 100], [16, 100]]", kFloats, "", R"(["", ""])"))
+    p.begin_op(texts.last, inputs("[[16, 100], [16, 100]]", kPairOfFloats, "", R"(["", ""])"))
         .kernel("k", 10)
         .end();
   });
