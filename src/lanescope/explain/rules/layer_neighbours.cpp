@@ -166,8 +166,23 @@ bool takes_contiguous_input(const Facts& facts, SliceId op) {
   return !is_sum || (has_chunk && !has_silu);
 }
 
-bool keeps_running_statistics(const Facts& facts, SliceId op) {
-  return any_inside(facts, op, [](std::string_view name) { return name == "aten::mean"; });
+bool is_other_than_affine_float_norm(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(op);
+  bool is_affine = false, is_float = false;
+  for (std::uint32_t i = raw(op) + 1;
+       i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < trace.end_ns(op);
+       ++i) {
+    const std::string_view name = trace.name(SliceId{i});
+    if (name == "aten::mean" || name == "aten::_to_copy") return true;
+    is_affine = is_affine || name == "aten::repeat";
+    for (const SliceId work : facts.links.launched_by(SliceId{i})) {
+      const std::string_view kernel = trace.name(work);
+      is_float = is_float || (kernel.find("bn_fw_tr") != std::string_view::npos &&
+                              kernel.find("<float") != std::string_view::npos);
+    }
+  }
+  return !is_affine || !is_float;
 }
 
 namespace {

@@ -159,7 +159,7 @@ constexpr std::array kLayerOperatorRows = {
         "(track_running_stats=True), which group_norm does not have",
         kGroupNorm,
         has_any_inputs,
-        keeps_running_statistics,
+        is_other_than_affine_float_norm,
         false,
         true,
         nullptr,

@@ -422,13 +422,14 @@ TEST(LayerRowsTest, SeesBackwardPartsOfConvolutionsOfWhichSlicesKeepFewPlaces) {
   EXPECT_EQ(action("2", "aten::add"), "");
 }
 
-// Four steps of an instance norm of 100 us with a backward part of 150 us, and a product of 100 us.
-std::optional<Finding> find_instance_norm(std::string_view kernel, std::string_view inside = {}) {
+// Four steps of an instance norm of 100 us with a backward part of 150 us, and a product of 100 us. `inside`: what it calls, too.
+std::optional<Finding> find_instance_norm(std::string_view kernel,
+                                          const std::vector<std::string_view>& inside) {
   ProgramSketch program;
   int number = 0;
   program.steps(4, [&](ProgramSketch& p) {
     p.begin_op("aten::instance_norm");
-    if (!inside.empty()) p.cpu_op(inside, 2);
+    for (const std::string_view op : inside) p.cpu_op(op, 2);
     p.begin_op("aten::cudnn_batch_norm", {.sequence = number}).kernel(kernel, 100).end().end();
     p.begin_op("aten::mm").kernel("gemm", 100).end();
     p.begin_op("autograd::engine::evaluate_function: CudnnBatchNormBackward0",
@@ -440,16 +441,23 @@ std::optional<Finding> find_instance_norm(std::string_view kernel, std::string_v
 
 // With its backward part; GroupNorm takes some of that time itself, so it is an upper limit.
 TEST(LayerRowsTest, AdvisesGroupNormForInstanceNormInTraining) {
-  const auto finding = find_instance_norm("bn_fw_tr_1C11_singleread");
+  const auto finding =
+      find_instance_norm("void cudnn::bn_fw_tr_1C11_singleread<float, 512>", {"aten::repeat"});
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(250));
   EXPECT_TRUE(finding->gain_is_bound);
   EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("GroupNorm(C, C)"));
 }
 
-TEST(LayerRowsTest, LeavesInstanceNormWithFixedOrRunningStatistics) {
-  EXPECT_FALSE(find_instance_norm("bn_fw_inf_1C11"));
-  EXPECT_FALSE(find_instance_norm("bn_fw_tr_1C11_singleread", "aten::mean"));
+// Fixed or running statistics, no weight, another type, a cast of its input.
+TEST(LayerRowsTest, LeavesInstanceNormThatGroupNormIsNoFasterThan) {
+  constexpr std::string_view kTrained = "void cudnn::bn_fw_tr_1C11_singleread<float, 512>";
+  EXPECT_FALSE(find_instance_norm("bn_fw_inf_1C11<float>", {"aten::repeat"}));
+  EXPECT_FALSE(find_instance_norm(kTrained, {"aten::repeat", "aten::mean"}));
+  EXPECT_FALSE(find_instance_norm(kTrained, {}));
+  EXPECT_FALSE(
+      find_instance_norm("void cudnn::bn_fw_tr_1C11_singleread<__half, 512>", {"aten::repeat"}));
+  EXPECT_FALSE(find_instance_norm(kTrained, {"aten::repeat", "aten::_to_copy"}));
 }
 
 }  // namespace
