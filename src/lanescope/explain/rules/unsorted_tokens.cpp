@@ -7,15 +7,21 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/products.h"
 #include "lanescope/explain/rules/program_calls.h"
-#include "lanescope/explain/rules/row_loops.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
+
+using analysis::Window;
 
 namespace {
 
@@ -43,9 +49,9 @@ bool writes_by_index(std::string_view op) {
          op == "aten::index_copy_" || op == "aten::scatter_add_";
 }
 
-std::optional<RowRound> expert_round_at(const Facts& facts, const CallSequence& calls,
+// The index of the call that ends the round which begins with calls[first]; nothing: that is no round.
+std::optional<std::size_t> end_of_round(const Facts& facts, const CallSequence& calls,
                                         std::size_t first) {
-  if (!finds_tokens(facts, calls[first])) return std::nullopt;
   bool has_tokens = false;
   std::size_t products = 0;
   for (std::size_t i = first + 1; i < calls.size() && i <= first + kLongestExpertRound; ++i) {
@@ -53,29 +59,85 @@ std::optional<RowRound> expert_round_at(const Facts& facts, const CallSequence& 
     if (finds_tokens(facts, calls[i])) return std::nullopt;
     if (takes_by_index(op)) has_tokens = true;
     if (is_product(op) && has_tokens) ++products;
-    if (!writes_by_index(op)) continue;
-    if (products < kFewestExpertProducts) return std::nullopt;
-    return RowRound{.first = first, .find = first, .last = i};
+    if (writes_by_index(op))
+      return products >= kFewestExpertProducts ? std::optional(i) : std::nullopt;
   }
   return std::nullopt;
 }
 
-// Experts without a token have no round.
-std::optional<RowLoops> measure_unsorted_tokens(const Facts& facts) {
-  const auto found = measure_row_loops(
-      facts, {.round_at = [&](const CallSequence& calls,
-                              std::size_t first) { return expert_round_at(facts, calls, first); },
-              .fewest_rounds = kFewestExperts,
-              .longest_pause = kLongestPause});
-  if (!found || share_of(found->waiting_ns, facts.steady_wall_ns()) < kLeastExpertShare)
-    return std::nullopt;
+struct Round {
+  std::size_t first = 0, last = 0;  // calls
+};
+
+// The loops of one sequence, with four rounds or more each. Experts without a token have no round.
+std::vector<std::vector<Round>> expert_loops(const Facts& facts, const CallSequence& calls) {
+  std::vector<std::vector<Round>> loops;
+  std::vector<Round> rounds;
+  const auto finish = [&] {
+    if (rounds.size() >= kFewestExperts) loops.push_back(rounds);
+    rounds.clear();
+  };
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (!rounds.empty() && i - rounds.back().last > kLongestPause) finish();
+    if (!finds_tokens(facts, calls[i])) continue;
+    const auto end = end_of_round(facts, calls, i);
+    if (!end) continue;
+    rounds.push_back({i, *end});
+    i = *end;
+  }
+  finish();
+  return loops;
+}
+
+struct UnsortedTokens {
+  std::uint64_t loops = 0, rounds = 0, experts = 0;  // experts: of the longest loop
+  std::int64_t waiting_ns = 0;      // in all rounds but a loop's first, with their backward passes
+  std::int64_t after_waits_ns = 0;  // what the GPU waits in and after the calls that find tokens
+  SliceId find = kNone<SliceId>, write = kNone<SliceId>;
+};
+
+std::optional<UnsortedTokens> measure_unsorted_tokens(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  UnsortedTokens found;
+  std::vector<Window> later, finding, others;
+  std::unordered_set<std::uint32_t> later_calls;
+  for (const CallSequence& calls : call_sequences(facts))
+    for (const std::vector<Round>& rounds : expert_loops(facts, calls)) {
+      ++found.loops;
+      found.rounds += rounds.size();
+      if (rounds.size() > found.experts) {
+        found.experts = rounds.size();
+        found.find = calls[rounds.front().first];
+        found.write = calls[rounds.front().last];
+      }
+      const std::int64_t end_ns = trace.end_ns(calls[rounds.back().last]);
+      later.push_back({trace.start_ns(calls[rounds[1].first]), end_ns});
+      for (std::size_t i = rounds[1].first; i <= rounds.back().last; ++i)
+        later_calls.insert(raw(calls[i]));
+      for (const Round& round : rounds) {
+        const SliceId find = calls[round.first];
+        finding.push_back({trace.start_ns(find), trace.end_ns(find)});
+        others.push_back({trace.end_ns(find), trace.end_ns(calls[round.last])});
+      }
+    }
+  if (found.loops == 0) return std::nullopt;
+  for (const std::uint32_t node : with_backward_nodes(facts, later_calls))
+    if (!later_calls.contains(node))
+      later.push_back({trace.start_ns(SliceId{node}), trace.end_ns(SliceId{node})});
+  const auto lost = [&](std::vector<Window> windows) {
+    return lost_in(facts, steady_parts(facts, joined(std::move(windows))));
+  };
+  found.waiting_ns = lost(std::move(later)).waiting_for_cpu_ns;
+  if (share_of(found.waiting_ns, facts.steady_wall_ns()) < kLeastExpertShare) return std::nullopt;
+  found.after_waits_ns =
+      lost(std::move(finding)).waiting_for_cpu_ns + lost(std::move(others)).after_waits_ns;
   return found;
 }
 
-Finding tell_unsorted_tokens(const Facts& facts, const RowLoops& found) {
+Finding tell_unsorted_tokens(const Facts& facts, const UnsortedTokens& found) {
   const Trace& trace = *facts.trace;
   const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
-  const Value experts = count(found.longest),
+  const Value experts = count(found.experts),
               loops = count(std::max<std::uint64_t>(1, found.loops / steps));
   Finding finding;
   finding.verdict = say(
@@ -91,7 +153,7 @@ Finding tell_unsorted_tokens(const Facts& facts, const RowLoops& found) {
   finding.sample_count = found.rounds;
   finding.sample_noun = "round";
   finding.arithmetic.push_back(say("a round: {}, an index, two products or more, and {}",
-                                   {name(trace.name(found.find)), name(trace.name(found.last))}));
+                                   {name(trace.name(found.find)), name(trace.name(found.write))}));
   finding.arithmetic.push_back(
       say("counted: the GPU's waits for the CPU from the second round of a loop to its end, and in "
           "the backward passes of these calls. The products' own time stays"));
