@@ -277,7 +277,9 @@ Sentence place_of_most_work(const Facts& facts) {
 
 // Does the sentence name this place already, as "aten::item makes the CPU wait" does?
 bool names(const Sentence& sentence, const Sentence& place) {
-  if (place.values.empty() || !place.pattern.starts_with("in ")) return false;
+  if (place.values.empty() ||
+      !(place.pattern.starts_with("in ") || place.pattern.starts_with("at ")))
+    return false;
   return std::any_of(sentence.values.begin(), sentence.values.end(), [&](const Value& value) {
     return value.kind == Value::Kind::kName && value.text == place.values.front().text;
   });
@@ -424,7 +426,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
         }))
       continue;
     next.place = place_of(facts, finding);
-    if (names(next.verdict, next.place)) next.place = {};
+    if (names(next.verdict, next.place) || names(next.action, next.place)) next.place = {};
     chosen.push_back(std::move(next));
     if (chosen.size() == kMostSuggestions) break;
   }

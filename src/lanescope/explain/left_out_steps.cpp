@@ -67,25 +67,26 @@ Sentence long_step_note(const Facts& facts) {
 Sentence found_iterations_note(const Facts& facts) {
   const auto& found = facts.steps.found;
   if (!found) return {};
-  const std::string begin = "The trace marks no steps: a step here is an iteration, from ";
+  const std::string begin = "The trace marks no steps: here ";
   const Value how_many = linked(count(found->ranges.size()), shows::kStep);
   if (found->kind == analysis::IterationMark::kRangeEnd && !found->owner.empty())
-    return say("The trace marks no steps: a step here is an iteration of {} {}, {} found.",
+    return say(begin + "{} x {} make a step, {} found.",
                {text(found->owner), name(found->mark), how_many});
   if (found->kind == analysis::IterationMark::kRangeEnd)
-    return say(begin + "the end of one {} to the end of the next, {} found.",
-               {name(found->mark), how_many});
+    return say(begin + "each {} ends a step, {} found.", {name(found->mark), how_many});
   if (found->waits > 1)
     return found->owner.empty()
-               ? say("The trace marks no steps: a step here is an iteration of {} {}, {} found.",
+               ? say(begin + "{} waits of the CPU ({}) make a step, {} found.",
                      {count(found->waits), name(found->mark), how_many})
-               : say("The trace marks no steps: a step here is an iteration of {} {} in {}, {} "
-                     "found.",
-                     {count(found->waits), name(found->mark), name(found->owner), how_many});
-  if (found->kind == analysis::IterationMark::kWait && !found->owner.empty())
-    return say(begin + "one {} in {} to the next, {} found.",
-               {name(found->mark), name(found->owner), how_many});
-  return say(begin + "one {} to the next, {} found.", {name(found->mark), how_many});
+               : say(begin + "{} waits of the CPU in {} ({}) make a step, {} found.",
+                     {count(found->waits), name(found->owner), name(found->mark), how_many});
+  if (found->kind == analysis::IterationMark::kWait)
+    return found->owner.empty()
+               ? say(begin + "each wait of the CPU ({}) ends a step, {} found.",
+                     {name(found->mark), how_many})
+               : say(begin + "each wait of the CPU in {} ({}) ends a step, {} found.",
+                     {name(found->owner), name(found->mark), how_many});
+  return say(begin + "each {} begins a step, {} found.", {name(found->mark), how_many});
 }
 
 namespace {

@@ -14,7 +14,7 @@ Sentence cut_steps_note(const Facts& facts);
 // is so long.
 Sentence long_step_note(const Facts& facts);
 
-// "The trace marks no steps: a step here is an iteration, from one ... to the next, 7 found." Empty
+// "The trace marks no steps: here each forward begins a step, 7 found." Empty
 // pattern: steps are marked, or no iterations were found.
 Sentence found_iterations_note(const Facts& facts);
 

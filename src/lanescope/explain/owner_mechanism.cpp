@@ -111,12 +111,13 @@ Sentence launch_text(const Facts& facts, const Owner& owner) {
   const OwnerWork& work = owner.work;
   const char* pattern =
       work.copies == work.launches
-          ? "launching: {} [copy,|copies, each] {} of the GPU and {} of the CPU"
-      : work.copies > 0 ? "launching: {} kernels and copies, each {} of the GPU and {} of the CPU"
-                        : "launching: {} [kernel,|kernels, each] {} of the GPU and {} of the CPU";
+          ? "launching: {} [copy|copies]; the CPU takes {} for [it|each], the GPU {}"
+      : work.copies > 0
+          ? "launching: {} kernels and copies; the CPU takes {} for each, the GPU {}"
+          : "launching: {} [kernel|kernels]; the CPU takes {} for [it|each], the GPU {}";
   return say(facts, pattern,
-             {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches)),
-              ns(mean(owner.cpu_ns(), work.launches))});
+             {count(a_step(facts, work.launches)), ns(mean(owner.cpu_ns(), work.launches)),
+              ns(mean(work.gpu_ns, work.launches))});
 }
 
 // The call of the operator that the owner's longest event lies in; kNone: the owner is not one operator.
@@ -205,15 +206,15 @@ Sentence cpu_text(const Facts& facts, const Owner& owner) {
 const char* short_mechanism(Mechanism mechanism) {
   switch (mechanism) {
     case Mechanism::kCpuWork:
-      return "CPU time";
+      return "the CPU's";
     case Mechanism::kGpuWork:
-      return "kernels";
+      return "the GPU's";
     case Mechanism::kCommunication:
       return "communication";
     case Mechanism::kCopying:
-      return "copies";
+      return "copying";
     case Mechanism::kData:
-      return "the DataLoader";
+      return "the DataLoader's";
     default:
       return "not explained";
   }
@@ -248,7 +249,8 @@ Sentence other_kind_text(const Owner& owner, Mechanism first) {
     const std::int64_t time = time_of(owner, other);
     if (hides_cpu && other == Mechanism::kCpuWork) continue;
     if (other != first && time * 4 >= owner.total_ns)
-      return say("; {} of it is {}", {ratio(time, owner.total_ns), text(short_mechanism(other))});
+      return say("; {} of this time is {}",
+                 {ratio(time, owner.total_ns), text(short_mechanism(other))});
   }
   return {};
 }
@@ -274,7 +276,7 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
       owner.around_kind == OwnerKind::kLine ||
       (owner.kind == OwnerKind::kCode && owner.name.empty() && owner.next_name.empty());
   Sentence text = is_most(owner.restart_ns, owner.total_ns)
-                      ? say("DataLoader.__iter__ starts its workers again, {} of it",
+                      ? say("for {} of it DataLoader.__iter__ starts its workers again",
                             {ratio(owner.restart_ns, owner.total_ns)})
                   : !owner.frame.empty()
                       ? say("code, {} of it in {}",

@@ -27,6 +27,14 @@ Sentence rounds_text(const Facts& facts, const Owner& owner) {
              {count(runs), count(rounds)});
 }
 
+// A part's name within brackets: without what a kernel's name has in brackets of its own, and without autograd's namespace.
+std::string part_name(std::string_view part) {
+  constexpr std::string_view kNamespace = "torch::autograd::";
+  if (part.starts_with(kNamespace)) part.remove_prefix(kNamespace.size());
+  const std::size_t bracket = part.ends_with(')') ? part.find(" (") : part.npos;
+  return std::string(part.substr(0, bracket));
+}
+
 Sentence loop_text(const Facts& facts, const Owner& owner) {
   Sentence text = rounds_text(facts, owner);
   if (owner.cell_size == 1 && !owner.cell.empty()) {
@@ -43,13 +51,13 @@ Sentence loop_text(const Facts& facts, const Owner& owner) {
     const bool is_large = named == 0 && part.time_ns * 5 >= owner.total_ns * 2;
     if (is_large || (owner.cell_size >= kManyCallsOfARound && part.time_ns * 10 >= owner.total_ns))
       append(text, say(named == 0 ? "{} {}" : ", {} {}",
-                       {name(part.name), ratio(part.time_ns, owner.total_ns)}));
+                       {name(part_name(part.name)), ratio(part.time_ns, owner.total_ns)}));
     else
-      append(text, say(named == 0 ? "{}" : ", {}", {name(part.name)}));
+      append(text, say(named == 0 ? "{}" : ", {}", {name(part_name(part.name))}));
     ++named;
   }
   for (std::size_t i = 0; named == 0 && i < owner.cell.size() && i < kNamesOfARound; ++i)
-    append(text, say(i == 0 ? "{}" : ", {}", {name(owner.cell[i])}));
+    append(text, say(i == 0 ? "{}" : ", {}", {name(part_name(owner.cell[i]))}));
   append(text, say(owner.cell_size > kNamesOfARound ? ", ...)" : ")"));
   if (owner.has_backward)
     append(text, say(owner.repeats_graph ? ", each with a backward pass over the same graph"
@@ -77,7 +85,7 @@ Sentence code_text(const Owner& owner) {
 // "range forward (mostly aten::mm, aten::add)"
 Sentence with_parts(const Owner& owner, Sentence text) {
   for (std::size_t i = 0; i < owner.parts.size() && i < 2; ++i)
-    append(text, say(i == 0 ? " (mostly {}" : ", {}", {name(owner.parts[i].name)}));
+    append(text, say(i == 0 ? " (mostly {}" : ", {}", {name(part_name(owner.parts[i].name))}));
   if (!owner.parts.empty()) append(text, say(")"));
   return text;
 }

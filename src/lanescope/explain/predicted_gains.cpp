@@ -136,8 +136,8 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
   }
   const Sentence start = say(
       facts,
-      "GPU-bound without the profiler: [a step then takes] about {} +- {}, of which the GPU works "
-      "{}. With it,",
+      "GPU-bound without the profiler: [a step then takes] about {} +- {}, and the GPU works {} of "
+      "it. In the recording,",
       {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep),
        linked(ns(std::min(busy_ns, base.step_ns)), shows::kBusy)});
   // Copies and collectives alone on the GPU are no work that keeps it busy: a stream of their own would hide them.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "lanescope/explain/code_of_slice.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/python_line.h"
 
@@ -11,6 +12,7 @@ namespace lanescope::explain {
 namespace {
 
 constexpr std::string_view kModule = "nn.Module: ";
+constexpr std::string_view kBackwardPass = ", backward pass";
 
 // Elementwise operators and copies occur everywhere, so their names do not name a place.
 bool names_a_place(std::string_view op) {
@@ -18,7 +20,12 @@ bool names_a_place(std::string_view op) {
        {"aten::to", "aten::_to_copy", "aten::copy_", "aten::add", "aten::add_", "aten::mul",
         "aten::mul_", "aten::pow", "aten::sub", "aten::div", "aten::fill_", "aten::zero_"})
     if (op == common) return false;
-  return true;
+  return !op.ends_with("::CopySlices");
+}
+
+// Ranges of torch.compile that hold no code of the program: its search for compiled code, and what comes before that code runs.
+bool is_inside_of_compile(std::string_view range) {
+  return range.starts_with("TorchDynamo") || range.starts_with("Pregraph bytecode");
 }
 
 // "in aten::linear", "in MmBackward0, backward pass".
@@ -26,10 +33,18 @@ Sentence operator_place(std::string_view op) {
   for (const std::string_view prefix :
        {"autograd::engine::evaluate_function: ", "torch::autograd::"})
     if (op.starts_with(prefix)) op.remove_prefix(prefix.size());
-  return say(op.find("Backward") != std::string_view::npos || op == "AccumulateGrad"
-                 ? "in {}, backward pass"
-                 : "in {}",
-             {name(op)});
+  Sentence place = say("in {}", {name(op)});
+  if (op.find("Backward") != std::string_view::npos || op == "AccumulateGrad")
+    place.pattern += kBackwardPass;
+  return place;
+}
+
+// The forward operator of the outermost node of autograd around a slice; kNone: there is none, or it is not known.
+SliceId forward_of(const Facts& facts, const std::vector<SliceId>& outward) {
+  for (auto up = outward.rbegin(); up != outward.rend(); ++up)
+    if (facts.trace->name(*up).starts_with(rules::kEvaluateNode))
+      return rules::forward_of_node(facts, *up);
+  return kNone<SliceId>;
 }
 
 // The slice itself; for GPU work, the operator around its launch, else the launch.
@@ -138,7 +153,8 @@ Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, Pla
       return say("in range {}", {name(trace.name(up))});
     // Old traces have ranges among the operators.
     if (trace.kind(up) == CategoryKind::kCpuOp && !trace.name(up).starts_with("ProfilerStep") &&
-        !trace.name(up).starts_with("enumerate(DataLoader)"))
+        !trace.name(up).starts_with("enumerate(DataLoader)") &&
+        !is_inside_of_compile(trace.name(up)))
       op = up;  // the outermost: what the program called
   }
   if (op == kNone<SliceId> || detail == PlaceDetail::kNoOperators || !names_a_place(trace.name(op)))
@@ -148,7 +164,29 @@ Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, Pla
 
 Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
   if (slice == kNone<SliceId>) return {};
-  return code_of_slice(*facts.trace, outward_from(facts, operator_side(facts, slice)), detail);
+  const std::vector<SliceId> outward = outward_from(facts, operator_side(facts, slice));
+  Sentence place = code_of_slice(*facts.trace, outward, detail);
+  // A node of autograd is no line of the program: the operator that made it has one.
+  if (!place.pattern.empty() && !place.pattern.ends_with(kBackwardPass)) return place;
+  const SliceId forward = forward_of(facts, outward);
+  if (forward == kNone<SliceId>) return place;
+  Sentence made_in = code_of_slice(*facts.trace, outward_from(facts, forward), detail);
+  // Of an operator that occurs everywhere: its name says more than that of its node.
+  if (made_in.pattern.empty() && detail == PlaceDetail::kOperators)
+    made_in = say("in {}", {name(facts.trace->name(forward))});
+  if (made_in.pattern.empty()) return place;
+  place = say("in the backward pass of ");
+  append(place, without_preposition(made_in));
+  return place;
+}
+
+Sentence without_preposition(Sentence place) {
+  for (const std::string_view word : {"in ", "at "})
+    if (place.pattern.starts_with(word)) {
+      place.pattern.erase(0, word.size());
+      break;
+    }
+  return place;
 }
 
 Sentence outer_user_code(const Facts& facts, SliceId slice) {

@@ -17,10 +17,15 @@ namespace lanescope::explain {
 //   "in range forward"                           innermost range of the program
 //   "in aten::linear"                            outermost operator, only with kOperators; leaves out
 //                                                operators that occur everywhere, such as aten::to
-//   "in MmBackward0, backward pass"              the same for an operator of the backward pass
+//   "in the backward pass of range forward"      for an operator of the backward pass, where the place of the
+//                                                forward operator is known (rules::forward_of_node())
+//   "in MmBackward0, backward pass"              where it is not
 // Empty: the trace has none of these. O(slices of the thread).
 enum class PlaceDetail : std::uint8_t { kOperators, kNoOperators };
 Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail = PlaceDetail::kOperators);
+
+// A place without the word before it: "range forward" of "in range forward".
+Sentence without_preposition(Sentence place);
 
 // The outermost nn.Module around a slice ("in nn.Module LlamaForCausalLM"), else the outermost
 // range of the program. Empty: neither is recorded.

@@ -106,6 +106,35 @@ TEST(UserCodeTest, OperatorsOfTheBackwardPassLoseTheirPrefix) {
   EXPECT_EQ(place_of(sketch, "aten::mm"), "in MmBackward0, backward pass");
 }
 
+// The node has the sequence number of the forward operator, or that of another one.
+TEST(UserCodeTest, OperatorsOfTheBackwardPassAreWhereTheirForwardOperatorWas) {
+  const auto place = [](bool has_range, std::int64_t number) {
+    Sketch sketch;
+    if (has_range) sketch.annotation("encode", 0, 1000);
+    sketch.op("aten::mm", 50, 500, {.sequence = 1})
+        .op("autograd::engine::evaluate_function: MmBackward0", 2000, 500,
+            {.sequence = number, .fwd_thread = 1})
+        .op("aten::transpose", 2010, 100);
+    return place_of(sketch, "aten::transpose");
+  };
+  EXPECT_EQ(place(true, 1), "in the backward pass of range encode");
+  EXPECT_EQ(place(false, 1), "in the backward pass of aten::mm");
+  EXPECT_EQ(place(true, 2), "in MmBackward0, backward pass");
+  // The forward operator occurs everywhere: its name alone is a place only here.
+  Sketch common;
+  common.op("aten::mul", 50, 500, {.sequence = 1})
+      .op("autograd::engine::evaluate_function: MulBackward0", 2000, 500,
+          {.sequence = 1, .fwd_thread = 1})
+      .op("aten::sum", 2010, 100);
+  EXPECT_EQ(place_of(common, "aten::sum"), "in the backward pass of aten::mul");
+}
+
+TEST(UserCodeTest, PartsOfTorchCompileTellNoPlace) {
+  Sketch sketch;
+  sketch.op("TorchDynamo Cache Lookup", 0, 500).op("aten::linear", 600, 100);
+  EXPECT_EQ(place_of(sketch, "TorchDynamo Cache Lookup"), "");
+}
+
 // torch before 1.11 writes the loader's range as an operator.
 TEST(UserCodeTest, TheLoaderOfOldTracesIsNoOperator) {
   Sketch sketch;

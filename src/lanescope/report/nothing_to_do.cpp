@@ -56,8 +56,9 @@ std::string remark_on_gains(const Facts& facts, const Explanation& explanation) 
         "{} would save 1 % of the {} or more.",
         is_healthy(facts, explanation) ? "Healthy, as far as known: no fix" : "No known fix", unit);
   return fmt::format(
-      "Only one kernel for each chain of elementwise kernels (torch.compile) would save 1 % of the "
-      "{} or more: at most {} ({}).",
+      "Only torch.compile would save 1 % of the {} or more, by fusing chains of elementwise "
+      "kernels: "
+      "at most {} ({}).",
       unit, rounded_time(facts.per_step(chains_ns)), rounded_percent(share));
 }
 

@@ -225,7 +225,21 @@ std::vector<AutogradPair> make_autograd_pairs(const Facts& facts) {
   return PairFinder(facts).run();
 }
 
+// By the raw SliceId of the node.
+std::unordered_map<std::uint32_t, SliceId> make_forward_of_nodes(const Facts& facts) {
+  std::unordered_map<std::uint32_t, SliceId> forward;
+  for (const AutogradPair& pair : autograd_pairs(facts))
+    for (const SliceId node : pair.nodes) forward.emplace(raw(node), pair.forward);
+  return forward;
+}
+
 }  // namespace
+
+SliceId forward_of_node(const Facts& facts, SliceId node) {
+  const auto& forward = made_once<make_forward_of_nodes>(facts);
+  const auto found = forward.find(raw(node));
+  return found == forward.end() ? kNone<SliceId> : found->second;
+}
 
 bool has_backward_nodes(const Facts& facts) {
   for (const SliceId id : slices_starting_with(facts, kEvaluateNode))

@@ -26,6 +26,9 @@ struct AutogradPair {
 // recorded for a later backward pass (checkpoints, second derivatives). O(n log n).
 const std::vector<AutogradPair>& autograd_pairs(const Facts& facts);
 
+// The forward operator of a node of autograd, as in autograd_pairs(); kNone: it is in no pair. Finds it in O(1).
+SliceId forward_of_node(const Facts& facts, SliceId node);
+
 // True: a backward pass is recorded, in a steady step or not.
 bool has_backward_nodes(const Facts& facts);
 

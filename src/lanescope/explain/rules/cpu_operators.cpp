@@ -147,7 +147,7 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
     finding.brief = say(
         facts,
         "{} and {} other [operator runs|operators run] on the CPU while the GPU "
-        "waits, in {} [call|calls] [in {} steps]",
+        "waits, {} [call|calls] [in {} steps]",
         {name(found.main_name), count(found.by_name.size() - 1), count(found.calls), count(steps)});
   if (is_after_reads && !is_table) {
     finding.action =
@@ -156,8 +156,8 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
   }
   finding.action = is_table
                        ? say("Move the table to the GPU if it fits, and copy only the indices")
-                       : say("Move its inputs to the GPU and compute there, or prepare them in "
-                             "DataLoader workers");
+                       : say("Make the inputs on the GPU and compute this there; or compute it "
+                             "ahead, in DataLoader workers");
   return finding;
 }
 

@@ -79,8 +79,7 @@ Finding tell_double_precision(const Facts& facts, const DoublePrecision& found) 
       "dtype=torch.float32), and remove .double()",
       "if the results need the digits of double precision, keep it: this is what it costs"};
   finding.brief = say("The GPU computes in double precision (float64)");
-  finding.action =
-      say("Make inputs and model float32, if nothing needs the digits: NumPy's default is float64");
+  finding.action = say("If nothing needs the digits: make model and inputs float32 with .float()");
   return finding;
 }
 

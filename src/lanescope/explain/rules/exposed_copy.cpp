@@ -319,10 +319,20 @@ Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest
         "less");
   if (holds("DtoH"))
     return say("Copy results into pinned memory with non_blocking=True; read them a step later");
+  const SliceId caller = outermost_operator_of(facts, longest);
+  const std::string_view label = caller == kNone<SliceId> ? "" : facts.trace->name(caller);
+  // The node of a write into a part of a tensor copies the gradient of all of it.
+  if (label.starts_with(kEvaluateNode) && label.ends_with("CopySlices"))
+    return say(
+        "The forward pass writes into parts of a tensor (x[part] = y): join the parts with "
+        "torch.cat or stack instead");
+  if (label.starts_with(kEvaluateNode))
+    return say(
+        "Autograd makes these copies: torch.compile the forward code, which fuses what it can");
   // A copy may be what the program wants: the trace does not show whether the first one is read again.
   return say(
-      "Where the first tensor is not read again, work on it instead of on its copy; or let "
-      "torch.compile fuse them");
+      "If nothing reads the original again: leave out clone() and work on it; or let torch.compile "
+      "fuse the copies");
 }
 
 std::uint64_t copies_per_step(const Facts& facts, const CopiesOfLine& line) {
@@ -374,7 +384,7 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
                             is_fill(ranked.front().first)
                                 ? "Filling memory holds up the GPU: {} [time|times] by {}, {} [per "
                                   "step]"
-                                : "Copies hold up the GPU: {} by {}, {} [per step]",
+                                : "Copies hold up the GPU: {} [copy|copies] by {}, {} [per step]",
                             {count(copies_per_step(facts, *found.most)), name(found.most->op),
                              bytes(facts.per_step(found.most->copies.size_bytes))})
                       : say("Copies hold up the GPU: it computes nothing meanwhile");

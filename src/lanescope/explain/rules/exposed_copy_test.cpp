@@ -183,6 +183,21 @@ TEST(ExposedCopyTest, LeavesOutWhatAnOperatorCopiesForItself) {
   EXPECT_EQ(copied("aten::roll", false), 60'000);
 }
 
+// The program can leave out its own clone, can write otherwise into a part of a tensor, and cannot change what autograd copies.
+TEST(ExposedCopyTest, KnowsWhoseCopyItIs) {
+  const auto action = [](std::string_view op) {
+    const auto finding =
+        find_by_rule(with_copy("Memcpy DtoD (Device -> Device)", 7, op).trace(), "exposed-copy");
+    return finding ? finding->action.pattern : std::string();
+  };
+  constexpr const char* kNode = "autograd::engine::evaluate_function: ";
+  EXPECT_THAT(action("aten::clone"), ::testing::HasSubstr("leave out clone()"));
+  EXPECT_THAT(action(std::string(kNode) + "torch::autograd::CopySlices"),
+              ::testing::HasSubstr("x[part] = y"));
+  EXPECT_THAT(action(std::string(kNode) + "PowBackward0"),
+              ::testing::StartsWith("Autograd makes these copies"));
+}
+
 // Filled memory is no copy of a tensor, and cuDNN fills buffers of its own.
 TEST(ExposedCopyTest, TellsFillsFromCopies) {
   const auto found = [](std::string_view op) {

@@ -291,7 +291,7 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
   // What generate() waits for lies between the forward passes that a graph would hold.
   if (chooses_words_without_shapes(facts))
     return say(facts,
-               "With a cache of one length (static KV cache, masked): "
+               "Keep the KV cache at one length (a static cache, masked), then "
                "torch.compile(mode=\"reduce-overhead\")[if a batch spares launches|; or a larger "
                "batch]");
   if (const WaitsInside& waits = waits_inside(facts); waits.are_many())
@@ -329,16 +329,17 @@ void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& find
 
 Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
   if (waits.may_stay())
-    return say(facts,
-               "Use torch.compile([if batch|model, ]mode=\"reduce-overhead\")[if a batch spares "
-               "launches|, or a larger batch]. The {} operators that wait [per step], such as {}, "
-               "may stay: {} of the launches{} are in {} without a wait",
-               {count(waits.per_step), name(waits.op),
-                ratio(static_cast<std::int64_t>(waits.parts() == 1 ? waits.in_longest
-                                                                   : waits.in_two_longest),
-                      static_cast<std::int64_t>(waits.pieces)),
-                text(waits.has_optimizer ? " before the optimizer's" : ""),
-                text(waits.parts() == 1 ? "one part" : "two parts")});
+    return say(
+        facts,
+        "Use torch.compile([if batch|model, ]mode=\"reduce-overhead\")[if a batch spares "
+        "launches|, or a larger batch]. The {} waits [per step], such as in {}, can stay: {} "
+        "of the launches{} lie in {} without a wait",
+        {count(waits.per_step), name(waits.op),
+         ratio(static_cast<std::int64_t>(waits.parts() == 1 ? waits.in_longest
+                                                            : waits.in_two_longest),
+               static_cast<std::int64_t>(waits.pieces)),
+         text(waits.has_optimizer ? " before the optimizer's" : ""),
+         text(waits.parts() == 1 ? "one part" : "two parts")});
   return say(facts,
              "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
              "Then torch.compile(mode=\"reduce-overhead\")",

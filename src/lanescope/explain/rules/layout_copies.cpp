@@ -190,8 +190,8 @@ void tell_backward(const Facts& facts, const LayoutCopies& measured, Finding& fi
       "a gradient comes in another layout than the tensor of the forward pass has: look "
       "for a view, reshape, permute or transpose there, around the place that is named",
       "keep one layout from operator to operator, so that no gradient needs another one"};
-  finding.action =
-      say("Look at the view, permute or transpose in the forward pass whose gradient this is");
+  finding.action = say(
+      "Keep one layout in the forward pass there: its permute or transpose makes this gradient");
 }
 
 Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {

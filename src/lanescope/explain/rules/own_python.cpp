@@ -15,6 +15,7 @@
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain::rules {
 
@@ -169,7 +170,7 @@ Sentence names_of(const Facts& facts, const OwnPython& found, bool with_calls) {
   for (std::size_t i = 0; i < found.functions.size() && i < kMostNamedFunctions; ++i) {
     const PlainFunction& each = found.functions[i];
     if (i > 0) line.pattern += " and ";
-    append(line, say("{}", {name(short_frame(each.frame))}));
+    append(line, say("{}", {name(function_first(short_frame(each.frame)))}));
     if (with_calls && a_step(facts, each.calls) >= kManyPythonCalls)
       append(line, say(facts, " ({} calls)", {count(a_step(facts, each.calls))}));
   }
@@ -211,7 +212,8 @@ Finding tell_own_python(const Facts& facts, const OwnPython& found) {
   append(finding.brief, say(facts, ": plain Python, {} of the CPU [per step]",
                             {ns(facts.per_step(found.time_ns))}));
   finding.action = say(
-      "Compute numbers at once in NumPy or torch; other work: less often, or in another process");
+      "If it loops over numbers: NumPy or torch on the whole array. Else call it less often, or in "
+      "another process");
   return finding;
 }
 

@@ -50,9 +50,9 @@ TEST(OwnPythonTest, NamesTheFunctionWithItsCalls) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(400));
   EXPECT_EQ(finding->sample_count, 60u);  // the first step is left out
-  EXPECT_EQ(finding->verdict.values.at(0).text, "tree.py:40 find");
+  EXPECT_EQ(finding->verdict.values.at(0).text, "find (tree.py:40)");
   EXPECT_EQ(finding->verdict.values.at(1).integer, 20);
-  EXPECT_EQ(finding->brief.values.at(0).text, "tree.py:40 find");
+  EXPECT_EQ(finding->brief.values.at(0).text, "find (tree.py:40)");
   EXPECT_EQ(finding->brief.values.at(1).integer, us(400));
 }
 

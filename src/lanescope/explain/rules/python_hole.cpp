@@ -350,7 +350,7 @@ void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owne
   const SliceId function = function_in_hole(facts, hole);
   if (function != kNone<SliceId>) {
     finding.brief = say("The GPU waits for Python code, mostly in {}",
-                        {name(short_frame(facts.trace->name(function)))});
+                        {name(function_first(short_frame(facts.trace->name(function))))});
     const bool is_inside = facts.trace->start_ns(function) >= hole.longest.start_ns;
     finding.evidence.insert(is_inside ? finding.evidence.begin() : finding.evidence.end(),
                             {function, say("the longest function in the longest hole")});
@@ -410,10 +410,13 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
                : say("It is the function's own code, or C code without a frame such as NumPy: "
                      "take it out of the step");
   if (has_python_frames(*facts.trace))
-    return say("Look at what runs there; take it out of the step");
+    return say(
+        "If it prepares data: do that ahead, in DataLoader workers or a thread. If it logs or "
+        "saves: "
+        "every n steps");
   return say(
-      "Look at what runs there; take it out of the step, or record with stacks to see "
-      "its line");
+      "Record with stacks to see its line. Prepare data ahead (workers, a thread), log and save "
+      "every n steps");
 }
 
 // torch.tensor(list) reads the list twice, and the hole is the second reading. This function marks the first reading, too, as time

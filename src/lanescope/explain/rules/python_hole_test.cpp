@@ -174,9 +174,10 @@ TEST(PythonHoleTest, NamesTheFunctionThatSamplesShow) {
 TEST(PythonHoleTest, SaysNothingOnFewSamples) {
   const auto finding = find_by_rule(drawn_samples(40), "python-hole");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->action.pattern,
-            "Look at what runs there; take it out of the step, or record with stacks to see its "
-            "line");
+  EXPECT_EQ(
+      finding->action.pattern,
+      "Record with stacks to see its line. Prepare data ahead (workers, a thread), log and save "
+      "every n steps");
 }
 
 // A pause in one step is for the rules about single steps.
@@ -306,7 +307,7 @@ TEST(PythonHoleTest, NamesTheFunctionThatFillsTheHole) {
   }
   const auto finding = find_by_rule(program.trace(), "python-hole");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->brief.values.at(0).text, "modules/module.py:2960 __repr__");
+  EXPECT_EQ(finding->brief.values.at(0).text, "__repr__ (modules/module.py:2960)");
 }
 
 // The hole begins where the GPU runs out of work. A function that began `earlier` may be what fills it; one that is mostly
@@ -369,7 +370,7 @@ TEST(PythonHoleTest, NamesTheFunctionWhoseOwnCodeFillsTheHole) {
 // Another function takes a third of the hole.
 TEST(PythonHoleTest, DoesNotBlameAFunctionForWhatItCalls) {
   const Finding called = hole_in_function("aten::lift_fresh", true);
-  EXPECT_TRUE(called.action.pattern.starts_with("Look at what runs there"));
+  EXPECT_TRUE(called.action.pattern.starts_with("If it prepares data"));
   EXPECT_FALSE(called.names_cause);
 }
 

@@ -307,14 +307,15 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
       "allows it",
       "where no gradient of a gradient is needed, leave create_graph=True out"};
   finding.brief = say(
-      "A backward pass is differentiated (create_graph=True): its operators run {} "
-      "times",
+      "A backward pass is differentiated (create_graph=True): it runs {} times over the same "
+      "operators",
       {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
   finding.action =
       count_gradient_passes(facts).are_of_tasks()
           ? say("If these are updates of tasks: torch.func.vmap over all tasks; or first-order "
                 "gradients (no create_graph)")
-          : say("If it is a penalty on gradients: take it every few steps, or on fewer rows");
+          : say("If it is a penalty on gradients: take it every few steps or on fewer rows, which "
+                "changes the training");
   return finding;
 }
 

@@ -154,8 +154,9 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
                : say(facts, "{} [launch call|launch calls] took more than 50 times the median",
                      {count(slow)});
   finding.action =
-      all_slow ? say("Check the CPU: its frequency, shared cores, OMP_NUM_THREADS")
-               : say("Look at what interrupted these calls: other threads, loading of modules");
+      all_slow
+          ? say("Check the CPU: its frequency, shared cores, OMP_NUM_THREADS")
+          : say("Keep other threads and programs off this core; load kernels in warm-up steps");
   finding.confidence = facts.confidence();
   finding.sample_count = launch_count;
   finding.sample_noun = "launch call";

@@ -161,7 +161,7 @@ TEST(TinyKernelsTest, NamesTheCacheAsAConditionWithoutShapes) {
     return finding ? finding->action.pattern : std::string();
   };
   EXPECT_THAT(action("aten::scaled_dot_product_attention"),
-              ::testing::StartsWith("With a cache of one length"));
+              ::testing::StartsWith("Keep the KV cache at one length"));
   EXPECT_THAT(action("aten::linear"), ::testing::StartsWith("Use torch.compile(model"));
 }
 
@@ -183,7 +183,7 @@ TEST(TinyKernelsTest, AdvisesALargerBatchToALoopThatChoosesWords) {
     return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding()).action.pattern;
   };
   EXPECT_EQ(action(false),
-            "With a cache of one length (static KV cache, masked): "
+            "Keep the KV cache at one length (a static cache, masked), then "
             "torch.compile(mode=\"reduce-overhead\"); or a larger batch");
   EXPECT_THAT(action(true), ::testing::Not(::testing::HasSubstr("batch")));
 }

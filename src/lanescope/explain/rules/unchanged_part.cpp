@@ -243,7 +243,7 @@ Finding tell_unchanged_part(const Facts& facts, const UnchangedPart& found) {
       "if each step takes other rows, such as tensors of a list that is on the GPU already, this "
       "does not apply: a trace does not show which tensor a call takes"};
   finding.brief =
-      say("{} and the {} calls after it take nothing that is new in a step", {op, calls});
+      say("{} and the {} calls after it depend on nothing that is new in a step", {op, calls});
   finding.action =
       say("If their input is the same in each step: compute the result once, before "
           "the loop");

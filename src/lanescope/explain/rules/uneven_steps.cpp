@@ -326,7 +326,7 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
         "look at what else ran on this machine: other jobs on these cores, a CPU whose clock "
         "changes",
         "record more steps, or on a quiet machine, before you believe small differences"};
-    finding.action = say("Look at what else ran on this machine");
+    finding.action = say("Measure again while nothing else runs on this machine");
   } else if (are_first(found)) {
     tell_first_steps(found, finding);
   }

@@ -456,7 +456,7 @@ std::string function_of_place(const Sentence& place) {
   return function;
 }
 
-// The first screen adds where the chain begins; where its last kernel comes from another function, both are named.
+// Where the last kernel of the chain comes from another function than the first one, both are named.
 Sentence compile_action(const Facts& facts, const ChainGroup& group) {
   const Sentence first = user_code(facts, group.op), last = user_code(facts, group.last_op);
   if (first.pattern.empty() || last.pattern.empty() ||
@@ -465,9 +465,20 @@ Sentence compile_action(const Facts& facts, const ChainGroup& group) {
   // One line calls several modules.
   if (!first.values.empty() && !last.values.empty() &&
       first.values.front().text == last.values.front().text)
-    return say("torch.compile the function that calls this module: the chain goes on after it");
-  Sentence action = say("torch.compile a function around the whole chain; it ends ");
-  append(action, last);
+    return say("torch.compile the function that calls this module: the chain goes beyond it");
+  // The backward pass goes through the program's code in the other direction.
+  constexpr std::string_view kBackward = "in the backward pass of ";
+  const auto forward_name = [&](Sentence place) {
+    place.pattern.erase(0, kBackward.size());
+    return place;
+  };
+  const bool is_backward =
+      first.pattern.starts_with(kBackward) && last.pattern.starts_with(kBackward);
+  Sentence action = say(is_backward ? "torch.compile one forward function around all of it, from "
+                                    : "torch.compile one function around the whole chain, from ");
+  append(action, is_backward ? forward_name(last) : without_preposition(first));
+  append(action, say(" to "));
+  append(action, is_backward ? forward_name(first) : without_preposition(last));
   return action;
 }
 

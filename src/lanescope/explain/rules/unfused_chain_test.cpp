@@ -117,7 +117,7 @@ TEST(UnfusedChainTest, NamesBothPlacesWhereNoOneFunctionHoldsTheChain) {
     return finding ? finding->action.pattern : "";
   };
   EXPECT_THAT(action("net.py(7): forward"), ::testing::HasSubstr("the function that holds them"));
-  EXPECT_THAT(action("net.py(20): tail"), ::testing::HasSubstr("it ends in {}"));
+  EXPECT_THAT(action("net.py(20): tail"), ::testing::HasSubstr("from {} to {}"));
 }
 
 // Compiled by a backend that calls ATen's operators; or Inductor has fused what it could.

@@ -207,7 +207,7 @@ void tell_first_screen(const Facts& facts, const UnfusedNorm& measured, Finding&
       append(finding.brief, say(", "));
       action += ", ";
     }
-    append(finding.brief, say("{} x{}", {text(kPatterns[k].what), count(each.runs / steps)}));
+    append(finding.brief, say("{} x {}", {count(each.runs / steps), text(kPatterns[k].what)}));
     action += kPatterns[k].instead;
     ++named;
   }

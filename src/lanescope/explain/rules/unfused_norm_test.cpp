@@ -60,9 +60,9 @@ TEST(UnfusedNormTest, NamesEachKindOnTheFirstScreen) {
                        .trace(),
                    "unfused-norm");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->brief.pattern.substr(0, 14), "{} x{}, {} x{}");
-  EXPECT_EQ(finding->brief.values.at(0).text, "rotary embedding");
-  EXPECT_EQ(finding->brief.values.at(2).text, "RMSNorm");
+  EXPECT_EQ(finding->brief.pattern.substr(0, 16), "{} x {}, {} x {}");
+  EXPECT_EQ(finding->brief.values.at(1).text, "rotary embedding");
+  EXPECT_EQ(finding->brief.values.at(3).text, "RMSNorm");
   EXPECT_EQ(finding->action.values.at(0).text,
             "Use a fused rotary kernel, torch.nn.RMSNorm / F.rms_norm");
 }
