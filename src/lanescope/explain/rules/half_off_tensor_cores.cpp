@@ -84,6 +84,16 @@ Measurement<HalfKernels> measure_half_off_tensor_cores(const Facts& facts) {
       .channels = of_longest == channels.end() ? std::nullopt : std::optional(of_longest->second)};
 }
 
+// A convolution of pictures whose channels do not lie next to each other. For these PyTorch takes cuDNN's depthwise kernels of 16 bits
+// for few sizes only, and for channels_last always (ConvParams::use_cudnn_depthwise).
+bool is_channels_first(const Facts& facts, SliceId kernel) {
+  const SliceId op = facts.links.op_of[raw(kernel)];
+  if (op == kNone<SliceId>) return false;
+  const auto data = operator_inputs(*facts.trace, op).tensor(0);
+  return data && data->rank() == 4 && data->strides && data->dims[1] > 1 && data->dims[2] > 1 &&
+         (*data->strides)[1] > 1 && (*data->strides)[3] == 1;
+}
+
 void tell_channels(const Channels& channels, Finding& finding) {
   const bool of_input = channels.in % Channels::kMultiple != 0;
   finding.try_next = {
@@ -110,7 +120,12 @@ Finding tell_half_off_tensor_cores(const Facts& facts, const HalfKernels& found)
   rate_finding(facts, found.kernels, finding);
   finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
   const std::string_view longest_name = facts.trace->name(found.kernels.longest());
-  if (longest_name.find("depthwise") != longest_name.npos)
+  if (longest_name.find("depthwise") != longest_name.npos &&
+      is_channels_first(facts, found.kernels.longest()))
+    finding.try_next = {
+        "use channels_last for the model and its input: cuDNN then takes its depthwise "
+        "convolutions; or torch.compile, which generates a kernel"};
+  else if (longest_name.find("depthwise") != longest_name.npos)
     finding.try_next = {
         "use cuDNN's kernel (torch.backends.cudnn.enabled) or a generated one (torch.compile): a "
         "depthwise convolution does few operations per byte"};

@@ -39,6 +39,27 @@ TEST(HalfOffTensorCoresTest, NamesChannelsThatAreNoMultiplesOfEight) {
   EXPECT_FALSE(find("[[1, 8, 1, 262144], [128, 8, 1, 9]]"));
 }
 
+// cuDNN takes depthwise convolutions of channels_last. Along one dimension there is no such layout.
+TEST(HalfOffTensorCoresTest, AdvisesChannelsLastForDepthwisePictures) {
+  const auto first_advice = [](std::string_view dims, std::string_view strides) {
+    const auto finding = find_in_steps("half-off-tensor-cores", [&](ProgramSketch& p) {
+      p.op("aten::_conv_depthwise2d", shapes(dims, kBf16, strides),
+           "void at::native::(anonymous namespace)::conv_depthwise2d_forward_kernel_generic<"
+           "c10::BFloat16, int>(int)",
+           100);
+    });
+    return finding ? finding->try_next.at(0) : "";
+  };
+  constexpr std::string_view kPictures = "[[32, 384, 28, 28], [384, 1, 7, 7]]";
+  EXPECT_TRUE(first_advice(kPictures, "[[301056, 784, 28, 1], [49, 49, 7, 1]]")
+                  .starts_with("use channels_last"));
+  EXPECT_TRUE(first_advice(kPictures, "[[301056, 1, 10752, 384], [49, 49, 7, 1]]")
+                  .starts_with("use cuDNN"));
+  EXPECT_TRUE(
+      first_advice("[[8, 384, 1, 2048], [384, 1, 1, 4]]", "[[786432, 2048, 2048, 1], [4, 4, 4, 1]]")
+          .starts_with("use cuDNN"));
+}
+
 TEST(HalfOffTensorCoresTest, IsQuietOnTensorCoresAndUnknownKernels) {
   for (const char* kernel : {kNvjet, "my_own_gemm"})
     EXPECT_FALSE(find_in_steps("half-off-tensor-cores", [&](ProgramSketch& p) {
