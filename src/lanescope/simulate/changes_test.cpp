@@ -222,6 +222,25 @@ TEST(RecordingCost, OfAGraphIsForEachNodeInTheLaunchAndOnTheGpu) {
   EXPECT_EQ(other.simulation.unprofiled.outcome.busy_ns, 80'000);
 }
 
+// Half of 50 to 150 us is 50 us; 30 from 1,000 launches on, if the CPU has 80 of the path's 100 us.
+TEST(RecordingCost, ItsErrorIsSmallerWithManyLaunchesOfABusyCpu) {
+  Unprofiled many;
+  many.shortest_ns = 50'000;
+  many.longest_ns = 150'000;
+  many.launches = 1'000;
+  many.outcome.path.steps = 1;
+  many.outcome.path.total_ns = 100'000;
+  auto& cpu_ns = many.outcome.path.time_ns[static_cast<std::size_t>(PathKind::kHost)];
+  cpu_ns = 80'000;
+  EXPECT_EQ(many.recording_error_ns(), 30'000);
+  cpu_ns = 79'999;
+  EXPECT_EQ(many.recording_error_ns(), 50'000);
+  cpu_ns = 100'000;
+  many.launches = 999;
+  EXPECT_EQ(many.recording_error_ns(), 50'000);
+  EXPECT_EQ(DrawnSteps(replays("cudaGraphLaunch")).simulation.unprofiled.launches, 40);
+}
+
 TEST(RecordingCost, TheRangeHoldsTheEstimateAndTheSpeedOfCpuAndGpu) {
   const DrawnSteps drawn(replays("cudaGraphLaunch"));
   const Unprofiled& unprofiled = drawn.simulation.unprofiled;

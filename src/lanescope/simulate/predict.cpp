@@ -73,6 +73,18 @@ Identity identity_of(const GraphInput& input, const Outcome& recorded,
   return identity;
 }
 
+std::int64_t launches_per_step(const StepGraph& graph, const GraphInput& input,
+                               std::span<const analysis::Window> windows) {
+  std::vector<analysis::Window> steady;
+  for (const std::size_t step : input.steady) steady.push_back(windows[step]);
+  const auto launches =
+      std::count_if(graph.works.begin(), graph.works.end(), [&](const GpuWork& work) {
+        return work.on_main_device &&
+               analysis::is_inside(steady, graph.trace->start_ns(work.slice));
+      });
+  return launches / static_cast<std::int64_t>(std::max<std::size_t>(1, steady.size()));
+}
+
 std::int64_t unprofiled_step_ns(const StepGraph& graph, double share, Replay& replay) {
   replay_without_recording(graph, share, replay);
   return step_ns(graph, replay);
@@ -145,7 +157,12 @@ bool Prediction::is_unsure() const {
 }
 
 std::int64_t Unprofiled::recording_error_ns() const {
-  return std::abs(longest_ns - shortest_ns) / 2;
+  const std::int64_t half_ns = std::abs(longest_ns - shortest_ns) / 2;
+  const bool is_of_many = launches >= kManyLaunches &&
+                          cpu_ns_per_step(outcome.path) >=
+                              kLeastOnCpu * ns_per_step(outcome.path, outcome.path.total_ns);
+  return is_of_many ? static_cast<std::int64_t>(static_cast<double>(half_ns) * kErrorOfManyLaunches)
+                    : half_ns;
 }
 
 std::int64_t Unprofiled::cpu_error_ns() const {
@@ -194,6 +211,7 @@ Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& in
   });
   simulation.identity = identity_of(input, recorded, windows);
   simulation.identity.without_slack_ns = without_slack_ns;
+  unprofiled.launches = launches_per_step(made, input, windows);
   return simulation;
 }
 

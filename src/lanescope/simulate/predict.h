@@ -45,11 +45,18 @@ struct Prediction {
 // were also timed without a profiler (docs/measurements/whatif.md).
 inline constexpr double kCpuSpeedError = 0.2, kGpuSpeedError = 0.08;
 
+// The events of many launches are of many kinds, and what is wrong with the costs of single kinds partly cancels out: from so many
+// pieces of GPU work a step on, where the CPU has this part of the path or more, this part of the recording's error is left.
+inline constexpr std::int64_t kManyLaunches = 1'000;
+inline constexpr double kLeastOnCpu = 0.8, kErrorOfManyLaunches = 0.6;
+
 // A step without the cost of recording.
 struct Unprofiled {
   Outcome outcome;
   std::int64_t shortest_ns = 0, longest_ns = 0;
-  std::int64_t recording_error_ns() const;  // half of longest_ns - shortest_ns
+  std::int64_t launches = 0;  // pieces of GPU work of the main device in a steady step, mean
+  // Half of longest_ns - shortest_ns; of many launches (above) less.
+  std::int64_t recording_error_ns() const;
   // recording_error_ns() and kCpuSpeedError of the CPU's part of the path, combined as independent errors.
   std::int64_t cpu_error_ns() const;
   // cpu_error_ns() and kGpuSpeedError of the rest of the path, combined in the same way.
