@@ -27,6 +27,7 @@ enum class LeftOutReason : std::uint8_t {
   kCut,        // at the end, and the recording does not hold it as a whole
   kLong,       // took longer than all steady steps together
   kHeldUp,     // the calls and the GPU work of the others, which are alike, in much longer time
+  kInTurn,     // steps come in turns, and the recording ends within one
   kNotChosen,  // StepOptions::step names another one
 };
 
@@ -42,10 +43,13 @@ struct StepSelection {
   std::optional<std::size_t> long_step;  // the one of them with kLong or kHeldUp
   bool is_held_up = false;               // it is kHeldUp
   bool one_chosen = false;               // StepOptions::step
+  // Steps are long and short in turns of so many, and `steady` holds whole turns; 0: they are not.
+  std::size_t turn = 0;
   // GPU work of the steady steps themselves is missing: what bounds a step is unknown.
   bool lacks_gpu_work = false;
 
-  std::vector<std::size_t> cut() const;    // in order of time
+  std::vector<std::size_t> left_out_for(LeftOutReason reason) const;  // in order of time
+  std::vector<std::size_t> cut() const;                               // those with kCut
   std::vector<std::size_t> later() const;  // the steady ones and the long one, in order of time
   std::optional<LeftOutReason> reason(std::size_t step) const;  // none: it is steady. O(log n)
 };
@@ -59,8 +63,8 @@ struct StepEvidence {
   std::span<const Window> windows;         // of each step: on that device, without one on the CPU
 };
 
-// Leaves out cut steps at the end, as long as others remain, and then a long one or one that was held up. kInvalidArgument:
-// no step has the number of `options`. O(n). Any thread.
+// Leaves out cut steps at the end, as long as others remain. Then, where steps come in turns, what exceeds whole turns; else a
+// long one or one that was held up. kInvalidArgument: no step has the number of `options`. O(n). Any thread.
 Result<StepSelection> select_steps(const StepEvidence& evidence, const StepOptions& options = {});
 
 }  // namespace lanescope::analysis

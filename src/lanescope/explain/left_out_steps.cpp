@@ -1,5 +1,6 @@
 #include "lanescope/explain/left_out_steps.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,19 @@ Sentence long_step_note(const Facts& facts) {
              {step_number(facts, *step),
               linked(ns(facts.step_window(*step).length_ns()), facts.steps.steps[*step].slice),
               linked(count(facts.selection.steady.size()), shows::kStep)});
+}
+
+Sentence turns_note(const Facts& facts) {
+  const std::size_t turn = facts.selection.turn;
+  if (turn == 0) return {};
+  std::int64_t shortest_ns = 0, longest_ns = 0;
+  for (std::size_t i = 0; i < turn; ++i) {
+    const std::int64_t length_ns = facts.step_window(facts.selection.steady[i]).length_ns();
+    shortest_ns = i == 0 ? length_ns : std::min(shortest_ns, length_ns);
+    longest_ns = std::max(longest_ns, length_ns);
+  }
+  return say("Steps are long and short in turns of {}, from {} to {}: the mean is of whole turns.",
+             {linked(count(turn), shows::kStep), ns(shortest_ns), ns(longest_ns)});
 }
 
 Sentence found_iterations_note(const Facts& facts) {

@@ -14,6 +14,9 @@ Sentence cut_steps_note(const Facts& facts);
 // is so long.
 Sentence long_step_note(const Facts& facts);
 
+// "Steps are long and short in turns of 2, here 502 ms and 29.4 ms: the mean is of whole turns." Empty pattern: there are no turns.
+Sentence turns_note(const Facts& facts);
+
 // "The trace marks no steps: here each forward begins a step, 7 found." Empty
 // pattern: steps are marked, or no iterations were found.
 Sentence found_iterations_note(const Facts& facts);

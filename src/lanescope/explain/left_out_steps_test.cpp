@@ -65,6 +65,35 @@ TEST(CutStepsTest, WholeStepsStay) {
   EXPECT_TRUE(cut_steps_note(facts).pattern.empty());
 }
 
+// Steps of 300, 900, 300 and 900 us: the mean is of the second and third, 600 us. Those of equal length have no note.
+TEST(TurnsNoteTest, SaysThatStepsComeInTurns) {
+  const auto drawn = [](std::int64_t long_us) {
+    Sketch sketch;
+    std::int64_t start = 0;
+    for (std::int64_t step = 0; step < 4; ++step) {
+      const std::int64_t length = step % 2 == 0 ? 300 : long_us;
+      sketch.annotation("ProfilerStep#" + std::to_string(step), start * kMicrosecond,
+                        length * kMicrosecond);
+      sketch.runtime("cudaLaunchKernel", (start + 10) * kMicrosecond, 4 * kMicrosecond,
+                     {.correlation = step + 1});
+      sketch.kernel("gemm", (start + 20) * kMicrosecond, 200 * kMicrosecond,
+                    {.correlation = step + 1});
+      start += length;
+    }
+    return sketch.trace();
+  };
+  const Trace uneven = drawn(900), even = drawn(300);
+  const Facts facts = facts_of(uneven);
+  EXPECT_THAT(facts.selection.steady, ElementsAre(1, 2));
+  EXPECT_EQ(facts.per_step(facts.steady_wall_ns()), 600 * kMicrosecond);
+  const Sentence note = turns_note(facts);
+  EXPECT_EQ(note.values.at(0).integer, 2);
+  EXPECT_EQ(note.values.at(1).integer, 300 * kMicrosecond);
+  EXPECT_EQ(note.values.at(2).integer, 900 * kMicrosecond);
+  EXPECT_THAT(headline_of(facts).pattern, HasSubstr("turns of {}"));
+  EXPECT_TRUE(turns_note(facts_of(even)).pattern.empty());
+}
+
 TEST(CutStepsTest, TheEmptyStepBehindTheLastOneIsLeftOut) {
   const Trace trace = draw({.launches = {20, 20, 20, 20, 0}}).trace();
   const Facts facts = facts_of(trace);

@@ -392,6 +392,10 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }
+  if (const Sentence note = turns_note(facts); !note.pattern.empty()) {
+    result.headline.pattern += " ";
+    append(result.headline, note);
+  }
   if (const Sentence note = rules::gloo_waits_note(facts);
       !note.pattern.empty() && gloo.pattern.empty()) {
     result.headline.pattern += " ";

@@ -27,7 +27,7 @@ std::string step_name(const Facts& facts, std::size_t index) {
 bool is_left_out(const Facts& facts, std::size_t index) {
   const auto reason = facts.selection.reason(index);
   return reason == analysis::LeftOutReason::kLong || reason == analysis::LeftOutReason::kHeldUp ||
-         reason == analysis::LeftOutReason::kCut;
+         reason == analysis::LeftOutReason::kCut || reason == analysis::LeftOutReason::kInTurn;
 }
 
 WallTimes mean_of(const Facts& facts) {

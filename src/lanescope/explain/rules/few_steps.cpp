@@ -16,7 +16,9 @@ struct FewSteps {
 };
 
 std::optional<FewSteps> measure_few_steps(const Facts& facts) {
-  if (!facts.steps.marked || facts.selection.one_chosen || facts.selection.steady.size() >= 3)
+  // Of steps in turns, each is what comes at its place.
+  if (!facts.steps.marked || facts.selection.one_chosen || facts.selection.steady.size() >= 3 ||
+      facts.selection.turn > 0)
     return std::nullopt;
   FewSteps found{.whole = facts.steps.steps.size() - facts.selection.cut().size(),
                  .steady_lengths_ns = {}};
