@@ -32,7 +32,8 @@ constexpr double kLeastCostlyOperatorShare = 0.08, kLeastOfKernelsOnly = 0.03;
 
 struct AdvisedCalls {
   std::vector<SliceId> calls;
-  std::vector<SliceId> nodes;  // of the backward pass, where it counts
+  std::vector<SliceId>
+      nodes;  // of the backward pass, and calls that are spared too, where these count
   std::vector<const DeviceWork*> works;
   std::int64_t busy_ns = 0, idle_ns = 0;
   std::int64_t cost_ns() const { return busy_ns + idle_ns; }
@@ -53,27 +54,30 @@ std::pair<SliceId, const OperatorAdvice*> advised_around(const Facts& facts, Sli
   return found;
 }
 
-// What replaces the calls of such a row has a backward pass of its own: the nodes of autograd that these calls made, with their work, are
-// calls of the row, too.
-void add_backward_of(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
-  if (!row.has_backward && !is_recurrent_cell(row.op)) return;
-  std::unordered_set<std::uint32_t> own;
-  for (const SliceId call : calls.calls) own.insert(raw(call));
-  const auto is_own = [&](SliceId slice) { return own.contains(raw(slice)); };
-  std::unordered_set<std::uint32_t> nodes;
-  for (const AutogradPair& pair : autograd_pairs(facts)) {
-    SliceId around = pair.forward;
-    while (around != kNone<SliceId> && !is_own(around)) around = facts.nesting.parent[raw(around)];
-    if (around == kNone<SliceId>) continue;
-    for (const SliceId node : pair.nodes) nodes.insert(raw(node));
+// What replaces the calls of such a row has a backward pass of its own: the nodes of autograd that these calls made, with their work,
+// are calls of the row, too. So is a call that is spared with the row's own, such as the lookup before a sum by index.
+void add_spared_too(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
+  if (!row.has_backward && !row.spares_too && !is_recurrent_cell(row.op)) return;
+  std::unordered_set<std::uint32_t> own, added;
+  for (const SliceId call : calls.calls) {
+    own.insert(raw(call));
+    const SliceId other = row.spares_too ? row.spares_too(facts, call) : kNone<SliceId>;
+    if (other != kNone<SliceId>) added.insert(raw(other));
   }
-  for (const std::uint32_t node : nodes) calls.nodes.push_back(SliceId{node});
-  for (const DeviceWork* work : steady_work(facts)) {
-    SliceId around = facts.links.op_of[raw(work->slice)];
-    while (around != kNone<SliceId> && !nodes.contains(raw(around)))
-      around = facts.nesting.parent[raw(around)];
-    if (around != kNone<SliceId>) calls.works.push_back(work);
-  }
+  const auto around_in = [&](SliceId slice, const std::unordered_set<std::uint32_t>& wanted) {
+    while (slice != kNone<SliceId> && !wanted.contains(raw(slice)))
+      slice = facts.nesting.parent[raw(slice)];
+    return slice;
+  };
+  const std::unordered_set<std::uint32_t> others = added;
+  for (const AutogradPair& pair : autograd_pairs(facts))
+    if (around_in(pair.forward, own) != kNone<SliceId> ||
+        around_in(pair.forward, others) != kNone<SliceId>)
+      for (const SliceId node : pair.nodes) added.insert(raw(node));
+  for (const std::uint32_t each : added) calls.nodes.push_back(SliceId{each});
+  for (const DeviceWork* work : steady_work(facts))
+    if (around_in(facts.links.op_of[raw(work->slice)], added) != kNone<SliceId>)
+      calls.works.push_back(work);
   sort_rows(calls.works.begin(), calls.works.end(),
             [](const DeviceWork* a, const DeviceWork* b) { return a->start_ns < b->start_ns; });
 }
@@ -94,7 +98,7 @@ ByRow find_calls(const Facts& facts) {
     const auto [call, row] = advised_around(facts, facts.links.op_of[raw(work->slice)]);
     if (row) found[row].works.push_back(work);
   }
-  for (auto& [row, calls] : found) add_backward_of(facts, *row, calls);
+  for (auto& [row, calls] : found) add_spared_too(facts, *row, calls);
   return found;
 }
 
@@ -278,7 +282,7 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.at_stake_ns = facts.per_step(calls.cost_ns());
   finding.at_stake_ratio = share_of(calls.cost_ns(), wall_ns);
   finding.waiting_ns = facts.per_step(calls.idle_ns);
-  // What replaces calls and their backward part takes some of their time, so their removal is a bound.
+  // What replaces these calls takes some of their time, so their removal is a bound.
   if (!calls.nodes.empty()) {
     finding.spared_calls = calls.calls;
     finding.spared_calls.insert(finding.spared_calls.end(), calls.nodes.begin(), calls.nodes.end());
@@ -295,6 +299,10 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
         calls.nodes.empty()
             ? "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; "
               "what replaces them takes some of this time itself"
+        : row->spares_too
+            ? "GPU work of these calls, of the lookups before them and of the backward pass "
+              "of both {} [per step] + the GPU's waits for the CPU during them {}; what "
+              "replaces them takes some of this time itself"
             : "GPU work of these calls and of their backward pass {} [per step] + the GPU's waits "
               "for the CPU during them {}; what replaces them takes some of this time itself",
         {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));

@@ -32,6 +32,9 @@ struct OperatorAdvice {
   std::string_view keeps = {};
   // The nodes of the backward pass that these calls made count, too: what replaces the calls has a backward part of its own.
   bool has_backward = false;
+  // Another call that what replaces this one spares, too; kNone: none. Its time, and that of the nodes of autograd that both made, is
+  // at stake with this one's. Null: only the call itself.
+  SliceId (*spares_too)(const Facts& facts, SliceId op) = nullptr;
 };
 
 // aten::lstm_cell and others: one time step of a recurrent layer. Each call needs the state that the call before it computed.

@@ -230,24 +230,29 @@ bool has_other_grid(const Facts& facts, SliceId op) {
   return !is_affine;
 }
 
-bool follows_no_lookup(const Facts& facts, SliceId op) {
+SliceId lookup_before(const Facts& facts, SliceId op) {
   constexpr double kFewestRows = 1 << 14;
   const Trace& trace = *facts.trace;
   const auto rows = operator_inputs(trace, op).tensor(3);
-  bool is_looked_up = false;
-  if (!rows || rows->rank() != 2 || static_cast<double>(rows->dims[0]) < kFewestRows) return true;
+  SliceId lookup = kNone<SliceId>;
+  if (!rows || rows->rank() != 2 || static_cast<double>(rows->dims[0]) < kFewestRows) return lookup;
   each_before(facts, op, [&](SliceId before) {
     const std::string_view name = trace.name(before);
     if (is_factory(name) || is_view(name) || name == "aten::zero_" || name == "aten::zeros_like")
       return true;
     const TensorArguments inputs = operator_inputs(trace, before);
     const auto table = inputs.tensor(0), index = inputs.tensor(2);
-    is_looked_up = (name == "aten::index" || name == "aten::index_select") && table &&
-                   table->rank() == 2 && table->dims[1] == rows->dims[1] &&
-                   (!index || index->elements() == static_cast<double>(rows->dims[0]));
+    if ((name == "aten::index" || name == "aten::index_select") && table && table->rank() == 2 &&
+        table->dims[1] == rows->dims[1] &&
+        (!index || index->elements() == static_cast<double>(rows->dims[0])))
+      lookup = before;
     return false;
   });
-  return !is_looked_up;
+  return lookup;
+}
+
+bool follows_no_lookup(const Facts& facts, SliceId op) {
+  return lookup_before(facts, op) == kNone<SliceId>;
 }
 
 bool turns_by_angles(const Facts& facts, SliceId op) {

@@ -44,7 +44,8 @@ bool turns_by_angles(const Facts& facts, SliceId op);
 bool is_not_only_nearest(const Facts& facts, SliceId op);
 // Of distances: the next call does not read their diagonal, or a later one takes a tensor of that shape, too.
 bool is_read_whole(const Facts& facts, SliceId op);
-// Of rows that are added up by index, [into, dim, index, rows]: no lookup right before made as many rows of that width.
+// Of rows that are added up by index, [into, dim, index, rows]: the lookup right before that made as many rows of that width.
+SliceId lookup_before(const Facts& facts, SliceId op);  // kNone: there is none
 bool follows_no_lookup(const Facts& facts, SliceId op);
 // The call before it on the thread is no kron.
 bool follows_no_kron(const Facts& facts, SliceId op);
