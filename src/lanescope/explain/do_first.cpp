@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/kind_of_work.h"
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"
@@ -13,7 +14,6 @@
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/step_path.h"
 #include "lanescope/explain/user_code.h"
-#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain {
 namespace {
@@ -357,7 +357,10 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
       suggestion.gain_ns = suggestion.at_most_ns;
     }
   }
-  if (!suggestion.is_predicted) {
+  if (!suggestion.is_predicted && finding.gain.spread_ns > 0) {
+    suggestion.gain_ns = finding.gain.gain_ns;
+    suggestion.error_ns = finding.gain.spread_ns;
+  } else if (!suggestion.is_predicted) {
     suggestion.error_ns = error_of_gain(gains, finding, suggestion.gain_ns);
     if (suggestion.error_ns > suggestion.gain_ns) suggestion.error_ns = 0;  // as unsure as the step
   }
@@ -464,25 +467,6 @@ std::vector<TimeTaker> largest_kernels(const Facts& facts) {
 
 namespace {
 
-constexpr char kCastsAndCopies[] = "casts and copies";
-
-// Empty: the name does not say.
-std::string words_of_kind(const Trace& trace, SliceId work) {
-  if (trace.kind(work) != CategoryKind::kKernel) return "copies and fills";
-  const names::KernelName kernel_name = names::parse_kernel_name(trace.name(work));
-  static const std::map<std::string, std::string> kWords = {
-      {"gemm", "matrix products"},     {"convolution", "convolutions"},
-      {"attention", "attention"},      {"normalization", "normalization"},
-      {"fused", "fused kernels"},      {"reduction", "reductions"},
-      {"indexing", "indexing"},        {"optimizer", "optimizer"},
-      {"collective", "communication"}, {"fft", "FFT"},
-      {"copy", kCastsAndCopies},       {"memset", "copies and fills"}};
-  if (kernel_name.kind == "elementwise")
-    return kernel_name.operation == "copy" ? kCastsAndCopies : "elementwise";
-  const auto words = kWords.find(kernel_name.kind);
-  return words == kWords.end() ? "" : words->second;
-}
-
 // The two operators that ask for most of the casts and copies, with three twentieths of them or more each.
 Sentence sources_of_copies(const Facts& facts) {
   constexpr std::int64_t kLeastTwentieths = 3;
@@ -514,7 +498,7 @@ std::vector<KindOfWork> kinds_of_gpu_work(const Facts& facts) {
   }
   std::map<std::string, std::int64_t> by_kind;
   for (const auto& [named, time_ns] : by_name)
-    by_kind[words_of_kind(*facts.trace, example.at(named))] += time_ns;
+    by_kind[kind_of_work(*facts.trace, example.at(named))] += time_ns;
   for (const auto& [words, time_ns] : by_kind)
     if (!words.empty() && all_ns > 0)
       kinds.push_back({words, static_cast<double>(time_ns) / static_cast<double>(all_ns)});

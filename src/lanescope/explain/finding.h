@@ -115,8 +115,11 @@ struct Gain {
     kUnsure,     // it depends too much on what recording cost
     kPredicted,  // `gain_ns`, which may be 0
   } state = State::kNone;
-  std::int64_t gain_ns = 0;        // per step, at most what is at stake
-  std::int64_t most_ns = -1;       // if not predicted: what the replays gained at most; -1: unknown
+  std::int64_t gain_ns = 0;   // per step, at most what is at stake
+  std::int64_t most_ns = -1;  // if not predicted: what the replays gained at most; -1: unknown
+  // kUnsure, of a fix that makes kernels faster and leaves their number: half of the difference between the replays' gains. Such a
+  // fix gains only what the CPU leaves, so gain_ns with this error says more than most_ns. 0: gain_ns says nothing.
+  std::int64_t spread_ns = 0;
   std::string then_bound_by = {};  // "GPU": what limits the step after the fix
 };
 
@@ -137,6 +140,9 @@ struct Finding {
   double at_stake_ratio = 0;  // share of a step's wall
   // The part of at_stake_ns in which the GPU waits for the CPU, if the finding is also about GPU work.
   std::int64_t waiting_ns = 0;
+  // If at_stake_ns counts only the kernels on the critical path (rate_finding()): what the fix saves of the GPU's time, in
+  // nanoseconds per step. A replay makes the kernels faster by as much. 0: at_stake_ns.
+  std::int64_t gpu_saved_ns = 0;
   // CPU calls that the fix makes unnecessary. A replay removes them instead of following Rule::fix,
   // with all that they contain, wait for and launch. Empty: the single calls are unknown.
   std::vector<SliceId> spared_calls;

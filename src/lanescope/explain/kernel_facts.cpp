@@ -4,7 +4,9 @@
 #include <mutex>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
 
@@ -136,6 +138,40 @@ double wall_share(const Facts& facts, std::int64_t time_ns) {
   return rules::share_of(time_ns, facts.wall.partition.wall_ns);
 }
 
+namespace {
+
+// The time for which these kernels are the critical path of the steady steps.
+std::int64_t on_path_ns(const Facts& facts, const Savings& savings) {
+  const Owners* owners = step_owners(facts);
+  if (!owners) return 0;
+  std::int64_t time_ns = 0;
+  for (const analysis::Window& window : owners->compute_windows)
+    time_ns += savings.wall().length_within_ns(window.start_ns, window.end_ns);
+  return std::min(time_ns, savings.time_ns());
+}
+
+// A cost all the same where they are the critical path for a tenth of the steps or more: at the end of a step, the CPU may wait for
+// all that it launched.
+bool is_on_path(const Facts& facts, const Savings& savings, Finding& finding) {
+  constexpr double kLeastOnPath = 0.1;
+  const std::int64_t path_ns = on_path_ns(facts, savings);
+  if (savings.time_ns() <= 0 || wall_share(facts, path_ns) < kLeastOnPath) return false;
+  const auto saved_ns = static_cast<std::int64_t>(static_cast<double>(path_ns) *
+                                                  static_cast<double>(savings.saved_ns()) /
+                                                  static_cast<double>(savings.time_ns()));
+  finding.gpu_saved_ns = finding.at_stake_ns;
+  finding.at_stake_ns = facts.per_step(saved_ns);
+  finding.at_stake_ratio = wall_share(facts, saved_ns);
+  finding.arithmetic.push_back(
+      say(facts,
+          "the GPU mostly waits for the CPU, but for {} [per step] these kernels are the critical "
+          "path; only that time counts",
+          {ns(facts.per_step(path_ns))}));
+  return true;
+}
+
+}  // namespace
+
 void rate_finding(const Facts& facts, const Savings& savings, Finding& finding) {
   const std::int64_t saved = std::min(savings.saved_ns(), facts.wall.partition.busy_ns());
   finding.at_stake_ns = facts.per_step(saved);
@@ -143,7 +179,9 @@ void rate_finding(const Facts& facts, const Savings& savings, Finding& finding) 
   finding.confidence = facts.confidence();
   finding.sample_count = savings.calls();
   finding.sample_noun = "call";
-  if (finding.kind != FindingKind::kCost || !rules::is_host_bound(facts)) return;
+  if (finding.kind != FindingKind::kCost || !rules::is_host_bound(facts) ||
+      is_on_path(facts, savings, finding))
+    return;
   finding.kind = FindingKind::kWhere;
   finding.arithmetic.push_back(
       say("the GPU mostly waits for the CPU: shorter kernels alone save hardly any of that time"));

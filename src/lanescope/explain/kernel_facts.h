@@ -66,6 +66,7 @@ class Savings {
   std::uint64_t calls() const { return calls_; }
   SliceId longest() const { return longest_; }
   std::int64_t time_ns() const { return wall_.length_ns(); }  // union, after finish()
+  const analysis::IntervalUnion& wall() const { return wall_; }
   // Sum of the savings, at most time_ns().
   std::int64_t saved_ns() const { return saved_ns_ < time_ns() ? saved_ns_ : time_ns(); }
 
@@ -82,8 +83,8 @@ bool kernels_matter(const Facts& facts);
 bool kernels_decide(const Facts& facts);
 // The share of the steady wall, 0 to 1.
 double wall_share(const Facts& facts, std::int64_t time_ns);
-// Sets time at stake, confidence and number of calls. In a host-bound step, the finding becomes a
-// kWhere instead of a cost and says why.
+// Sets time at stake, confidence and number of calls. In a host-bound step, only the time for which these kernels are the critical
+// path counts. If that is less than a tenth of the steps, the finding becomes a kWhere instead of a cost and says why.
 void rate_finding(const Facts& facts, const Savings& savings, Finding& finding);
 // "the longest of them, launched by aten::mm".
 Evidence longest_of(const Facts& facts, SliceId slice);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/rules/drawn_kernels_test.h"
 
 namespace lanescope::explain {
@@ -48,6 +49,32 @@ TEST(OwnerMechanismTest, LaunchesThatKeepTheGpuBusyAreGpuWork) {
   EXPECT_THAT(mechanism_text(*facts, owner).pattern, ::testing::Not(::testing::HasSubstr("CPU")));
   owner.work.gpu_ns = us(890);
   EXPECT_EQ(mechanism_of(owner), Mechanism::kLaunching);
+}
+
+// A graph of a product of 300 us, an addition of 100 us and a fill of 20 us: 71 % and 24 %; the last has less than a tenth.
+TEST(OwnerMechanismTest, NamesTheWorkOfAGraphByKind) {
+  testing::Sketch sketch;
+  for (std::int64_t i = 1; i <= 4; ++i) {
+    const std::int64_t at = i * 1000;
+    sketch.annotation("ProfilerStep#" + std::to_string(i), us(at), us(1000));
+    sketch.runtime("cudaGraphLaunch", us(at + 1), us(10), {.correlation = i});
+    sketch.kernel("ampere_sgemm_128x64_nn", us(at + 12), us(300), {.correlation = i});
+    sketch.kernel(kElementwise, us(at + 312), us(100), {.correlation = i});
+    sketch.kernel("reduce_kernel", us(at + 412), us(20), {.correlation = i});
+    sketch.runtime("cudaStreamSynchronize", us(at + 20), us(412), {.correlation = 100 + i});
+  }
+  const Trace trace = sketch.trace();
+  const auto facts = gather_facts(trace);
+  const Owner* graph = nullptr;
+  for (const Owner& each : step_owners(*facts)->owners)
+    if (each.name == "cudaGraphLaunch") graph = &each;
+  ASSERT_TRUE(graph);
+  const Sentence text = owner_name(*facts, *graph);
+  EXPECT_EQ(text.pattern, "{} ({} {}, {} {})");
+  EXPECT_EQ(text.values.at(1).text, "matrix products");
+  EXPECT_NEAR(text.values.at(2).real, 300.0 / 420, 1e-6);
+  EXPECT_EQ(text.values.at(3).text, "elementwise");
+  EXPECT_NEAR(text.values.at(4).real, 100.0 / 420, 1e-6);
 }
 
 // [1024, 1, 64] and [1, 1024, 64] make 67,108,864 elements out of 65,536.

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/kind_of_work.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/host_syncs.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -80,6 +82,20 @@ void add_uneven_calls(const Facts& facts, const CallTree& tree, const FindOwner&
     std::get<0>(key)->work.uneven_ns += spread_of(times).excess_ns;
 }
 
+bool launches_graph(const Owner& owner) {
+  return owner.kind == OwnerKind::kCall && owner.name.find("GraphLaunch") != std::string::npos;
+}
+
+void add_kind(const std::string& words, std::int64_t time_ns, OwnerWork& work) {
+  if (words.empty()) return;
+  const auto same = std::find_if(work.kinds.begin(), work.kinds.end(),
+                                 [&](const KindOfTime& each) { return each.words == words; });
+  if (same == work.kinds.end())
+    work.kinds.push_back({words, time_ns});
+  else
+    same->time_ns += time_ns;
+}
+
 void add_gpu_work(const Facts& facts, const FindOwner& owner_of) {
   struct Kernels {
     std::uint64_t count = 0;
@@ -122,13 +138,21 @@ void add_gpu_work(const Facts& facts, const FindOwner& owner_of) {
   }
   for (const auto& [key, kernels] : by_name) {
     OwnerWork& sum = key.first->work;
+    if (launches_graph(*key.first))
+      add_kind(kind_of_work(trace, kernels.longest), kernels.time_ns, sum);
     if (kernels.time_ns <= sum.top_kernel_ns) continue;
     sum.top_kernel_ns = kernels.time_ns;
     sum.top_kernel_count = kernels.count;
     sum.top_kernel = kernels.longest;
     sum.kernel_spread = spread_of(kernels.times);
   }
-  for (const auto& [owner, times] : launch_times) owner->work.launch_spread = spread_of(times);
+  for (const auto& [owner, times] : launch_times) {
+    owner->work.launch_spread = spread_of(times);
+    auto& kinds = owner->work.kinds;
+    sort_rows(kinds.begin(), kinds.end(), [](const KindOfTime& a, const KindOfTime& b) {
+      return std::pair(-a.time_ns, a.words) < std::pair(-b.time_ns, b.words);
+    });
+  }
 }
 
 void add_rates(const Facts& facts, const FindOwner& owner_of) {

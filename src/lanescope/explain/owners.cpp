@@ -13,6 +13,7 @@
 #include "lanescope/explain/owner_code.h"
 #include "lanescope/explain/owner_work.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/step_state.h"
 
 namespace lanescope::explain {
 
@@ -56,6 +57,10 @@ class OwnerFinder {
     count_owner_work(facts_, tree_, [this](SliceId slice) { return owner_of(slice); });
     // The profiler's own step() is no part of the program.
     std::erase_if(result_.owners, [](const Owner& owner) { return owner.is_profilers; });
+    if (rules::is_host_bound(facts_))
+      for (const PathPiece& piece : path_.pieces)
+        if (piece.kind == simulate::PathKind::kCompute)
+          result_.compute_windows.push_back({piece.start_ns, piece.end_ns});
     return std::move(result_);
   }
 

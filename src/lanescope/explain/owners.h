@@ -38,6 +38,11 @@ struct Spread {
   std::int64_t excess_ns = 0;  // what exceeds twice the median, summed
 };
 
+struct KindOfTime {
+  std::string words;
+  std::int64_t time_ns = 0;
+};
+
 // What an owner did in the steady steps, counted apart from the critical path.
 struct OwnerWork {
   std::uint64_t calls = 0;            // operators that the program called
@@ -59,6 +64,8 @@ struct OwnerWork {
   std::uint64_t top_kernel_count = 0;
   std::int64_t top_kernel_ns = 0;
   Spread kernel_spread, launch_spread;  // of the kernels of the top name, of launch calls
+  // Of calls that launch CUDA graphs: their work by kind (kind_of_work.h), most time first. The call's name does not say it.
+  std::vector<KindOfTime> kinds;
   // For operators whose work is known from their shapes: their time, and the least that it could be.
   std::int64_t rated_ns = 0;
   double rated_floor_ns = 0;
@@ -144,6 +151,8 @@ struct Owners {
       owners;  // by rank_of_owner(), then most time first: disjoint, each kLeastOwner of the total or more
   std::array<std::int64_t, simulate::kPathKindCount> time_ns{};
   bool has_stacks = false;
+  // Of a host-bound step: when the path is on the GPU's compute work, in order of time. Of others: empty.
+  std::vector<analysis::Window> compute_windows;
 };
 inline constexpr double kLeastOwner = 0.05;
 // Rounds of so many calls are no small operators in Python's loop: their parts say more than their number.

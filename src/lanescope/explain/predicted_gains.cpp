@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -41,6 +42,17 @@ bool is_of_gpu(const Finding& finding) {
   const Fix fix = fix_of(finding);
   return finding.spared_calls.empty() && (fix == Fix::kGpu || fix == Fix::kCommunication ||
                                           fix == Fix::kPin || fix == Fix::kOverlapCopies);
+}
+
+// Their fixes make kernels faster and leave their number: the CPU is as long busy with them as without.
+constexpr std::string_view kRulesOfFasterKernels[] = {
+    "fp32-matmul", "half-off-tensor-cores", "slow-gemm",      "slow-attention",
+    "logits-loss", "double-precision",      "unaligned-dims", "wave-tail"};
+
+bool keeps_number_of_kernels(const Finding* finding) {
+  return std::find(std::begin(kRulesOfFasterKernels), std::end(kRulesOfFasterKernels),
+                   finding->rule) != std::end(kRulesOfFasterKernels) &&
+         is_of_gpu(*finding);
 }
 
 // The fix spares code that takes long enough, without an event, for recording to cost next to nothing of it. Of shorter pieces
@@ -273,7 +285,9 @@ std::int64_t GainModel::most_of(std::span<const Finding* const> findings) const 
 }
 
 std::int64_t GainModel::shown_ns(const Finding& finding) const {
-  return finding.gain.state == Gain::State::kPredicted ? finding.gain.gain_ns : at_most_ns(finding);
+  return finding.gain.state == Gain::State::kPredicted || finding.gain.spread_ns > 0
+             ? finding.gain.gain_ns
+             : at_most_ns(finding);
 }
 
 simulate::Change GainModel::removal_of_waits(const Finding& finding) const {
@@ -337,7 +351,7 @@ std::vector<std::string> GainModel::change_texts(const Finding& finding) const {
     case Fix::kNone:
       return {};
     case Fix::kGpu:
-      return {faster("gpu", saved_ns, compute_ns_)};
+      return {faster("gpu", std::max(saved_ns, finding.gpu_saved_ns), compute_ns_)};
     case Fix::kCpu:
       return {faster("cpu", saved_ns, host_path_ns_)};
     case Fix::kCalls:
@@ -389,6 +403,12 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   if (std::all_of(findings.begin(), findings.end(),
                   [&](const Finding* each) { return is_of_gpu(*each) || is_whole_removal(each); }))
     gain.most_ns = std::clamp<std::int64_t>(prediction->high_gain_ns, 0, most_ns);
+  // The CPU leaves less than the most, and how much less is known better than to within itself.
+  const std::int64_t spread_ns = (prediction->high_gain_ns - prediction->low_gain_ns) / 2;
+  if (gain.state == Gain::State::kUnsure && static_cast<double>(gain.gain_ns) >= least_ns &&
+      gain.gain_ns * 5 <= gain.most_ns * 4 && spread_ns < gain.gain_ns &&
+      std::all_of(findings.begin(), findings.end(), keeps_number_of_kernels))
+    gain.spread_ns = spread_ns;
   const bool is_bound = std::any_of(findings.begin(), findings.end(), [](const Finding* each) {
     const Rule* rule = find_rule(each->rule);
     return each->gain_is_bound || (rule && rule->fix_is_bound);

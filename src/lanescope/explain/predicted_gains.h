@@ -59,7 +59,7 @@ class GainModel {
   // - waits whose gain is not predicted: the same, but not less than the time in which the GPU is idle or only copies while the
   //   operators run that wait (Finding::own_cost_ns).
   std::int64_t at_most_ns(const Finding& finding) const;
-  // The predicted gain, else at_most_ns().
+  // The predicted gain, or one with a known spread (Gain::spread_ns); else at_most_ns().
   std::int64_t shown_ns(const Finding& finding) const;
   // The gain of all these fixes together, per step: at most what is at stake. kNone: no replay can
   // tell it.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lanescope/explain/owner_advice.h"
+#include "lanescope/explain/shared_time.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/nothing_to_do.h"
@@ -338,20 +339,35 @@ std::string gain_text(const Suggestion& suggestion) {
              : fmt::format("up to {} ({})", gain, rounded_percent(suggestion.gain_ratio));
 }
 
+namespace {
+
+// "1, 2 and 3"
+std::string listed_numbers(const std::vector<std::size_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == numbers.size() ? " and " : ", ", numbers[i]);
+  return text;
+}
+
+std::string shared_text(const Explanation& explanation, const std::vector<Suggestion>& first) {
+  const auto shared = explain::shared_time(explanation, first);
+  if (!shared) return {};
+  if (shared->is_part)
+    return fmt::format("Fix {} is a part of fix {}.", shared->numbers[1], shared->numbers[0]);
+  return fmt::format("Fixes {} are about the same time: together at most {}.",
+                     listed_numbers(shared->numbers), rounded_time(shared->most_ns));
+}
+
+}  // namespace
+
 std::string together_text(const Explanation& explanation, const std::vector<Suggestion>& first) {
   const auto together = explain::gain_together(explanation, first);
-  if (!together) return {};
-  std::string numbers;
-  for (std::size_t i = 0; i < together->numbers.size(); ++i)
-    numbers += fmt::format("{}{}",
-                           i == 0                              ? ""
-                           : i + 1 == together->numbers.size() ? " and "
-                                                               : ", ",
-                           together->numbers[i]);
+  if (!together) return shared_text(explanation, first);
   const std::string gain = rounded_time(together->gain_ns);
   const auto best = std::max_element(
       together->numbers.begin(), together->numbers.end(),
       [&](std::size_t a, std::size_t b) { return first[a - 1].gain_ns < first[b - 1].gain_ns; });
+  const std::string numbers = listed_numbers(together->numbers);
   return rounded_time(first[*best - 1].gain_ns) == gain
              ? fmt::format("Fixes {} together gain no more than fix {}.", numbers, *best)
              : fmt::format("Fixes {} together: predicted {}.", numbers, gain);

@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string_view>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
@@ -21,47 +19,8 @@ struct Fp32Kernels {
   double better = 0;                 // peak of the tensor cores; 0: not known
   double fp32 = 0;                   // peak of the float32 units; 0: not known
   bool has_tf32 = false;
-  bool eightfold = false;         // by the compute capability alone
-  std::set<std::uint32_t> names;  // of these kernels, raw StringIds
+  bool eightfold = false;  // by the compute capability alone
 };
-
-// Of a step that mostly waits for the CPU, the time for which these kernels are the critical path: the CPU is ahead of the
-// longest of them. Counted are the owners whose kernels they mostly are.
-std::int64_t on_path_ns(const Facts& facts, const Fp32Kernels& found) {
-  const Owners* owners = step_owners(facts);
-  if (!owners) return 0;
-  double time_ns = 0;
-  for (const Owner& owner : owners->owners) {
-    const OwnerWork& work = owner.work;
-    if (work.top_kernel == kNone<SliceId> || work.gpu_ns <= 0 ||
-        !found.names.contains(raw(facts.trace->slices().name[raw(work.top_kernel)])))
-      continue;
-    const double part =
-        std::min(1.0, static_cast<double>(work.top_kernel_ns) / static_cast<double>(work.gpu_ns));
-    time_ns += part * static_cast<double>(owner.of(simulate::PathKind::kCompute));
-  }
-  return static_cast<std::int64_t>(time_ns);
-}
-
-// A cost all the same where they are the critical path for a tenth of the steps or more.
-void rate_on_path(const Facts& facts, const Fp32Kernels& found, Finding& finding) {
-  constexpr double kLeastOnPath = 0.1;
-  const std::int64_t path_ns = std::min(on_path_ns(facts, found), found.kernels.time_ns());
-  if (finding.kind != FindingKind::kWhere || found.kernels.time_ns() <= 0 ||
-      wall_share(facts, path_ns) < kLeastOnPath)
-    return;
-  const auto saved_ns = static_cast<std::int64_t>(static_cast<double>(path_ns) *
-                                                  static_cast<double>(found.kernels.saved_ns()) /
-                                                  static_cast<double>(found.kernels.time_ns()));
-  finding.kind = FindingKind::kCost;
-  finding.at_stake_ns = facts.per_step(saved_ns);
-  finding.at_stake_ratio = wall_share(facts, saved_ns);
-  finding.arithmetic.back() =
-      say(facts,
-          "the GPU mostly waits for the CPU, but for {} [per step] these kernels are the critical "
-          "path; only that time counts",
-          {ns(facts.per_step(path_ns))});
-}
 
 bool is_solver(std::string_view op) {
   for (const std::string_view prefix : {"aten::linalg_", "aten::_linalg_", "aten::cholesky",
@@ -143,7 +102,6 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
       ((*major == 7 && (minor == 0 || minor == 5)) || (*major == 8 && minor == 0));
   Savings savings;
   MostByOperator by_operator(facts);
-  std::set<std::uint32_t> names;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
         (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV" ||
@@ -161,7 +119,6 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
     }
     savings.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
     by_operator.add(kernel);
-    names.insert(raw(facts.trace->slices().name[raw(kernel.slice)]));
   }
   savings.finish();
   if (savings.calls() == 0 || wall_share(facts, savings.saved_ns()) < 0.03) return Quiet{};
@@ -173,8 +130,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
                      .better = better,
                      .fp32 = fp32,
                      .has_tf32 = has_tf32,
-                     .eightfold = eightfold,
-                     .names = std::move(names)};
+                     .eightfold = eightfold};
 }
 
 Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
@@ -198,7 +154,6 @@ Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
     finding.arithmetic.push_back(
         say("the GPU's peak rates are not known: all of this time is counted as at stake"));
   rate_finding(facts, found.kernels, finding);
-  rate_on_path(facts, found, finding);
   const SliceId op = facts.links.op_of[raw(found.example)];
   finding.evidence.push_back(op == kNone<SliceId>
                                  ? longest_of(facts, found.example)
