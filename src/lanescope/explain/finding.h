@@ -56,7 +56,7 @@ Value linked(Value value, const char* shows);
 Value linked(Value value, SliceId slice);
 
 // Whether a sentence begins with what bounds the step. A replay without the profiler may name another limit (predicted_gains.h).
-enum class LimitWords : std::uint8_t { kNone, kCpuBound, kOther };
+enum class LimitWords : std::uint8_t { kNone, kCpuBound, kNoSingle, kOther };
 
 // Each {} of the pattern is the place of one value; they have the same order.
 struct Sentence {

@@ -133,17 +133,25 @@ void insert_before_notes(Explanation& explanation, const Sentence& more) {
 void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& explanation) {
   const StepBase& base = gains.base();
   const std::int64_t busy_ns = gains.busy_ns(), mean_ns = gains.mean_step_ns();
+  // Copies and collectives alone on the GPU are no work that keeps it busy: a stream of their own would hide them.
+  const auto& part = facts.wall.partition;
+  const bool computes =
+      (part.exposed_copy_ns + part.exposed_communication_ns) * 10 < part.busy_ns();
+  Sentence& headline = explanation.headline;
   if (!is_gpu_bound_without_profiler(gains)) {
     // Two thirds of the step or less are no limit, however large the error of the prediction is.
-    if (is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) && busy_ns * 3 > mean_ns * 2 &&
-        explanation.headline.limit == LimitWords::kCpuBound) {
-      insert_before_notes(
-          explanation,
-          say(facts, " Without the profiler [a step takes] {} +- {}: it may be GPU-bound.",
-              {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep)}));
-      replace_limit(explanation.headline, say("CPU-bound with the profiler:"));
-      explanation.headline_has_base = true;
-    }
+    if (!is_gpu_bound(busy_ns, mean_ns - base.cpu_error_ns) || busy_ns * 3 <= mean_ns * 2 ||
+        !computes ||
+        (headline.limit != LimitWords::kCpuBound && headline.limit != LimitWords::kNoSingle))
+      return;
+    insert_before_notes(
+        explanation,
+        say(facts, " Without the profiler [a step takes] {} +- {}: it may be GPU-bound.",
+            {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep)}));
+    replace_limit(headline, headline.limit == LimitWords::kCpuBound
+                                ? say("CPU-bound with the profiler:")
+                                : say("No single limit with the profiler:"));
+    explanation.headline_has_base = true;
     return;
   }
   const Sentence start = say(
@@ -152,16 +160,12 @@ void correct_cpu_bound(const Facts& facts, const GainModel& gains, Explanation& 
       "it. In the recording,",
       {linked(ns(base.step_ns), shows::kStep), linked(ns(base.error_ns), shows::kStep),
        linked(ns(std::min(busy_ns, base.step_ns)), shows::kBusy)});
-  // Copies and collectives alone on the GPU are no work that keeps it busy: a stream of their own would hide them.
-  const auto& part = facts.wall.partition;
-  const bool computes =
-      (part.exposed_copy_ns + part.exposed_communication_ns) * 10 < part.busy_ns();
   const auto correct = [&](Sentence& sentence) {
     if (sentence.limit == LimitWords::kCpuBound || computes) replace_limit(sentence, start);
   };
-  const bool had_limit = explanation.headline.limit != LimitWords::kNone;
-  correct(explanation.headline);
-  explanation.headline_has_base = had_limit && explanation.headline.limit == LimitWords::kNone;
+  const bool had_limit = headline.limit != LimitWords::kNone;
+  correct(headline);
+  explanation.headline_has_base = had_limit && headline.limit == LimitWords::kNone;
   for (Finding& finding : explanation.findings)
     if (finding.kind == FindingKind::kBound) correct(finding.verdict);
 }

@@ -437,6 +437,32 @@ TEST(PredictedGains, LeavesOpenWhatMayBeGpuBound) {
                                               "GPU-bound without the profiler"}));
 }
 
+// A step of no single limit: Python in one gap, what recording costs in the others. Without the latter it may be GPU-bound, but not where
+// copies alone are a part of the GPU's time.
+TEST(PredictedGains, LeavesOpenWhetherAStepOfNoSingleLimitIsGpuBound) {
+  const auto headline = [](std::int64_t copy_us) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i) {
+        for (int k = 0; k < 12; ++k) p.cpu_op("aten::view", 4);
+        p.launch({.us = 77 - copy_us});
+        if (copy_us > 0) p.launch(ProgramSketch::memcpy("Memcpy DtoD (Device -> Device)", copy_us));
+      }
+      p.pass(640);
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    EXPECT_TRUE(facts);
+    auto explanation = run_rules(*facts);
+    EXPECT_TRUE(explanation);
+    predict_gains(*facts, *explanation);
+    return explanation->headline.pattern;
+  };
+  EXPECT_EQ(headline(0).find("No single limit with the profiler:"), 0u);
+  EXPECT_NE(headline(0).find("it may be GPU-bound"), std::string::npos);
+  EXPECT_EQ(headline(20).find("it may be GPU-bound"), std::string::npos);
+}
+
 // The same work in iterations that no mark shows: what the step takes without the profiler comes before how iterations were found.
 TEST(PredictedGains, SaysWhatMayLimitTheStepBeforeHowStepsWereFound) {
   int told = 0;

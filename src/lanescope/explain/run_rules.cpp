@@ -132,7 +132,7 @@ Sentence plain_headline(const Facts& facts) {
                          : "no single cause explains the rest")});
   }
   const std::string limit = part.compute_ns * 4 >= part.wall_ns * 3 ? "[limit|Mostly GPU-bound:]"
-                                                                    : "[limit|No single limit:]";
+                                                                    : "[no limit|No single limit:]";
   return say(facts,
              limit +
                  " of the {} [a step took], the GPU computed for {}, only moved data or "

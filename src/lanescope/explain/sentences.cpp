@@ -40,6 +40,7 @@ struct LimitBracket {
   LimitWords limit;
 };
 constexpr LimitBracket kLimits[] = {{"[limit CPU|", LimitWords::kCpuBound},
+                                    {"[no limit|", LimitWords::kNoSingle},
                                     {"[limit|", LimitWords::kOther}};
 
 constexpr std::string_view kInSteps = "[in {} steps]";

@@ -21,7 +21,7 @@ namespace lanescope::explain {
 //   "[if batch| words]"  the words where the program works on a batch (rules::works_on_batch), else nothing
 //   "[if a batch spares launches| words]"  the same, but not where most launches are for parameters, or of loops over parts
 //                      of a tensor: a larger batch makes as many of those
-//   "[limit CPU|CPU-bound:]", "[limit|Idle:]"  first in the pattern: the words, and Sentence::limit says which they are
+//   "[limit CPU|CPU-bound:]", "[no limit|No single limit:]", "[limit|Idle:]"  first in the pattern: the words, and Sentence::limit says which they are
 // Other brackets stay.
 Sentence say(const Facts& facts, std::string_view pattern,
              std::initializer_list<Value> values = {});
