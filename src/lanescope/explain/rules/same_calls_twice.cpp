@@ -98,6 +98,28 @@ bool reads_a_value(const Trace& trace, const CallSequence& calls, std::size_t be
                      });
 }
 
+// Is the pair a part of each round of a loop, as the two attentions of a decoder's layer are? Rounds of a loop of layers are short,
+// follow one another in one step, and the second half of each works on what the first made.
+bool is_part_of_layer(const Facts& facts, const CallSequence& calls,
+                      const std::vector<TwiceKey>& keys, const Twice& twice) {
+  const std::size_t pair = twice.length * 2;
+  const auto is_round_again = [&](std::size_t begin, std::size_t period) {
+    for (std::size_t i = begin; i < begin + period; ++i)
+      if (keys[i] != keys[i + period]) return false;
+    const auto step_of = [&](std::size_t i) {
+      return steady_step_at(facts, facts.trace->start_ns(calls[i]));
+    };
+    return step_of(begin) == step_of(begin + period);
+  };
+  for (std::size_t period = pair + 1; period < kLeastLongPart; ++period) {
+    // The next round, or the one before: the calls around the pair belong to it, too.
+    if (twice.begin + period * 2 <= keys.size() && is_round_again(twice.begin, period)) return true;
+    if (twice.begin + pair >= period * 2 && is_round_again(twice.begin + pair - period * 2, period))
+      return true;
+  }
+  return false;
+}
+
 std::vector<Twice> find_twice(const Trace& trace, const CallSequence& calls,
                               const std::vector<TwiceKey>& keys, std::size_t length) {
   std::vector<Twice> found;
@@ -130,7 +152,9 @@ std::optional<SameCallsTwice> measure_same_calls_twice(const Facts& facts) {
       return std::nullopt;  // forward-twice reports training
     const std::vector<TwiceKey> keys = twice_keys_of(trace, calls);
     for (const std::size_t length : likely_lengths(keys)) {
-      const std::vector<Twice> all = find_twice(trace, calls, keys, length);
+      std::vector<Twice> all = find_twice(trace, calls, keys, length);
+      std::erase_if(
+          all, [&](const Twice& twice) { return is_part_of_layer(facts, calls, keys, twice); });
       for (const Twice& twice : all) {
         if (found.times++ == 0) found.first = calls[twice.begin];
         const std::size_t second = twice.begin + twice.length;

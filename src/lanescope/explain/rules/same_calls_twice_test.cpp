@@ -65,5 +65,26 @@ TEST(SameCallsTwiceTest, ALayerWithThreeProjectionsIsNoModel) {
   }));
 }
 
+// A decoder's layer: two attentions of 22 equal calls and a part that it has once. In one step of three layers the second
+// attention works on what the first made; one such pair in a step may be one model for two inputs.
+TEST(SameCallsTwiceTest, TwoAttentionsOfOneLayerAreNoModel) {
+  const auto find_in_layers = [](int layers) {
+    return find_in_steps("same-calls-twice", [&](ProgramSketch& p) {
+      small_call(p, "aten::conv2d", 16);
+      for (int layer = 0; layer < layers; ++layer) {
+        for (int i = 0; i < 2; ++i) {
+          small_call(p, "aten::linear", 16);
+          run_equal_layers(p, 5);
+          small_call(p, "aten::tanh", 64);
+        }
+        for (const char* op : {"aten::layer_norm", "aten::gelu", "aten::add"})
+          small_call(p, op, 32);
+      }
+    });
+  };
+  EXPECT_TRUE(find_in_layers(1));
+  EXPECT_FALSE(find_in_layers(3));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
