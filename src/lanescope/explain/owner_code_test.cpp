@@ -5,10 +5,12 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lanescope/explain/drawn_owners_test.h"
 #include "lanescope/explain/owner_advice.h"
 #include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/step_path.h"
 
 namespace lanescope::explain {
 namespace {
@@ -99,6 +101,31 @@ TEST(OwnerCodeTest, CodeOfTheProgramIsToLeaveTheStep) {
     EXPECT_THAT(advice(frame), ::testing::Not(::testing::HasSubstr("out of the step")));
   EXPECT_THAT(advice("torch/optim/optimizer.py(9): step"),
               ::testing::Not(::testing::HasSubstr("out of the step")));
+}
+
+// A piece of 300 us without an event, of which the main thread is 200 us in the range of the DataLoader: these are its wait. A
+// range of the program, and a piece that has an event, stay what they are.
+TEST(StepPathTest, TimeWithoutEventsInTheRangeOfTheLoaderIsItsWait) {
+  const auto kinds_in = [](const char* range, bool has_event) {
+    ProgramSketch program;
+    program.begin(range).pass(200).end();
+    const std::int64_t end = us(program.cpu_us());
+    program.pass(100).launch({.us = 10});
+    const Trace trace = program.trace();
+    const Facts facts = *gather_facts(trace);
+    const simulate::PathPiece piece{end - us(200), end + us(100), simulate::PathKind::kHost,
+                                    has_event ? SliceId{0} : kNone<SliceId>};
+    std::vector<std::pair<simulate::PathKind, std::int64_t>> found;
+    for (const auto& each : give_to_loader(facts, facts.main_thread, {piece}))
+      found.emplace_back(each.kind, each.end_ns - each.start_ns);
+    return found;
+  };
+  using enum simulate::PathKind;
+  const char* loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+  EXPECT_THAT(kinds_in(loader, false),
+              ::testing::ElementsAre(std::pair(kData, us(200)), std::pair(kHost, us(100))));
+  EXPECT_THAT(kinds_in("forward", false), ::testing::ElementsAre(std::pair(kHost, us(300))));
+  EXPECT_THAT(kinds_in(loader, true), ::testing::ElementsAre(std::pair(kHost, us(300))));
 }
 
 }  // namespace

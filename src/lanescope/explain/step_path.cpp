@@ -176,10 +176,34 @@ StepPath path_of_graph(const Facts& facts) {
   }
   std::reverse(path.pieces.begin(), path.pieces.end());
   for (PathPiece& piece : path.pieces) piece.kind = kind_of_call(facts, piece);
+  path.pieces = give_to_loader(facts, path.thread, path.pieces);
   return path;
 }
 
 }  // namespace
+
+std::vector<PathPiece> give_to_loader(const Facts& facts, TrackId thread,
+                                      const std::vector<PathPiece>& pieces) {
+  std::vector<PathPiece> all;
+  all.reserve(pieces.size());
+  for (const PathPiece& piece : pieces) {
+    if (piece.kind != PathKind::kHost || piece.slice != kNone<SliceId>) {
+      all.push_back(piece);
+      continue;
+    }
+    std::int64_t from = piece.start_ns;
+    facts.host->visit(thread, piece.start_ns, piece.end_ns,
+                      [&](SliceId slice, std::int64_t start, std::int64_t end) {
+                        if (!is_loader_next(*facts.trace, slice)) return;
+                        if (start > from)
+                          all.push_back({from, start, PathKind::kHost, kNone<SliceId>});
+                        all.push_back({start, end, PathKind::kData, slice});
+                        from = end;
+                      });
+    if (from < piece.end_ns) all.push_back({from, piece.end_ns, PathKind::kHost, kNone<SliceId>});
+  }
+  return all;
+}
 
 std::optional<StepPath> find_step_path(const Facts& facts) {
   StepPath path;

@@ -25,6 +25,11 @@ struct StepPath {
   std::int64_t total_ns = 0;
 };
 
+// While the main thread waits for its batch, the path may lead through the thread that pins memory, which has no events then.
+// Such pieces without an event become the DataLoader's where `thread`, the main one, is in its range. Returns all pieces, in order.
+std::vector<simulate::PathPiece> give_to_loader(const Facts& facts, TrackId thread,
+                                                const std::vector<simulate::PathPiece>& pieces);
+
 // With GPU work: the chain of dependencies that decided (docs/definitions/whatif.md#critical-path).
 // Without: what the thread that runs the steps did. Nothing: the trace has neither the launch calls
 // of its GPU work nor a thread, or no whole step. O(n log n).
