@@ -58,15 +58,14 @@ bool loads_a_batch(const Facts& facts, SliceId op) {
   return ancestor_named(facts, op, "enumerate(DataLoader)") != kNone<SliceId>;
 }
 
-std::vector<SliceId> find_long_cpu_operators(const Facts& facts) {
+std::vector<SliceId> find_cpu_operators_of_recording(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const std::vector<bool> has_calls = operators_with_calls(facts);
   std::vector<SliceId> found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId op{i};
     if (trace.kind(op) != CategoryKind::kCpuOp || has_calls[i] || trace.dur_ns(op) < kLeastCallNs ||
-        !computes_on_cpu(trace.name(op)) ||
-        steady_step_at(facts, trace.start_ns(op)) == ~std::size_t{0} || loads_a_batch(facts, op))
+        !computes_on_cpu(trace.name(op)) || loads_a_batch(facts, op))
       continue;
     const SliceId around = facts.nesting.parent[i];
     if (around != kNone<SliceId> && !has_calls[raw(around)] &&
@@ -78,7 +77,18 @@ std::vector<SliceId> find_long_cpu_operators(const Facts& facts) {
   return found;
 }
 
+std::vector<SliceId> find_long_cpu_operators(const Facts& facts) {
+  std::vector<SliceId> found;
+  for (const SliceId op : cpu_operators_of_recording(facts))
+    if (steady_step_at(facts, facts.trace->start_ns(op)) != ~std::size_t{0}) found.push_back(op);
+  return found;
+}
+
 }  // namespace
+
+const std::vector<SliceId>& cpu_operators_of_recording(const Facts& facts) {
+  return made_once<find_cpu_operators_of_recording>(facts);
+}
 
 const std::vector<SliceId>& long_cpu_operators(const Facts& facts) {
   return made_once<find_long_cpu_operators>(facts);

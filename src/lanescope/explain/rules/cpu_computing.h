@@ -11,6 +11,9 @@ namespace lanescope::explain::rules {
 // that only make, move or view memory, and not those of the DataLoader. Made once for these Facts.
 const std::vector<SliceId>& long_cpu_operators(const Facts& facts);
 
+// The same in the whole recording, in steps that are measured or not.
+const std::vector<SliceId>& cpu_operators_of_recording(const Facts& facts);
+
 // What an operator's thread launched last before it and next after it, in the same step. Borrows the Facts.
 struct Neighbours {
   const LaunchedWork* read = nullptr;    // before: a copy of more than a value to the CPU

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lanescope/explain/rules/cpu_computing.h"
@@ -27,7 +29,76 @@ const LaunchedWork* upload_of(const Facts& facts, const Neighbours& around) {
              : around.upload;
 }
 
+// Operators that compute on the CPU in few of the steps, such as those that prepare each request of a recording whose steps are
+// words: over the whole recording, while the GPU has nothing to do.
+struct RareOperators {
+  std::uint64_t times = 0;  // that they run, with work of the GPU between two such times
+  std::uint64_t names = 0;
+  std::int64_t computing_ns = 0, wall_ns = 0;
+  // Unlike operators that take the same time: it is that of something else, such as threads that wait for a core.
+  std::uint64_t equal_names = 0;
+  std::int64_t equal_least_ns = 0, equal_most_ns = 0;
+};
+
+std::int64_t without_gpu_work(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  std::int64_t left_ns = trace.dur_ns(op);
+  for (const std::int64_t busy_ns :
+       facts.device().timeline.time_within(trace.start_ns(op), trace.end_ns(op)))
+    left_ns -= busy_ns;
+  return left_ns;
+}
+
+// The most names whose mean durations lie within a tenth of each other, each of 1 ms or more.
+void find_equal_times(const std::map<std::string_view, Named>& by_name, RareOperators& found) {
+  constexpr std::int64_t kLeastEqualNs = 1'000'000;
+  std::vector<std::int64_t> means;
+  for (const auto& [label, calls] : by_name)
+    means.push_back(calls.time_ns / static_cast<std::int64_t>(calls.count));
+  std::sort(means.begin(), means.end());
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    while (means[i] * 10 > means[first] * 11) ++first;
+    if (means[first] < kLeastEqualNs || i + 1 - first <= found.equal_names) continue;
+    found.equal_names = i + 1 - first;
+    found.equal_least_ns = means[first];
+    found.equal_most_ns = means[i];
+  }
+}
+
+// Those that run two times or more: what runs once is start-up, or an operator that something delayed.
+std::optional<RareOperators> measure_rare_operators(const Facts& facts) {
+  constexpr double kLeastOfRecording = 0.1;
+  const Trace& trace = *facts.trace;
+  const auto& work = facts.device().timeline.work;
+  if (work.empty()) return std::nullopt;
+  const TrackId thread = facts.main_thread;
+  std::map<std::string_view, Named> by_name;
+  std::map<std::string_view, std::set<std::int64_t>> times_of;  // by the GPU work that follows
+  Window recording{work.front().start_ns, work.back().end_ns};
+  for (const SliceId op : cpu_operators_of_recording(facts)) {
+    if (trace.slices().track[raw(op)] != thread) continue;
+    recording.start_ns = std::min(recording.start_ns, trace.start_ns(op));
+    recording.end_ns = std::max(recording.end_ns, trace.end_ns(op));
+    by_name[trace.name(op)].add(op, trace.dur_ns(op));
+    times_of[trace.name(op)].insert(next_work_ns(facts, trace.end_ns(op)));
+  }
+  RareOperators found;
+  std::erase_if(by_name, [&](const auto& each) { return times_of[each.first].size() < 2; });
+  for (const SliceId op : cpu_operators_of_recording(facts))
+    if (trace.slices().track[raw(op)] == thread && by_name.contains(trace.name(op)))
+      found.computing_ns += without_gpu_work(facts, op);
+  found.wall_ns = recording.length_ns();
+  if (share_of(found.computing_ns, found.wall_ns) < kLeastOfRecording) return std::nullopt;
+  found.names = by_name.size();
+  for (const auto& [label, calls] : by_name)
+    found.times = std::max<std::uint64_t>(found.times, times_of[label].size());
+  find_equal_times(by_name, found);
+  return found;
+}
+
 struct CpuOperators {
+  std::optional<RareOperators> rare;  // they run in fewer of the steps than there are
   std::map<std::string, Named> by_name;
   std::uint64_t calls = 0;
   std::int64_t computing_ns = 0;  // the GPU was idle while they ran
@@ -64,7 +135,10 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
   }
   // Any operator can be delayed once in a while. What a program computes on the CPU, it computes in
   // each step.
-  if (found.calls < facts.selection.steady.size()) return std::nullopt;
+  if (found.calls < facts.selection.steady.size()) {
+    found.rare = measure_rare_operators(facts);
+    if (!found.rare) return std::nullopt;
+  }
   const auto& waits = host_late_stretches(facts);
   for (auto& [thread, windows] : computing) {
     std::vector<HostStretch> of_thread;
@@ -87,6 +161,35 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
 bool looks_up(std::string_view op) {
   return op == "aten::embedding" || op == "aten::index_select" || op == "aten::embedding_bag" ||
          op == "aten::_embedding_bag" || op == "aten::index" || op == "aten::gather";
+}
+
+void tell_rare_operators(const Facts& facts, const CpuOperators& found, Finding& finding) {
+  constexpr std::uint64_t kFewestEqualNames = 5;
+  const RareOperators& rare = *found.rare;
+  const std::uint64_t steps = std::max<std::uint64_t>(1, facts.steps.steps.size());
+  const auto times = static_cast<std::int64_t>(std::max<std::uint64_t>(1, rare.times));
+  finding.arithmetic.push_back(
+      say("they run {} times in the recording's {} steps, {} each time, {} of the whole "
+          "recording; per step counts what lies in the steps that are measured",
+          {count(rare.times), count(steps), ns(rare.computing_ns / times),
+           ratio(rare.computing_ns, rare.wall_ns)}));
+  finding.brief =
+      say("{} and {} other operators run on the CPU while the GPU waits, {} times in "
+          "the recording's {} steps, {} each time",
+          {name(found.main_name), count(rare.names - 1), count(rare.times), count(steps),
+           ns(rare.computing_ns / times)});
+  if (rare.names == 1)
+    finding.brief = say(
+        "{} runs on the CPU while the GPU waits, {} times in the recording's {} "
+        "steps, {} each time",
+        {name(found.main_name), count(rare.times), count(steps), ns(rare.computing_ns / times)});
+  finding.action =
+      say("Compute this on the GPU, or prepare it ahead (in another thread or process)");
+  if (rare.equal_names < kFewestEqualNames) return;
+  append(finding.action,
+         say(". If PyTorch has more CPU threads than free cores: torch.set_num_threads(n), because "
+             "{} unlike operators take {} to {} each",
+             {count(rare.equal_names), ns(rare.equal_least_ns), ns(rare.equal_most_ns)}));
 }
 
 Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
@@ -149,6 +252,10 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
         "{} and {} other [operator runs|operators run] on the CPU while the GPU "
         "waits, {} [call|calls] [in {} steps]",
         {name(found.main_name), count(found.by_name.size() - 1), count(found.calls), count(steps)});
+  if (found.rare) {
+    tell_rare_operators(facts, found, finding);
+    return finding;
+  }
   if (is_after_reads && !is_table) {
     finding.action =
         say("They work on what was just copied from the GPU: compute there, copy only the result");

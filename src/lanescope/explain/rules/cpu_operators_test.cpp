@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -139,6 +141,42 @@ TEST(CpuOperatorsTest, WhatWorksOnAReadDoesNotGoBack) {
   const auto same = found(8'000'000);
   ASSERT_TRUE(same);
   EXPECT_GT(same->at_stake_ns, same->verdict.values.at(2).integer);
+}
+
+// 12 steps, two of which first prepare a request by operators of 2 ms each on the CPU. Between: a kernel of 100 us per step.
+std::optional<Finding> find_in_requests(const std::vector<std::string>& ops, int requests) {
+  ProgramSketch program;
+  for (int step = 0; step < 12; ++step) {
+    program.step();
+    if (step == 2 || (step == 8 && requests == 2))
+      for (const std::string& op : ops) program.cpu_op(op, 2000);
+    program.kernel("gemm", 100).wait().end();
+  }
+  return find_by_rule(program.trace(), "cpu-operators");
+}
+
+// 3 operators x 2 ms in each of two requests: 6 ms each time. In 11 measured steps: 12 ms / 11.
+TEST(CpuOperatorsTest, SeesThoseThatRunInFewSteps) {
+  const auto finding = find_in_requests({"aten::stft", "aten::abs", "aten::pow"}, 2);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(12'000) / 11);
+  EXPECT_EQ(finding->brief.values.at(1).integer, 2);  // other operators
+  EXPECT_EQ(finding->brief.values.at(2).integer, 2);  // times
+  EXPECT_EQ(finding->brief.values.at(3).integer, 12);
+  EXPECT_EQ(finding->brief.values.at(4).integer, us(6000));
+  EXPECT_EQ(finding->action.pattern.find("set_num_threads"), std::string::npos);
+  // What runs once may be start-up, or a delay.
+  EXPECT_FALSE(find_in_requests({"aten::stft", "aten::abs", "aten::pow"}, 1));
+}
+
+// Five unlike operators of 2 ms each: their time is not that of what they compute.
+TEST(CpuOperatorsTest, EqualTimesOfUnlikeOperatorsMayBeThreads) {
+  const auto finding =
+      find_in_requests({"aten::stft", "aten::abs", "aten::pow", "aten::clamp", "aten::log10"}, 2);
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("If PyTorch has more CPU threads"), std::string::npos);
+  EXPECT_EQ(finding->action.values.at(0).integer, 5);
+  EXPECT_EQ(finding->action.values.at(1).integer, us(2000));
 }
 
 }  // namespace
