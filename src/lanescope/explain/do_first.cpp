@@ -285,6 +285,23 @@ bool names(const Sentence& sentence, const Sentence& place) {
   });
 }
 
+// Is less than half of the finding's work at this place? Asked of a few pieces at even distances.
+bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, const Sentence& place) {
+  constexpr std::size_t kMostPieces = 32;
+  if (place.pattern.empty() || place.values.empty()) return false;
+  const std::size_t pieces = std::min(kMostPieces, finding.all_work.size());
+  std::size_t here = 0;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    const SliceId work = finding.all_work[finding.all_work.size() * (2 * i + 1) / (2 * pieces)];
+    const Sentence its = user_code(facts, work);
+    here += its.pattern == place.pattern && !its.values.empty() &&
+                    its.values.front().text == place.values.front().text
+                ? 1
+                : 0;
+  }
+  return here * 2 < pieces;
+}
+
 Sentence place_of(const Facts& facts, const Finding& finding) {
   // Its evidence is where a step begins, or what prevents a graph.
   if (is_of_all_launches(finding) || finding.is_about_all_work)
@@ -296,6 +313,7 @@ Sentence place_of(const Facts& facts, const Finding& finding) {
     if (evidence.slice == kNone<SliceId>) continue;
     Sentence place = user_code(facts, evidence.slice, detail);
     // The first event has most of the cost: where it has no place, that of others would mislead.
+    if (is_mostly_elsewhere(facts, finding, place)) return {};
     if (!is_bound || !place.pattern.empty()) return place;
   }
   if (!finding.evidence.empty() || !facts.main_device) return {};

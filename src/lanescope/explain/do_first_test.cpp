@@ -168,6 +168,27 @@ TEST(PlaceOfFindingTest, IsThatOfTheFirstEventOnly) {
   EXPECT_EQ(do_first(facts, all).at(0).place.values.at(0).text, "aten::mm");
 }
 
+// Of three pieces of work, one or two lie in the range of the first event.
+TEST(PlaceOfFindingTest, APlaceWithLessThanHalfOfTheWorkIsNotGiven) {
+  const auto place_with = [](const char* second) {
+    ProgramSketch program;
+    program.step();
+    for (const char* range : {"reference", second, "policy"})
+      program.begin(range).launch({.us = 90, .op = "aten::mm"}).end();
+    program.end();
+    const Trace trace = program.trace();
+    const Facts facts = *gather_facts(trace);
+    Explanation all;
+    all.findings = {cost("a", 9'000, 0.09, "do a")};
+    const auto& work = facts.device().timeline.work;
+    all.findings[0].evidence = {{work.at(0).slice, say("the longest")}};
+    for (const auto& each : work) all.findings[0].all_work.push_back(each.slice);
+    return do_first(facts, all).at(0).place;
+  };
+  EXPECT_TRUE(place_with("policy").pattern.empty());
+  EXPECT_EQ(place_with("reference").pattern, "in range {}");
+}
+
 // "aten::item makes the CPU wait (in aten::item)" says it twice.
 TEST(PlaceOfFindingTest, IsNotSaidAgainWhereTheSentenceNamesIt) {
   ProgramSketch program;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -20,6 +21,7 @@ struct Fp32Kernels {
   double fp32 = 0;                   // peak of the float32 units; 0: not known
   bool has_tf32 = false;
   bool eightfold = false;  // by the compute capability alone
+  std::vector<SliceId> all;
 };
 
 bool is_solver(std::string_view op) {
@@ -102,6 +104,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
       ((*major == 7 && (minor == 0 || minor == 5)) || (*major == 8 && minor == 0));
   Savings savings;
   MostByOperator by_operator(facts);
+  std::vector<SliceId> all;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
         (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV" ||
@@ -119,6 +122,7 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
     }
     savings.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
     by_operator.add(kernel);
+    all.push_back(kernel.slice);
   }
   savings.finish();
   if (savings.calls() == 0 || wall_share(facts, savings.saved_ns()) < 0.03) return Quiet{};
@@ -130,7 +134,8 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
                      .better = better,
                      .fp32 = fp32,
                      .has_tf32 = has_tf32,
-                     .eightfold = eightfold};
+                     .eightfold = eightfold,
+                     .all = std::move(all)};
 }
 
 Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
@@ -154,6 +159,7 @@ Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
     finding.arithmetic.push_back(
         say("the GPU's peak rates are not known: all of this time is counted as at stake"));
   rate_finding(facts, found.kernels, finding);
+  finding.all_work = found.all;
   const SliceId op = facts.links.op_of[raw(found.example)];
   finding.evidence.push_back(op == kNone<SliceId>
                                  ? longest_of(facts, found.example)

@@ -76,6 +76,7 @@ struct FoundNorm {
   std::uint64_t runs = 0;
   std::int64_t gpu_ns = 0, saved_ns = 0, longest_ns = 0;
   SliceId example = kNone<SliceId>, op = kNone<SliceId>;
+  std::vector<SliceId> all;  // a kernel of each run
 };
 
 bool is_cast_node(std::string_view op) { return op == "copy" || op == "to" || op == "to_copy"; }
@@ -179,6 +180,7 @@ std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
           each.example = middle.work->slice;
           each.op = middle.op_slice;
         }
+        each.all.push_back(entries[taken[taken.size() / 2]].work->slice);
         ++runs;
         gpu_ns += sum;
         saved_ns += saved;
@@ -252,6 +254,7 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
                          ns(facts.per_step(found[k].gpu_ns)), text(kPatterns[k].instead)});
     add_line(facts, found[k].op, line);
     finding.evidence.push_back({found[k].example, std::move(line)});
+    finding.all_work.insert(finding.all_work.end(), found[k].all.begin(), found[k].all.end());
   }
   finding.try_next = {"use the fused operator named above, or torch.compile the module",
                       "a fused kernel also keeps the sums in fp32 without writing them to memory"};
