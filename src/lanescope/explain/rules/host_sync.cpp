@@ -98,6 +98,22 @@ bool reads_many_at_once(const Facts& facts, const SyncGroup& group) {
   return false;
 }
 
+// Do most of these reads follow one another, with views at most between them? So reads a loop over the elements of a result.
+bool reads_elements(const Facts& facts, std::string_view op) {
+  std::uint64_t reads = 0, in_a_row = 0;
+  for (const CallSequence& calls : call_sequences(facts)) {
+    bool is_after_read = false;
+    for (const SliceId call : calls) {
+      const std::string_view label = facts.trace->name(call);
+      if (label != op && is_view(label)) continue;
+      reads += label == op ? 1 : 0;
+      in_a_row += label == op && is_after_read ? 1 : 0;
+      is_after_read = label == op;
+    }
+  }
+  return in_a_row > 0 && in_a_row * 4 >= reads * 3;
+}
+
 // True: the longest wait checks a matrix.
 bool is_check_of_matrix(const Facts& facts, const SyncGroup& group) {
   return ancestor_named(facts, facts.links.op_of[raw(group.longest)], kChecksMatrices) !=
@@ -504,9 +520,10 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
           "torch.searchsorted), read once; else test every few rounds",
           {count(rounds_of(*search))});
   if (reads_one_by_one(facts, ranked))
-    return say(
-        "Do it for all values at once on the GPU (where, gather, scatter), or read all in one "
-        "copy");
+    return reads_elements(facts, op)
+               ? say("Keep the results in one tensor, and read it once: .tolist() or .cpu()")
+               : say("Do it for all values at once on the GPU (where, gather, scatter), or read "
+                     "all in one copy");
   if (waits.at_end == waits.calls && !trains_in_steps(facts) &&
       waits.calls >= 2 * facts.selection.steady.size())
     return say(

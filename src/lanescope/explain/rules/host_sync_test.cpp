@@ -673,5 +673,34 @@ TEST(HostSyncTest, NamesEachOperatorWhoseWaitsCost) {
   EXPECT_EQ(both.values.at(2).integer, 2);  // per step
 }
 
+// One copy to the GPU of 300 us after which the GPU idles longest, then 40 reads of the elements of a result. With kernels
+// between the reads they are no results, and with 4 reads the copy comes first.
+TEST(HostSyncTest, ManyReadsOfOneResultComeBeforeOneCopy) {
+  const auto finding_of = [](int reads, bool computes) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.begin_op("aten::to").copy(300, 1 << 20, "Memcpy HtoD (Pageable -> Device)");
+      p.call("cudaStreamSynchronize", 320).end();
+      p.pass(1500).kernel("gemm", 50);
+      for (int i = 0; i < reads; ++i) {
+        if (computes) p.op("aten::mm", {}, "gemm", 5);
+        p.wait("aten::item").pass(5);
+      }
+      p.kernel("gemm", 5);
+    });
+    return find_by_rule(program.trace(), "host-sync");
+  };
+  const auto many = finding_of(40, false);
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->brief.values.at(0).text, "aten::item");
+  EXPECT_THAT(many->action.pattern, ::testing::HasSubstr(".tolist()"));
+  const auto computed = finding_of(40, true);
+  ASSERT_TRUE(computed);
+  EXPECT_THAT(computed->action.pattern, ::testing::Not(::testing::HasSubstr(".tolist()")));
+  const auto few = finding_of(4, false);
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->brief.values.at(0).text, "aten::to");
+}
+
 }  // namespace
 }  // namespace lanescope::explain
