@@ -1,7 +1,9 @@
 #include "lanescope/explain/left_out_steps.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -101,6 +103,57 @@ Sentence found_iterations_note(const Facts& facts) {
                : say(begin + "each wait of the CPU in {} ({}) ends a step, {} found.",
                      {name(found->owner), name(found->mark), how_many});
   return say(begin + "each {} begins a step, {} found.", {name(found->mark), how_many});
+}
+
+Sentence outer_loop_note(const Facts& facts) {
+  constexpr std::size_t kFewestRounds = 8, kFewestOperators = 3;
+  const auto& steps = facts.steps.steps;
+  if (!facts.steps.found || facts.steps.found->kind != analysis::IterationMark::kWait ||
+      steps.size() < 2 * kFewestRounds)
+    return {};
+  const Trace& trace = *facts.trace;
+  const Track& thread = trace.track(steps.front().slice);
+  // By operator: the iterations in which the program calls it, from 1; 0: before the first one.
+  std::map<std::string_view, std::vector<std::size_t>> places;
+  std::map<std::string_view, std::int64_t> times_ns;
+  std::int64_t until_ns = 0;
+  std::size_t step = 0;
+  for (std::uint32_t i = thread.first_slice; i < thread.first_slice + thread.slice_count; ++i) {
+    const SliceId op{i};
+    if (trace.kind(op) != CategoryKind::kCpuOp || trace.start_ns(op) < until_ns ||
+        !trace.name(op).starts_with("aten::"))
+      continue;
+    until_ns = trace.end_ns(op);
+    while (step < steps.size() && steps[step].cpu_start_ns <= trace.start_ns(op)) ++step;
+    std::vector<std::size_t>& of_op = places[trace.name(op)];
+    if (of_op.empty() || of_op.back() != step) of_op.push_back(step);
+    times_ns[trace.name(op)] += trace.dur_ns(op);
+  }
+  // Equal distances, also from the begin and to the end: 25 % more at most.
+  const auto rounds_between = [&](const std::vector<std::size_t>& at) -> std::size_t {
+    std::size_t least = ~std::size_t{0}, most = 0;
+    for (std::size_t i = 1; i < at.size(); ++i) {
+      least = std::min(least, at[i] - at[i - 1]);
+      most = std::max(most, at[i] - at[i - 1]);
+    }
+    if (at.size() < 2 || least < kFewestRounds) return 0;
+    most = std::max({most, at.front(), steps.size() + 1 - at.back()});
+    return most * 4 <= least * 5 ? least : 0;
+  };
+  std::map<std::vector<std::size_t>, std::vector<std::string_view>> together;
+  for (const auto& [op, at] : places)
+    if (rounds_between(at) > 0) together[at].push_back(op);
+  const auto most = std::max_element(
+      together.begin(), together.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (most == together.end() || most->second.size() < kFewestOperators) return {};
+  const std::string_view longest =
+      *std::max_element(most->second.begin(), most->second.end(),
+                        [&](auto a, auto b) { return times_ns[a] < times_ns[b]; });
+  return say(
+      " They may be rounds inside a longer loop: {} and {} other operators run once in about "
+      "{} of them.",
+      {name(longest), count(most->second.size() - 1), count(rounds_between(most->first))});
 }
 
 namespace {

@@ -21,6 +21,10 @@ Sentence turns_note(const Facts& facts);
 // pattern: steps are marked, or no iterations were found.
 Sentence found_iterations_note(const Facts& facts);
 
+// " They may be rounds inside a longer loop: aten::cdist and 4 other operators run once in about 512 of them." For iterations
+// between waits of the CPU. Empty pattern: no three operators run at the same, evenly spaced few of the iterations.
+Sentence outer_loop_note(const Facts& facts);
+
 // If iterations were found: the time from the first event of their thread to the first iteration
 // that is measured, on the CPU.
 struct BeforeIterations {

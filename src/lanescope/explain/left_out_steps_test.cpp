@@ -276,5 +276,32 @@ TEST(StartUpNoteTest, EqualIterationsAtTheBeginAreNoStartUp) {
   EXPECT_THAT(headline_of_training(460), HasSubstr("are start-up and are left out"));
 }
 
+// Two outer rounds, each of three operators and then ten inner rounds of three kernels and a wait. With two operators, or with all
+// three in each inner round, they tell no longer loop.
+std::string outer_loop_of(const std::vector<std::string>& outer, bool in_each_round) {
+  testing::ProgramSketch program;
+  for (int round = 0; round < 2; ++round)
+    for (int inner = 0; inner < 10; ++inner) {
+      if (inner == 0 || in_each_round)
+        for (const std::string& op : outer) program.launch({.us = 10, .op = op});
+      for (const char* op : {"aten::eq", "aten::index", "aten::mean"})
+        program.launch({.us = 20, .op = op});
+      program.wait("aten::item").pass(20);
+    }
+  const Trace trace = program.trace();
+  const Sentence note = outer_loop_note(facts_of(trace));
+  return note.pattern.empty()
+             ? ""
+             : note.values.at(0).text + " " + std::to_string(note.values.at(1).integer) + " " +
+                   std::to_string(note.values.at(2).integer);
+}
+
+TEST(OuterLoopNoteTest, SeesRoundsInsideALongerLoop) {
+  const std::vector<std::string> three = {"aten::cdist", "aten::argmin", "aten::norm"};
+  EXPECT_THAT(outer_loop_of(three, false), ::testing::EndsWith(" 2 10"));
+  EXPECT_EQ(outer_loop_of({"aten::cdist", "aten::argmin"}, false), "");
+  EXPECT_EQ(outer_loop_of(three, true), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

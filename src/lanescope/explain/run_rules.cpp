@@ -379,6 +379,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
+    append(result.headline, outer_loop_note(facts));
   }
   if (const Sentence note = long_start_up_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
