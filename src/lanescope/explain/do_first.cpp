@@ -34,10 +34,20 @@ std::int64_t gain_ns(const Explanation& explanation, const Finding& finding) {
   return explanation.gains ? explanation.gains->shown_ns(finding) : finding.at_stake_ns;
 }
 
+// Waits after which the GPU idles for less than a twentieth of a step that the GPU bounds: without them the CPU would only be
+// further ahead. If a replay predicts a gain, that counts.
+bool is_wait_without_loss(const Explanation& explanation, const Finding& finding) {
+  if (!explanation.gains || finding.idle_after_waits_ns < 0 || is_predicted(finding)) return false;
+  return static_cast<double>(finding.idle_after_waits_ns) <
+             kWorthwhileGain * static_cast<double>(explanation.gains->base().step_ns) &&
+         is_gpu_bound_without_profiler(*explanation.gains);
+}
+
 bool is_cost(const Explanation& explanation, const Finding& finding) {
   if (finding.kind != FindingKind::kCost || finding.at_stake_ns <= 0 || finding.try_next.empty())
     return false;
   if (!explanation.gains) return finding.at_stake_ratio >= kLeastGain;
+  if (is_wait_without_loss(explanation, finding)) return false;
   return static_cast<double>(gain_ns(explanation, finding)) >=
          kLeastGain * static_cast<double>(explanation.gains->base().step_ns);
 }
@@ -240,6 +250,25 @@ bool is_fixed_by_another(const Explanation& explanation, const std::vector<std::
   });
 }
 
+// Another candidate is about all that a function does, and the first event of this one, which has most of its cost, lies in it.
+bool is_told_with_function(const Facts& facts, const Explanation& explanation,
+                           const std::vector<std::size_t>& candidates, const Finding& finding) {
+  const auto first =
+      std::find_if(finding.evidence.begin(), finding.evidence.end(),
+                   [](const Evidence& each) { return each.slice != kNone<SliceId>; });
+  if (first == finding.evidence.end() || is_general(finding) || is_of_all_launches(finding))
+    return false;
+  SliceId event = first->slice;
+  if (const SliceId launch = facts.links.launch_of[raw(event)]; launch != kNone<SliceId>)
+    event = launch;
+  return std::any_of(candidates.begin(), candidates.end(), [&](std::size_t other) {
+    const Finding& its = explanation.findings[other];
+    return &its != &finding && its.told_thread == facts.trace->slices().track[raw(event)] &&
+           inside(its.told_windows, facts.trace->start_ns(event)) &&
+           its.at_stake_ns >= finding.at_stake_ns;
+  });
+}
+
 // Launches in general, where another candidate says which launches, and what to do about them.
 bool is_explained_by_launches(const Explanation& explanation,
                               const std::vector<std::size_t>& candidates, const Finding& finding) {
@@ -427,7 +456,8 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||
         is_explained_by_launches(explanation, candidates, finding) ||
-        is_removed_by_cause(facts, explanation, chosen, finding))
+        is_removed_by_cause(facts, explanation, chosen, finding) ||
+        is_told_with_function(facts, explanation, candidates, finding))
       continue;
     Suggestion next;
     next.finding = index;

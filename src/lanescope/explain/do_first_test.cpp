@@ -103,6 +103,29 @@ TEST(DoFirstOrderTest, WorkOfTheGpuComesBeforeLaunchesWhereItMayBeTheLimit) {
   EXPECT_EQ(order(3), (std::vector<std::string>{"tiny-kernels", "unfused-chain"}));
 }
 
+// The GPU works for 800 us of a step and is idle for about 60: it is the limit. After waits it idles for 1 us, less than a twentieth,
+// or for 60. With 600 us of idle time the CPU is the limit.
+TEST(DoFirstOrderTest, WaitsAreLeftOutWhereTheGpuIsTheLimitAndHardlyIdles) {
+  const auto chosen = [](std::int64_t cpu_us, std::int64_t idle_us) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int k = 0; k < 40; ++k) p.kernel("gemm", 20);
+      p.wait().pass(cpu_us);
+    });
+    const Trace trace = program.trace();
+    const Facts facts = *gather_facts(trace);
+    Explanation all;
+    all.findings = {cost("host-sync", 30'000, 0.1, "no wait")};
+    all.findings[0].own_cost_ns = 30'000;
+    all.findings[0].idle_after_waits_ns = us(idle_us);
+    all.gains = GainModel::of(facts);
+    return rules_of(all, do_first(facts, all)).size();
+  };
+  EXPECT_EQ(chosen(60, 1), 0u);
+  EXPECT_EQ(chosen(60, 60), 1u);
+  EXPECT_EQ(chosen(600, 1), 1u);
+}
+
 TEST_F(DoFirstTest, TheBoundIsOneWhereNoCostExplainsHalfOfIt) {
   all_.findings = {cost("bound", 80'000, 0.8, "do bound"), cost("a", 39'000, 0.39, "do a")};
   all_.findings[0].kind = FindingKind::kBound;

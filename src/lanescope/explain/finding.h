@@ -155,6 +155,12 @@ struct Finding {
   // For a fix that removes waits: the time per step in which the waiting operators run while the GPU is idle or only copies. If
   // no replay predicts the gain, the upper limit from the replays is raised to this time.
   std::int64_t own_cost_ns = 0;
+  // The GPU's idle time directly after such waits, per step; -1: the fix is another.
+  std::int64_t idle_after_waits_ns = -1;
+  // Disjoint windows of one thread, in order, whose whole time this finding is about. On the first screen, it replaces findings whose
+  // first event lies in them.
+  TrackId told_thread = kNone<TrackId>;
+  std::vector<analysis::Window> told_windows;
   // True: the fix gains an unknown part of what is at stake, so that is shown as an upper limit. See Rule::fix_is_bound.
   bool gain_is_bound = false;
   std::vector<Sentence> arithmetic;

@@ -1,6 +1,7 @@
 #include "lanescope/explain/owner_code.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,27 @@
 namespace lanescope::explain {
 
 using simulate::PathPiece;
+
+namespace {
+
+// A thread that waits for its next piece of work, as the DataLoader's pin-memory thread does: no cause of what another one does.
+bool is_idle_wait(std::string_view event) {
+  constexpr std::string_view kWaits[] = {"acquire of _thread.lock",
+                                         "acquire of _thread.RLock",
+                                         "<built-in method poll of select.",
+                                         "<built-in method select of",
+                                         "<built-in function sleep>",
+                                         "<built-in method sleep of",
+                                         "_utils/pin_memory.py(",
+                                         "multiprocessing/connection.py(",
+                                         "selectors.py("};
+  return std::any_of(std::begin(kWaits), std::end(kWaits),
+                     [&](std::string_view each) { return event.find(each) != event.npos; }) ||
+         event.starts_with("threading.py(") || event.find("/threading.py(") != event.npos ||
+         event.starts_with("queue.py(") || event.find("/queue.py(") != event.npos;
+}
+
+}  // namespace
 
 // What other threads of the process do while this one runs code: it may wait for them.
 void OwnerCode::add_other_threads(std::uint32_t owner, const PathPiece& piece) {
@@ -30,7 +52,7 @@ void OwnerCode::add_other_threads(std::uint32_t owner, const PathPiece& piece) {
       continue;
     facts_.host->visit(TrackId{t}, piece.start_ns, piece.end_ns,
                        [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                         if (slice != kNone<SliceId>)
+                         if (slice != kNone<SliceId> && !is_idle_wait(trace.name(slice)))
                            elsewhere_[{owner, t, std::string(trace.name(slice))}] += to - from;
                        });
   }

@@ -79,6 +79,25 @@ TEST(OwnerCodeTest, CodeOfTorchAndOfTheProfilerIsNotTheProgramsOwn) {
   EXPECT_NE(holes_of_frame("torch_train.py(9): step"), "");
 }
 
+// While the step is in code, another thread compresses, or the DataLoader's thread waits for its next batch: the latter is no cause.
+TEST(OwnerCodeTest, AThreadThatWaitsForALockIsNotNamed) {
+  const auto text = [](const char* other) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item");
+      program.sketch().slice("python_function", other, us(p.cpu_us()), us(2000), {.tid = 200});
+      p.pass(2000).launch({.us = 20, .op = "aten::add"});
+    });
+    const ExplainedOwners explained(program);
+    EXPECT_EQ(explained.first().kind, OwnerKind::kCode);
+    return mechanism_text(explained.facts, explained.first()).pattern;
+  };
+  EXPECT_THAT(text("<built-in function compress>"), ::testing::HasSubstr("thread {} was in {}"));
+  for (const char* wait :
+       {"<built-in method acquire of _thread.lock object at 0x7f>", "threading.py(355): wait"})
+    EXPECT_THAT(text(wait), ::testing::Not(::testing::HasSubstr("thread {} was in {}"))) << wait;
+}
+
 // The step waits for what zlib does; not for a lock, whose holder is elsewhere, nor for torch's own code.
 TEST(OwnerCodeTest, CodeOfTheProgramIsToLeaveTheStep) {
   const auto advice = [](const char* frame) {

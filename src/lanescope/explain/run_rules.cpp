@@ -14,6 +14,7 @@
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/missing_operators.h"
 #include "lanescope/explain/rules/gloo_waits.h"
+#include "lanescope/explain/rules/launch_kind.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 #include "lanescope/explain/rules/uncompiled_code.h"
@@ -356,6 +357,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
       run.state = RuleRun::State::kFound;
       finding->rule = rule->id;
       if (uncompiled) rules::leave_out_compiling(facts, uncompiled, *finding);
+      rules::leave_out_compiling_of_backward(facts, *finding);
       if (!rule->counts_edge_gap) leave_out_edge_gap(facts, edge, *finding);
       if (finding->sample_noun.empty()) finding->sample_noun = step_noun(facts);
       result.findings.push_back(std::move(*finding));

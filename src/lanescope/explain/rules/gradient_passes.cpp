@@ -28,6 +28,7 @@ GradientPasses make_gradient_passes(const Facts& facts) {
   std::vector<std::int64_t> products;                   // of the program
   // autograd.grad() by an input that the program made runs a node AccumulateGrad that adds nothing: no operator is in it.
   std::unordered_set<std::uint32_t> nodes_that_add;
+  bool has_inner_rows = false;  // a node's own row lies inside of "evaluate_function: NODE"
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
@@ -39,6 +40,8 @@ GradientPasses make_gradient_passes(const Facts& facts) {
     const SliceId node = ancestor_named(facts, id, kEvaluateNode);
     if (node != kNone<SliceId>) {
       if (label == kAccumulate) nodes_that_add.insert(raw(node));
+      has_inner_rows = has_inner_rows ||
+                       label == trace.name(node).substr(std::string_view(kEvaluateNode).size());
       continue;
     }
     calls_of[raw(trace.slices().track[i])].push_back(trace.start_ns(id));
@@ -55,11 +58,12 @@ GradientPasses make_gradient_passes(const Facts& facts) {
   for (const auto& [thread, all] : nodes) {
     std::int64_t last_pass_ns = std::numeric_limits<std::int64_t>::min();
     std::ptrdiff_t last = -1;  // calls before the node before
-    bool adds = false;
+    bool adds = false, ends_at_parameter = false;
     SliceId first = kNone<SliceId>;
     const auto count = [&] {
       if (last < 0) return;
       ++(adds ? found.adding : found.inner);
+      if (!adds && ends_at_parameter) ++found.returning;
       const std::int64_t start_ns = trace.start_ns(first);
       const auto product = std::upper_bound(products.begin(), products.end(), last_pass_ns);
       if (!adds && product != products.end() && *product < start_ns) ++found.of_new_forward;
@@ -75,13 +79,13 @@ GradientPasses make_gradient_passes(const Facts& facts) {
           std::upper_bound(calls.begin(), calls.end(), trace.start_ns(node)) - calls.begin();
       if (before != last) {
         count();
-        adds = false;
+        adds = ends_at_parameter = false;
         first = node;
       }
       last = before;
-      adds = adds || nodes_that_add.contains(raw(node)) ||
-             (nodes_that_add.empty() &&
-              trace.name(node).find("AccumulateGrad") != std::string_view::npos);
+      const bool is_parameter = trace.name(node).find("AccumulateGrad") != std::string_view::npos;
+      ends_at_parameter = ends_at_parameter || is_parameter;
+      adds = adds || nodes_that_add.contains(raw(node)) || (!has_inner_rows && is_parameter);
     }
     count();
   }

@@ -19,6 +19,10 @@ struct GradientPasses {
   // A penalty on gradients has one inner pass for each backward(); steps of tasks, as in meta learning, have many, each after its
   // own forward pass. Derivatives of one output by its inputs have one forward pass for all.
   bool are_of_tasks() const { return adding > 0 && of_new_forward >= 3 * adding; }
+  // Of `inner`: a node AccumulateGrad runs and adds nothing, as torch.autograd.grad() runs it for a parameter.
+  std::uint64_t returning = 0;
+  // The program uses most gradients by themselves, as gradient surgery does: losses that are added up have only the sum of them.
+  bool mostly_return() const { return returning > 0 && returning * 2 >= inner + adding; }
 };
 
 // What to do where they can be joined.

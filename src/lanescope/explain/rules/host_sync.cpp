@@ -448,25 +448,49 @@ bool converts_layout(std::string_view op) {
          op.starts_with("aten::_unique");
 }
 
+// Copies of one operator to the GPU in the steady steps. `bytes` is -1 if one of them has no size.
+struct Uploads {
+  std::int64_t count = 0, bytes = 0, largest_bytes = 0;
+};
+Uploads uploads_of(const Facts& facts, std::string_view op) {
+  Uploads found;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId> || !facts.trace->name(work.slice).starts_with("Memcpy HtoD") ||
+        !inside(facts.steady_windows, work.start_ns) ||
+        facts.trace->name(outermost_operator(facts, launch)) != op)
+      continue;
+    const auto own = facts.trace->slice_args(work.slice).integer(ArgKey::kBytes);
+    if (!own) return {.bytes = -1};
+    ++found.count;
+    found.bytes += *own;
+    found.largest_bytes = std::max(found.largest_bytes, *own);
+  }
+  return found;
+}
+
 // Uploads of one operator that carry so little that the calls are the cost: pinned memory would not spare them.
 bool are_many_small_uploads(const Facts& facts,
                             const std::pair<std::string_view, SyncGroup>& group) {
   constexpr std::uint64_t kFewestUploads = 8;  // of a step
   constexpr std::int64_t kSmallBytes = 4096;
   if (group.second.calls < kFewestUploads * facts.selection.steady.size()) return false;
-  std::int64_t count = 0, size_bytes = 0;
-  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
-    const SliceId launch = facts.links.launch_of[raw(work.slice)];
-    if (launch == kNone<SliceId> || !facts.trace->name(work.slice).starts_with("Memcpy HtoD") ||
-        !inside(facts.steady_windows, work.start_ns) ||
-        facts.trace->name(outermost_operator(facts, launch)) != group.first)
-      continue;
-    const auto own = facts.trace->slice_args(work.slice).integer(ArgKey::kBytes);
-    if (!own) return false;
-    ++count;
-    size_bytes += *own;
-  }
-  return count > 0 && size_bytes <= count * kSmallBytes;
+  const Uploads uploads = uploads_of(facts, group.first);
+  return uploads.count > 0 && uploads.bytes >= 0 && uploads.bytes <= uploads.count * kSmallBytes;
+}
+
+// A number of the program that became a tensor on the CPU, as by x[index] = 0. Nobody can pin it.
+bool are_single_numbers(const Facts& facts, std::string_view op) {
+  constexpr std::int64_t kOneNumber = 16;  // bytes: a complex one is the largest
+  const Uploads uploads = uploads_of(facts, op);
+  return uploads.count > 0 && uploads.bytes >= 0 && uploads.largest_bytes <= kOneNumber;
+}
+
+Sentence remedy_for_number(std::string_view op) {
+  return op.starts_with("aten::index_put")
+             ? say("x[i] = number copies the number to the GPU: use x.index_fill_(0, i, number), "
+                   "or make it a tensor there once")
+             : say("One number per copy: make it on the GPU (torch.full), or once before the loop");
 }
 
 // torch.cuda.synchronize(); other calls wait for one stream or event.
@@ -506,6 +530,8 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
     return are_many_small_uploads(facts, ranked)
                ? say("If known ahead: join them on the CPU and copy once; else pinned memory and "
                      "non_blocking=True")
+           : are_single_numbers(facts, op)
+               ? remedy_for_number(op)
                : say("Use pinned memory and .to(device, non_blocking=True): such copies do not "
                      "wait");
   const ApiCall call = find_api_call(op);  // where no operator is around it
@@ -581,6 +607,7 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
                          ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
+  finding.idle_after_waits_ns = facts.per_step(found.idle_ns);
   finding.spared_waits = found.upload_calls;
   // A call that only waits is there for the wait alone. While it is recorded, the CPU is so slow that such a wait is short, and a
   // replay shows too little of it.

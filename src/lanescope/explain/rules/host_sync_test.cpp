@@ -396,6 +396,23 @@ TEST(HostSyncTest, ManySmallUploadsAreOneCopyOfAll) {
   EXPECT_THAT(action(1 << 20), ::testing::HasSubstr("Use pinned memory"));
 }
 
+// x[index] = 0: the number is a tensor of 8 bytes on the CPU. A table of 1 MiB can be pinned.
+TEST(HostSyncTest, ANumberIsNotPinned) {
+  const auto action = [](std::string_view op, std::int64_t size_bytes) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 200}).begin_op(op);
+      p.copy(5, size_bytes, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_");
+      p.end().pass(50).launch({.us = 100});
+    });
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("aten::index_put_", 8), HasSubstr("index_fill_"));
+  EXPECT_THAT(action("aten::to", 8), HasSubstr("make it on the GPU"));
+  EXPECT_THAT(action("aten::index_put_", 1 << 20), ::testing::StartsWith("Use pinned memory"));
+}
+
 // After each wait of 300 us the CPU gives memory back for 1 ms, which is allocator-calls' matter.
 TEST(HostSyncTest, LeavesEveryCallForMemoryOut) {
   const auto idle_after = [](std::string_view call) {
@@ -641,7 +658,7 @@ TEST(HostSyncTest, DoesNotAdviseToPinWhatAConversionCopies) {
     ProgramSketch program;
     for (int i = 0; i < 4; ++i) {
       program.step().launch({.us = 50}).begin_op(op);
-      program.copy(2, 8, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_").end();
+      program.copy(2, 4096, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_").end();
       program.launch({.us = 50}).end();
     }
     return find_by_rule(program.trace(), "host-sync");

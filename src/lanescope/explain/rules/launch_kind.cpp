@@ -18,9 +18,11 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/growing_buffers.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/stacked_rows.h"
+#include "lanescope/explain/rules/uncompiled_code.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/model/names_where.h"
 
@@ -129,28 +131,54 @@ namespace {
 
 // Per step: when the CPU launches for others than the optimizer, and when it waits.
 struct LaunchesAndWaits {
-  std::vector<std::int64_t> launches_ns, waits_ns;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> launches;  // when, and the name of the work
+  std::vector<std::int64_t> waits_ns;
+};
+
+constexpr std::size_t kFewestInRound = 100;  // pieces of a part that is worth a graph
+
+// A part between two waits of a step, by its names in order.
+struct PartCount {
+  std::uint64_t times = 0, pieces = 0;
 };
 
 // Cuts the launches of each step at its waits.
 void count_parts(std::vector<LaunchesAndWaits>& steps, WaitsInside& found) {
   for (LaunchesAndWaits& step : steps) {
-    std::sort(step.launches_ns.begin(), step.launches_ns.end());
+    std::sort(step.launches.begin(), step.launches.end());
     std::sort(step.waits_ns.begin(), step.waits_ns.end());
     std::uint64_t longest = 0, second = 0;
-    auto from = step.launches_ns.begin();
+    std::map<std::vector<std::uint32_t>, PartCount> large;
+    auto from = step.launches.begin();
     const auto end_part = [&](auto to) {
       const auto size = static_cast<std::uint64_t>(to - from);
       second = std::max(second, std::min(size, longest));
       longest = std::max(longest, size);
+      if (size >= kFewestInRound) {
+        std::vector<std::uint32_t> names;
+        names.reserve(size);
+        for (auto each = from; each != to; ++each) names.push_back(each->second);
+        PartCount& part = large[std::move(names)];
+        ++part.times;
+        part.pieces = size;
+        found.in_large += size;
+      }
       from = to;
     };
     for (const std::int64_t wait_ns : step.waits_ns)
-      end_part(std::lower_bound(from, step.launches_ns.end(), wait_ns));
-    end_part(step.launches_ns.end());
-    found.pieces += step.launches_ns.size();
+      end_part(std::lower_bound(from, step.launches.end(), std::pair{wait_ns, std::uint32_t{0}}));
+    end_part(step.launches.end());
+    found.pieces += step.launches.size();
     found.in_longest += longest;
     found.in_two_longest += longest + second;
+    if (step.launches.empty()) continue;
+    found.kinds = large.size();
+    found.rounds = found.round_pieces = 0;
+    for (const auto& [names, part] : large)
+      if (std::pair(part.times, part.pieces) > std::pair(found.rounds, found.round_pieces)) {
+        found.rounds = part.times;
+        found.round_pieces = part.pieces;
+      }
   }
 }
 
@@ -169,7 +197,8 @@ WaitsInside make_waits_inside(const Facts& facts) {
     if (phases[raw(call)] == analysis::Phase::kOptimizer)
       found.has_optimizer = true;
     else
-      parts[step].launches_ns.push_back(trace.start_ns(call));
+      parts[step].launches.emplace_back(trace.start_ns(call),
+                                        raw(trace.slices().name[raw(work->slice)]));
     analysis::Window& window = launches[step];
     if (window.end_ns == 0) window.start_ns = trace.start_ns(call);
     window.start_ns = std::min(window.start_ns, trace.start_ns(call));
@@ -210,6 +239,55 @@ WaitsInside make_waits_inside(const Facts& facts) {
 }  // namespace
 
 const WaitsInside& waits_inside(const Facts& facts) { return made_once<make_waits_inside>(facts); }
+
+namespace {
+
+bool make_differentiates_backward(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto windows = facts.steady_cpu_windows();
+  const std::vector<SliceId> nodes = slices_named(facts, [](std::string_view label) {
+    return label.starts_with(kEvaluateNode) && label.find("BackwardBackward") != label.npos;
+  });
+  return std::any_of(nodes.begin(), nodes.end(), [&](SliceId node) {
+    return trace.kind(node) == CategoryKind::kCpuOp && inside(windows, trace.start_ns(node));
+  });
+}
+
+// The loop whose rounds, each with a backward pass over nodes of its own, launch half of the work or more; null: there is none.
+const Owner* rounds_with_backward(const Facts& facts) {
+  const Owners* owners = step_owners(facts);
+  if (!owners) return nullptr;
+  for (const Owner& owner : owners->owners)
+    if (owner.kind == OwnerKind::kLoop && owner.has_backward && !owner.repeats_graph &&
+        rounds_of(owner) >= 3 && owner.work.launches * 2 >= facts.launches.linked_count)
+      return &owner;
+  return nullptr;
+}
+
+constexpr char kNotTwice[] = "torch.compile does not support double backward";
+
+// Launches in general, in a step that differentiates a backward pass.
+Sentence graph_of_double_backward(const Facts& facts) {
+  const WaitsInside& waits = waits_inside(facts);
+  if (const Owner* loop = rounds_with_backward(facts))
+    return say(
+        "If no round needs the one before it: torch.func.vmap over the {} rounds; else a CUDA "
+        "graph of one round. {}",
+        {count(rounds_of(*loop)), text(kNotTwice)});
+  if (waits.are_many() && !waits.may_stay() && !waits.may_stay_between_rounds())
+    return say(facts,
+               "First remove the {} waits [per step], most in {}, then capture a CUDA graph of the "
+               "step. {}",
+               {count(waits.per_step), name(waits.op), text(kNotTwice)});
+  return say("Capture the step, or what lies between its waits, as a CUDA graph. {}",
+             {text(kNotTwice)});
+}
+
+}  // namespace
+
+bool differentiates_backward(const Facts& facts) {
+  return made_once<make_differentiates_backward>(facts);
+}
 
 bool runs_sharding_hooks(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -320,6 +398,10 @@ void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& find
   if (tell_stacked_rows(facts, finding)) return;
   finding.action = std::move(usual.action);
   if (!usual.is_cuda_graph) return;
+  if (differentiates_backward(facts)) {
+    finding.action = graph_of_double_backward(facts);
+    return;
+  }
   const OperatorThatWaits& waiting = operator_that_waits(facts);
   if (!waiting.op.empty() && waiting.pieces * 2 >= facts.launches.linked_count)
     tell_waiting_operator(facts, waiting, finding);
@@ -340,10 +422,40 @@ Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
                static_cast<std::int64_t>(waits.pieces)),
          text(waits.has_optimizer ? " before the optimizer's" : ""),
          text(waits.parts() == 1 ? "one part" : "two parts")});
+  if (waits.may_stay_between_rounds())
+    return say(
+        facts,
+        "Use torch.compile(mode=\"reduce-overhead\") on the code between waits: one part "
+        "of {} launches runs {} times [per step]. The {} waits, such as in {}, can stay",
+        {count(waits.round_pieces), count(waits.rounds), count(waits.per_step), name(waits.op)});
   return say(facts,
              "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
              "Then torch.compile(mode=\"reduce-overhead\")",
              {count(waits.per_step), name(waits.op)});
+}
+
+void leave_out_compiling_of_backward(const Facts& facts, Finding& finding) {
+  const auto advises = [](std::string_view words) {
+    return words.find("torch.compile") != words.npos && words.find(kNotTwice) == words.npos;
+  };
+  const bool is_advised = finding.action.pattern.empty()
+                              ? !finding.try_next.empty() && advises(finding.try_next.front())
+                              : advises(finding.action.pattern);
+  // Code under torch.compile may be another part of the program.
+  if (!is_advised && std::none_of(finding.try_next.begin(), finding.try_next.end(), advises))
+    return;
+  if (!differentiates_backward(facts) || launch_mode_of(facts) != LaunchMode::kEager) return;
+  const auto is_about_launches = [](std::string_view words) {
+    return words.find("reduce-overhead") != words.npos || words.find("CUDA graph") != words.npos;
+  };
+  if (is_advised && !cut_choice_of_compiling(finding.action))
+    finding.action = is_about_launches(finding.action.pattern)
+                         ? graph_of_double_backward(facts)
+                         : say("Write it with fewer, larger operators. {}", {text(kNotTwice)});
+  std::erase_if(finding.try_next, advises);
+  finding.try_next.insert(finding.try_next.begin(),
+                          "torch.compile does not support double backward (create_graph=True): "
+                          "torch.func.vmap, CUDA graphs and operators that do more work do");
 }
 
 }  // namespace lanescope::explain::rules

@@ -38,12 +38,25 @@ struct WaitsInside {
   // The waits lie around the forward and the backward pass, or in the optimizer: each of the one or two parts can be captured.
   bool may_stay() const { return pieces > 0 && in_two_longest * 10 >= pieces * 9; }
   std::uint64_t parts() const { return in_longest * 10 >= pieces * 9 ? 1 : 2; }
+  // Parts of 100 pieces or more: their pieces in all steps; of the last step, which part comes most often (ties: the longer) and how
+  // many different ones there are. Parts are equal if they have the same names in the same order.
+  std::uint64_t in_large = 0, round_pieces = 0, rounds = 0, kinds = 0;
+  // At most three different parts, which repeat, hold four fifths of the pieces: each can be captured once.
+  bool may_stay_between_rounds() const {
+    return !may_stay() && rounds >= 2 && kinds <= 3 && in_large * 5 >= pieces * 4;
+  }
 };
 // Counted are operators, and calls outside of operators, between the first and the last launch of a step. Only for marked steps. O(slices).
 const WaitsInside& waits_inside(const Facts& facts);
-// What to do about launches where waits prevent one CUDA graph of the step: capture the parts between them if these hold nine
-// tenths of the work, else remove the waits first.
+// What to do about launches where waits prevent one CUDA graph of the step: capture the parts between them if one or two of these
+// hold nine tenths of the work or a few long ones repeat, else remove the waits first.
 Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits);
+
+// A node of autograd such as ThresholdBackwardBackward0 runs in a steady step: the program differentiates a backward pass, which
+// torch.compile does not support.
+bool differentiates_backward(const Facts& facts);
+// Advice to torch.compile becomes advice that holds there too. `finding`: of any rule.
+void leave_out_compiling_of_backward(const Facts& facts, Finding& finding);
 
 // FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step
 // nor one compiled function can hold that.

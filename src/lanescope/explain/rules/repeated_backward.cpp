@@ -10,6 +10,9 @@
 // gradients) looks like it, too: the second pass goes over the nodes that the first one made, and then over
 // those of the forward pass again. One call cannot replace both.
 //
+// torch.autograd.grad() of each loss (gradient surgery) returns gradients that the program uses by themselves: the sum of the
+// losses would have only their sum.
+//
 // Two networks that train against each other (a GAN) go over one of them twice if the other's loss is not cut off from it.
 // An optimizer steps between the passes, so one call cannot replace both; detach() ends the first pass earlier.
 #include <algorithm>
@@ -262,6 +265,28 @@ void tell_step_between(const Facts& facts, const RepeatedBackward& found, Findin
       "If the first pass needs no gradients there: detach() its input (fake.detach() in a GAN)");
 }
 
+// Nothing is promised: the program needs the gradient of each loss.
+void tell_returned_gradients(const Facts& facts, const RepeatedBackward& found, Finding& finding) {
+  finding.kind = FindingKind::kWhere;
+  finding.at_stake_ns = finding.waiting_ns = 0;
+  finding.at_stake_ratio = 0;
+  const GradientPasses& passes = count_gradient_passes(facts);
+  finding.arithmetic.push_back(say(
+      facts,
+      "{} of {} backward passes [per step] add nothing to the gradients of parameters: they "
+      "return gradients (torch.autograd.grad), so the sum of the losses cannot replace them",
+      {count(a_step(facts, passes.inner)), count(a_step(facts, passes.inner + passes.adding))}));
+  finding.try_next = {
+      "where the program uses each of these gradients by itself, as gradient surgery does, the "
+      "passes stay: make each of them cheaper",
+      "where it only adds them up: add the losses and call backward once"};
+  finding.brief = say(
+      "The gradients of several losses are taken one by one: operators of the backward pass run {} "
+      "times",
+      {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
+  finding.action = say("If each gradient is used by itself: keep the passes, make each cheaper");
+}
+
 Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
   const auto steps = step_count(facts);
@@ -297,6 +322,10 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
       facts, "The backward pass runs {} times over the same operators",
       {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
   finding.action = say("Add the losses and call backward once: (loss_a + loss_b).backward()");
+  if (!found.is_differentiated && count_gradient_passes(facts).mostly_return()) {
+    tell_returned_gradients(facts, found, finding);
+    return finding;
+  }
   if (found.has_step_between) tell_step_between(facts, found, finding);
   if (found.keeps_history) tell_history(facts, found, finding);
   if (found.can_be_joined) tell_same_outputs(facts, finding);

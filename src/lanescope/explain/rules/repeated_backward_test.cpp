@@ -38,6 +38,43 @@ TEST(RepeatedBackwardTest, CountsAllRunsButTheFirst) {
   EXPECT_EQ(finding->at_stake_ns, us(2 * 5 * 40));
 }
 
+// Each of three losses has a pass of its own over five nodes of 40 us, which ends at a parameter. Only backward() adds to it.
+Trace gradients_of_losses(bool adds) {
+  ProgramSketch program;
+  std::int64_t first = 0;
+  const std::string evaluate = "autograd::engine::evaluate_function: ";
+  program.steps(6, [&](ProgramSketch& p) {
+    first += 1000;
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    for (int loss = 0; loss < 3; ++loss) {
+      p.begin_op("aten::ones_like").pass(1).end();
+      for (int node = 4; node >= 0; --node)
+        p.begin_op(evaluate + "MmBackward0", {.sequence = first + node, .fwd_thread = 1})
+            .begin_op("MmBackward0", {.sequence = first + node})
+            .kernel("gemm", 40)
+            .end()
+            .end();
+      p.begin_op(evaluate + "torch::autograd::AccumulateGrad");
+      if (adds) p.begin_op("torch::autograd::AccumulateGrad").pass(1).end();
+      p.pass(1).end();
+    }
+  });
+  return program.trace();
+}
+
+// torch.autograd.grad() of each loss: the program uses each gradient, so nothing is promised.
+TEST(RepeatedBackwardTest, DoesNotAddLossesWhoseGradientsAreReturned) {
+  const auto returned = find_by_rule(gradients_of_losses(false), "repeated-backward");
+  ASSERT_TRUE(returned);
+  EXPECT_EQ(returned->kind, FindingKind::kWhere);
+  EXPECT_EQ(returned->at_stake_ns, 0);
+  EXPECT_THAT(returned->action.pattern, ::testing::Not(::testing::HasSubstr("Add the losses")));
+  const auto added = find_by_rule(gradients_of_losses(true), "repeated-backward");
+  ASSERT_TRUE(added);
+  EXPECT_EQ(added->at_stake_ns, us(2 * 5 * 40));
+  EXPECT_THAT(added->action.pattern, ::testing::HasSubstr("Add the losses"));
+}
+
 // A GAN: one network's step lies between the two passes over the other.
 TEST(RepeatedBackwardTest, SaysDetachWhereAnOptimizerStepsBetweenThePasses) {
   const auto action_with_step = [](bool is_between) {

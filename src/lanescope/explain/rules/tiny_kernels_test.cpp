@@ -131,6 +131,77 @@ TEST(TinyKernelsTest, LetsWaitsStayThatLieOutsideOfTheModel) {
   EXPECT_THAT(with_waits_at(125, 9).pattern, ::testing::StartsWith("First remove"));  // 223 of 250
 }
 
+// A solver that asks after each round whether to go on: seven rounds of 120 launches hold 840 of 847. Rounds that differ in what they
+// launch need a graph each.
+TEST(TinyKernelsTest, LetsWaitsStayBetweenEqualRounds) {
+  const auto action = [](bool are_equal) {
+    ProgramSketch program;
+    program.steps(3, [&](ProgramSketch& p) {
+      for (int round = 0; round < 7; ++round) {
+        for (int k = 0; k < 120; ++k)
+          p.launch({.name = !are_equal && k == round ? "other" : "add", .us = 2});
+        p.wait().launch({.us = 2}).wait();
+      }
+    });
+    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding()).action;
+  };
+  const Sentence equal = action(true);
+  EXPECT_THAT(equal.pattern, ::testing::HasSubstr("can stay"));
+  ASSERT_EQ(equal.values.size(), 4u);
+  EXPECT_EQ(equal.values[0].integer, 120);
+  EXPECT_EQ(equal.values[1].integer, 7);
+  EXPECT_THAT(action(false).pattern, ::testing::StartsWith("First remove"));
+}
+
+// torch.compile does not support double backward.
+TEST(TinyKernelsTest, DoesNotCompileABackwardPassThatIsDifferentiated) {
+  const auto action = [](const std::string& node) {
+    ProgramSketch program;
+    program.steps(3, [&](ProgramSketch& p) {
+      for (int k = 0; k < 250; ++k) p.launch({.us = 2});
+      p.begin_op("autograd::engine::evaluate_function: " + node).kernel("mul", 2).end();
+    });
+    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding()).action.pattern;
+  };
+  EXPECT_THAT(action("TanhBackwardBackward0"), ::testing::HasSubstr("as a CUDA graph"));
+  EXPECT_THAT(action("TanhBackward0"), ::testing::StartsWith("Use torch.compile(model, mode"));
+}
+
+// So many tasks a step: each has a forward pass of 120 / tasks launches and, on autograd's thread, a backward pass of twice as many.
+std::string action_for_tasks(int tasks, const std::string& node) {
+  testing::Sketch sketch;
+  std::int64_t now = us(1000), id = 0;
+  const auto call = [&](const std::string& op, int launches, std::int64_t tid) {
+    const std::int64_t start = now;
+    for (int k = 0; k < launches; ++k, now += us(10)) {
+      sketch.runtime("cudaLaunchKernel", now + us(1), us(4), {.tid = tid, .correlation = ++id});
+      sketch.kernel("add", now + us(6), us(2), {.correlation = id});
+    }
+    sketch.op(op, start, now - start, {.tid = tid});
+    now += us(1);
+  };
+  for (int step = 0; step < 4; ++step) {
+    const std::int64_t start = now;
+    for (int task = 0; task < tasks; ++task) {
+      call("aten::linear", 60 / tasks, 100);
+      call("aten::mse_loss", 60 / tasks, 100);
+      call("autograd::engine::evaluate_function: MseLossBackward0", 120 / tasks, 200);
+      call("autograd::engine::evaluate_function: " + node, 120 / tasks, 200);
+    }
+    sketch.annotation("ProfilerStep#" + std::to_string(step + 1), start, now - start);
+    now += us(1);
+  }
+  return find_by_rule(sketch.trace(), "tiny-kernels").value_or(Finding()).action.pattern;
+}
+
+TEST(TinyKernelsTest, OffersOneBatchOverEqualRoundsThatAreDifferentiatedTwice) {
+  EXPECT_THAT(action_for_tasks(6, "TanhBackwardBackward0"),
+              ::testing::HasSubstr("torch.func.vmap"));
+  EXPECT_THAT(action_for_tasks(1, "TanhBackwardBackward0"),
+              ::testing::StartsWith("Capture the step"));
+  EXPECT_THAT(action_for_tasks(6, "TanhBackward0"), ::testing::StartsWith("Use torch.compile"));
+}
+
 // A product whose first size is another in each of 250 rounds.
 TEST(TinyKernelsTest, AdvisesEqualSizesForALoopOfUnequalOnes) {
   ProgramSketch program;

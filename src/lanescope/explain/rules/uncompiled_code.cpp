@@ -38,22 +38,6 @@ bool advises_compiling(std::string_view words) {
   return words.find("torch.compile") != std::string_view::npos;
 }
 
-// "Use F.rms_norm, or torch.compile the module": what is left when only the last of two choices compiles.
-bool cut_last_choice(Sentence& action) {
-  for (const std::string_view choice : {", or torch.compile", ", or let torch.compile"}) {
-    const std::size_t at = action.pattern.find(choice);
-    if (at == std::string::npos || advises_compiling(action.pattern.substr(0, at))) continue;
-    action.pattern.resize(at);
-    std::size_t values = 0;
-    for (std::size_t i = action.pattern.find("{}"); i != std::string::npos;
-         i = action.pattern.find("{}", i + 2))
-      ++values;
-    action.values.resize(std::min(values, action.values.size()));
-    return true;
-  }
-  return false;
-}
-
 UncompiledCode make_uncompiled_code(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
@@ -96,6 +80,21 @@ const UncompiledCode& find_uncompiled_code(const Facts& facts) {
   return made_once<make_uncompiled_code>(facts);
 }
 
+bool cut_choice_of_compiling(Sentence& action) {
+  for (const std::string_view choice : {", or torch.compile", ", or let torch.compile"}) {
+    const std::size_t at = action.pattern.find(choice);
+    if (at == std::string::npos || advises_compiling(action.pattern.substr(0, at))) continue;
+    action.pattern.resize(at);
+    std::size_t values = 0;
+    for (std::size_t i = action.pattern.find("{}"); i != std::string::npos;
+         i = action.pattern.find("{}", i + 2))
+      ++values;
+    action.values.resize(std::min(values, action.values.size()));
+    return true;
+  }
+  return false;
+}
+
 void leave_out_compiling(const Facts& facts, const UncompiledCode& code, Finding& finding) {
   const bool has_action = !finding.action.pattern.empty();
   const bool is_advised =
@@ -110,7 +109,8 @@ void leave_out_compiling(const Facts& facts, const UncompiledCode& code, Finding
   } else if (code.compiled > 0) {
     return;  // the trace does not show which of them this is
   }
-  if (!has_action || !cut_last_choice(finding.action)) finding.action = say(kUncompiledAction);
+  if (!has_action || !cut_choice_of_compiling(finding.action))
+    finding.action = say(kUncompiledAction);
   std::erase_if(finding.try_next, advises_compiling);
   finding.try_next.insert(
       finding.try_next.begin(),

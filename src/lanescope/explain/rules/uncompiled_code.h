@@ -23,6 +23,10 @@ inline constexpr char kUncompiledAction[] =
     "It is under torch.compile and runs uncompiled: keep numbers that change out of it "
     "(TORCH_LOGS=recompiles)";
 
+// "Use F.rms_norm, or torch.compile the module" becomes "Use F.rms_norm". False: compiling is not the last of two choices, and
+// nothing changes.
+bool cut_choice_of_compiling(Sentence& action);
+
 // Replaces the advice to torch.compile something that already is under torch.compile.
 void leave_out_compiling(const Facts& facts, const UncompiledCode& code, Finding& finding);
 

@@ -1,8 +1,10 @@
 // Operators run with gradients on, and no backward pass goes through them.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -91,14 +94,23 @@ std::size_t find_uses(std::vector<Call>& calls, const std::unordered_set<std::in
   return used;
 }
 
-// Operators whose result has no gradient: the largest or smallest, or a draw by probabilities.
+// Operators whose result has no gradient: the largest or smallest, a draw by probabilities, indices, or true and false.
 bool is_choice(std::string_view op) {
-  return op == "aten::argmax" || op == "aten::argmin" || op == "aten::multinomial" ||
-         op == "aten::bernoulli" || op == "aten::argsort";
+  constexpr std::string_view kOps[] = {"aten::argmax",    "aten::argmin",  "aten::multinomial",
+                                       "aten::bernoulli", "aten::argsort", "aten::searchsorted",
+                                       "aten::bucketize", "aten::nonzero", "aten::gt",
+                                       "aten::ge",        "aten::lt",      "aten::le",
+                                       "aten::eq",        "aten::ne"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+// Their second result is the places of the values: integers, for which no node of autograd is made.
+bool returns_places(std::string_view op) {
+  return op == "aten::topk" || op == "aten::sort" || op == "aten::kthvalue";
 }
 
 // A result that is detached is used: of the calls before it, in a row, nothing could be left out. The same holds where the result
-// decides what is chosen.
+// decides what is chosen, as the nearest points by topk() of distances.
 void mark_uses(const Trace& trace, std::vector<Call>& calls) {
   bool is_detached = false, is_chosen_by = false;
   for (std::size_t i = calls.size(); i-- > 0;) {
@@ -106,6 +118,7 @@ void mark_uses(const Trace& trace, std::vector<Call>& calls) {
       is_detached = trace.name(calls[i].op) == "aten::detach";
       is_chosen_by = is_choice(trace.name(calls[i].op));
     } else {
+      is_chosen_by = is_chosen_by || returns_places(trace.name(calls[i].op));
       calls[i].is_detached = is_detached;
       calls[i].is_chosen_by = is_chosen_by;
     }
@@ -190,6 +203,10 @@ std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
   return found;
 }
 
+bool is_bound_by_gpu(const Facts& facts) {
+  return facts.main_device && find_bound(facts) == Bound::kCompute;
+}
+
 Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
   const bool is_again = found.equal >= kFewestEqual;
   const std::uint64_t calls = found.calls / step_count(facts);
@@ -219,10 +236,20 @@ Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
     finding.at_stake_ns = 0;
     finding.at_stake_ratio = 0;
     finding.arithmetic.push_back(
-        say("{} of their time leads to a choice (argmax, argmin, a draw), which uses the result",
+        say("{} of their time leads to a choice (argmax, topk, a comparison, a draw), which uses "
+            "the result",
             {ratio(found.choosing_ns, found.calls_ns)}));
     finding.try_next = {"compute what only chooses under torch.no_grad(): this saves memory"};
     return finding;
+  }
+  // The trace does not show whether something uses the result, and without gradients the GPU works as long.
+  if (!is_again && is_bound_by_gpu(facts)) {
+    finding.kind = FindingKind::kWhere;
+    finding.at_stake_ns = 0;
+    finding.at_stake_ratio = 0;
+    finding.arithmetic.push_back(
+        say("the GPU is the limit: under torch.no_grad() its work stays, so only a call whose "
+            "result nothing uses gives time back"));
   }
   finding.try_next = {"leave the call out if nothing uses its result",
                       "for validation, metrics and targets compute it under torch.no_grad() or "

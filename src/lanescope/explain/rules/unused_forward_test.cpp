@@ -22,7 +22,9 @@ struct DrawnUnusedForward {
   bool is_used = false;
   bool is_detached = false;  // its result, after the last operator
   bool chooses = false;      // argmax of its result
-  std::int64_t size = 16;    // of its batch; that of the first is 8
+  std::string last =
+      {};  // an operator on its result that makes a node, before an addition that makes none
+  std::int64_t size = 16;  // of its batch; that of the first is 8
 };
 
 // A step on the CPU: four operators of 100 us, their backward pass, and a second forward pass. Each
@@ -51,6 +53,10 @@ Trace draw_unused_forward(const DrawnUnusedForward& drawn) {
     forward(drawn.second, drawn.has_gradients, drawn.size);
     if (drawn.is_used) backward(second, number);
     if (drawn.chooses) p.begin_op("aten::argmax", numbered(number)).pass(2).end();
+    if (!drawn.last.empty()) {
+      p.begin_op(drawn.last, numbered(number++, drawn.size)).pass(18).end();
+      p.begin_op("aten::add", numbered(number)).pass(2).end();
+    }
     if (drawn.is_detached) p.begin_op("aten::detach", numbered(number)).pass(2).end();
   });
   return program.trace();
@@ -76,6 +82,44 @@ TEST(UnusedForwardTest, PromisesNothingWhereTheResultChooses) {
       find_by_rule(draw_unused_forward({.chooses = true, .size = 8}), "unused-forward");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->kind, FindingKind::kCost);
+}
+
+// The nearest points: their places are added to and used as an index, which needs no gradient. Softmax gives no places.
+TEST(UnusedForwardTest, PlacesOfValuesAreUsed) {
+  const auto places = find_by_rule(draw_unused_forward({.last = "aten::topk"}), "unused-forward");
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->kind, FindingKind::kWhere);
+  EXPECT_EQ(places->at_stake_ns, 0);
+  const auto values =
+      find_by_rule(draw_unused_forward({.last = "aten::softmax"}), "unused-forward");
+  ASSERT_TRUE(values);
+  EXPECT_EQ(values->kind, FindingKind::kCost);
+}
+
+// Four operators with a backward pass and four without, each with a kernel of 100 us. torch.no_grad() spares the GPU nothing.
+TEST(UnusedForwardTest, PromisesNothingWhereTheGpuIsTheLimit) {
+  const auto kind = [](std::int64_t cpu_us) {
+    ProgramSketch program;
+    std::int64_t number = 0;
+    program.steps(4, [&](ProgramSketch& p) {
+      const std::int64_t first = number;
+      for (int i = 0; i < 8; ++i) {
+        if (i == 4)
+          for (std::int64_t n = first + 4; n-- > first;)
+            p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
+                       {.sequence = n, .fwd_thread = 1})
+                .kernel("gemm", 100)
+                .end();
+        p.begin_op("aten::linear", numbered(number++, i < 4 ? 8 : 16));
+        p.kernel("gemm", 100).pass(cpu_us).end();
+      }
+    });
+    const auto finding = find_by_rule(program.trace(), "unused-forward");
+    EXPECT_TRUE(finding);
+    return finding ? finding->kind : FindingKind::kTrust;
+  };
+  EXPECT_EQ(kind(10), FindingKind::kWhere);
+  EXPECT_EQ(kind(400), FindingKind::kCost);
 }
 
 TEST(UnusedForwardTest, SaysWhenTheyAreThoseOfTheLoss) {

@@ -1,0 +1,63 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+struct DrawnWrites {
+  std::string node = "LeakyReluBackward1";  // inside of CopySlices
+  int writes = 4;                           // of a step
+  std::int64_t next = 1;  // the view's node has the number of CopySlices and so many more
+};
+
+// A step: a product of 600 us, then nodes CopySlices: a copy of 20 us, a clone of 20 us, the activation's node of 30 us and a copy
+// of 20 us; each after the node of the view, with a fill and a copy of 10 us. The GPU is always busy.
+std::optional<Finding> find_writes(const DrawnWrites& drawn) {
+  const std::string evaluate = "autograd::engine::evaluate_function: ";
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op("aten::mm").kernel("gemm", 600).end();
+    for (int i = 0; i < drawn.writes; ++i) {
+      number += 10;
+      p.begin_op(evaluate + "AsStridedBackward0", {.sequence = number + drawn.next});
+      p.begin_op("AsStridedBackward0", {.sequence = number + drawn.next});
+      p.op("aten::new_zeros", {}, "fill", 10).op("aten::copy_", {}, "copy", 10).end().end();
+      p.begin_op(evaluate + "torch::autograd::CopySlices", {.sequence = number});
+      p.begin_op("torch::autograd::CopySlices", {.sequence = number});
+      p.op("aten::copy_", {}, "copy", 20).op("aten::clone", {}, "copy", 20);
+      p.begin_op(drawn.node, {.sequence = number - 1});
+      p.op("aten::leaky_relu_backward", {}, "leaky", 30).end();
+      p.op("aten::copy_", {}, "copy", 20).end().end();
+    }
+  });
+  return find_by_rule(program.trace(), "written-views");
+}
+
+// 4 x (20 + 20 + 20 + 10 + 10) us in each step; the activation's own 30 us stay.
+TEST(WrittenViewsTest, CountsAllButTheActivationsOwnNode) {
+  const auto finding = find_writes({});
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(4 * 80));
+  EXPECT_EQ(finding->brief.values.at(0).text, "leaky ReLU");
+  EXPECT_EQ(finding->brief.values.at(1).integer, 4);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("inplace=False"));
+  // Another tensor's view is not counted: 4 x (20 + 20 + 20) us.
+  EXPECT_EQ(find_writes({.next = 5})->at_stake_ns, us(4 * 60));
+}
+
+// x[:, 0] = y is a write that the program needs.
+TEST(WrittenViewsTest, IsQuietAboutOtherWrites) {
+  EXPECT_FALSE(find_writes({.node = "CopyBackwards"}));
+  EXPECT_FALSE(find_writes({.writes = 1}));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
