@@ -283,7 +283,7 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
                             {ratio(owner.frame_ns, owner.total_ns), name(short_frame(owner.frame))})
                   : owner.sampled       ? sampled_text(*owner.sampled)
                   : owner.is_torch_code ? say("torch's own code in it, not the program's")
-                  : is_said             ? say("no events in it")
+                  : is_said             ? say("nothing in it is recorded")
                                         : say("Python or other code without events");
   if (!owner.other_event.empty())
     append(text, say("; for {} of it thread {} was in {}",

@@ -155,12 +155,16 @@ class Screen {
       const std::size_t brief_lines = line_count(owners.front());
       if (shown < first.size() && kTitle + brief_lines + line_count(suggestions[shown]) > room)
         add_suggestions(std::min(takers.front().ratio / 2, kLargeGain));
-      if (fits(kTitle + brief_lines)) {
+      // What the suggestions gain together keeps its line: a reader would add their gains up.
+      const std::size_t sum_lines = line_count(sum_of_gains(first, shown));
+      if (kTitle + brief_lines + sum_lines <= room && fits(kTitle + brief_lines)) {
         ++shown_owners;
         while (shown < first.size() && is_worthwhile(first[shown]) &&
                fits(line_count(suggestions[shown])))
           ++shown;
-        if (fits(line_count(all) - brief_lines)) owners.front() = all;
+        const std::size_t more_lines = line_count(all) - brief_lines;
+        if (more_lines + line_count(sum_of_gains(first, shown)) <= room && fits(more_lines))
+          owners.front() = all;
       }
     }
     // What kind of work the GPU does comes before a gain of next to nothing.
@@ -168,10 +172,7 @@ class Screen {
     const std::size_t reserved = kernels_.starts_with(kKindsOfWork) ? line_count(kernels_) : 0;
     const bool has_room = fits(reserved);
     add_suggestions(0);
-    const std::vector<Suggestion> chosen(first.begin(),
-                                         first.begin() + static_cast<std::ptrdiff_t>(shown));
-    std::string together = together_text(explanation_, chosen);
-    if (!together.empty()) together = wrapped("", together, width_);
+    std::string together = sum_of_gains(first, shown);
     if (!fits(line_count(together))) together.clear();
     while (shown_owners < owners.size() &&
            fits((shown_owners == 0 ? kTitle : 0) + line_count(owners[shown_owners])))
@@ -186,7 +187,14 @@ class Screen {
       for (std::size_t i = 0; i < shown_owners; ++i) out_ += owners[i];
       write_owner_advice(shown_owners, room);
     }
-    return chosen;
+    return {first.begin(), first.begin() + static_cast<std::ptrdiff_t>(shown)};
+  }
+
+  // "Fixes 1 and 2 together: ..." of the first `shown` suggestions, as it is printed; empty: nothing to say.
+  std::string sum_of_gains(const std::vector<Suggestion>& first, std::size_t shown) const {
+    const std::string text = together_text(
+        explanation_, {first.begin(), first.begin() + static_cast<std::ptrdiff_t>(shown)});
+    return text.empty() ? text : wrapped("", text, width_);
   }
 
   // On the last line of its row, if there is room: more lines would hide what is below.

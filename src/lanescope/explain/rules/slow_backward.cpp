@@ -286,7 +286,8 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
   finding.brief =
       row != nullptr && row->brief != nullptr ? say(row->brief)
       : part.forward_ns == 0
-          ? say("The backward part of {} is costly, its forward part is a view", {name(label)})
+          ? say("The backward pass of {} is costly, though its forward pass only makes a view",
+                {name(label)})
           : say(facts.main_device
                     ? "The backward part of {} takes {} times the GPU time of its forward"
                     : "The backward part of {} takes {} times its forward part",
