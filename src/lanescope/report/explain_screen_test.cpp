@@ -532,6 +532,11 @@ TEST(ExplainScreenTest, DetailsOfTheLargestOwnerMakeRoomForACause) {
   EXPECT_THAT(without, HasSubstr("%  aten::to: copying"));
 }
 
+// The details of the owner would fill the line.
+TEST(ExplainScreenTest, WhatFixesGainTogetherKeepsItsLine) {
+  EXPECT_THAT(screen_of_file("h200/cnn_train_mistakes.json.gz"), HasSubstr("together"));
+}
+
 // The headline counts the copies and the time in which the CPU makes them; the lines show both.
 TEST(ExplainScreenTest, TheLinesOfACopyBoundStepShowWhatTheHeadlineCounts) {
   testing::ProgramSketch program;
