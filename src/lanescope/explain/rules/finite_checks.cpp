@@ -35,17 +35,34 @@ struct FiniteChecks {
   std::int64_t cost_ns = 0;
 };
 
+constexpr std::size_t kCallsOfCheck = 3;
+
+// Where the checks of a sequence begin. Checks of activations, as hooks make them, have a layer between them: one norm of all gradients
+// does not replace those. So a check counts only right after or right before another one.
+std::vector<std::size_t> checks_in_a_loop(const Trace& trace, const CallSequence& calls) {
+  std::vector<std::size_t> all, kept;
+  for (std::size_t i = 0; i + 2 < calls.size(); ++i) {
+    if (!looks_for_nan(trace.name(calls[i])) || !joins_answers(trace.name(calls[i + 1])) ||
+        !reads_answer(trace.name(calls[i + 2])))
+      continue;
+    all.push_back(i);
+    i += kCallsOfCheck - 1;
+  }
+  const auto is_right_before = [&](std::size_t at) {
+    return all[at] + kCallsOfCheck == all[at + 1];
+  };
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if ((i > 0 && is_right_before(i - 1)) || (i + 1 < all.size() && is_right_before(i)))
+      kept.push_back(all[i]);
+  return kept;
+}
+
 std::optional<FiniteChecks> measure_finite_checks(const Facts& facts) {
-  const Trace& trace = *facts.trace;
   FiniteChecks found;
   for (const CallSequence& calls : call_sequences(facts))
-    for (std::size_t i = 0; i + 2 < calls.size(); ++i) {
-      if (!looks_for_nan(trace.name(calls[i])) || !joins_answers(trace.name(calls[i + 1])) ||
-          !reads_answer(trace.name(calls[i + 2])))
-        continue;
-      if (found.checks++ == 0) found.first = calls[i];
-      found.calls.insert(found.calls.end(), {calls[i], calls[i + 1], calls[i + 2]});
-      i += 2;
+    for (const std::size_t at : checks_in_a_loop(*facts.trace, calls)) {
+      if (found.checks++ == 0) found.first = calls[at];
+      found.calls.insert(found.calls.end(), {calls[at], calls[at + 1], calls[at + 2]});
     }
   if (found.checks < kFewestChecks * facts.selection.steady.size() || found.checks == 0)
     return std::nullopt;
@@ -59,6 +76,7 @@ std::int64_t waits_of_checks_ns(const Facts& facts, const FiniteChecks& found) {
   const auto waits = measure_host_sync(facts);
   const auto* syncs = std::get_if<HostSyncs>(&waits);
   if (!syncs) return 0;
+  if (syncs->waits * 10 <= found.checks * 11) return syncs->at_stake_ns;
   std::int64_t time_ns = 0;
   for (const auto& [op, group] : syncs->ranked)
     if (reads_answer(op) && group.calls * 10 <= found.checks * 11) time_ns += group.cost_ns();

@@ -12,12 +12,14 @@ using testing::ProgramSketch;
 
 // Four steps of a product of 400 us and `checks` checks, each of two kernels of 5 us and a read that waits.
 std::optional<Finding> find_checks(int checks, std::string_view look = "aten::isnan",
-                                   std::string_view join = "aten::any") {
+                                   std::string_view join = "aten::any", int calls_between = 0) {
   ProgramSketch program;
   program.steps(4, [&](ProgramSketch& p) {
     p.op("aten::mm", {}, "gemm", 400);
-    for (int i = 0; i < checks; ++i)
+    for (int i = 0; i < checks; ++i) {
+      for (int k = 0; k < calls_between; ++k) p.op("aten::relu", {}, "relu", 2);
       p.op(look, {}, "ne", 5).op(join, {}, "reduce", 5).wait("aten::is_nonzero");
+    }
   });
   return find_by_rule(program.trace(), "finite-checks");
 }
@@ -37,6 +39,8 @@ TEST(FiniteChecksTest, IsQuietAboutOtherReads) {
   EXPECT_FALSE(find_checks(15));
   EXPECT_FALSE(find_checks(16, "aten::gt"));
   EXPECT_FALSE(find_checks(16, "aten::isnan", "aten::sum"));
+  // Activations: a layer lies between two checks.
+  EXPECT_FALSE(find_checks(16, "aten::isnan", "aten::any", 1));
 }
 
 }  // namespace

@@ -30,6 +30,11 @@ bool takes_by_mask(const Facts& facts, SliceId op) {
          any_inside(facts, op, [](std::string_view name) { return name == "aten::nonzero"; });
 }
 
+bool takes_one_part(std::string_view op) {
+  return op == "aten::select" || op == "aten::slice" || op == "aten::unbind" ||
+         op == "aten::narrow";
+}
+
 struct GroupRound {
   SliceId mask{}, index{}, sum{};
   std::size_t first = 0, last = 0;  // calls
@@ -39,13 +44,16 @@ struct GroupRound {
 std::optional<GroupRound> round_at(const Facts& facts, const std::vector<SliceId>& calls,
                                    std::size_t first) {
   const Trace& trace = *facts.trace;
-  if (trace.name(calls[first]) != "aten::eq") return std::nullopt;
+  // A part of a tensor before the comparison: the rounds are over samples, each with a mask of its own.
+  if (trace.name(calls[first]) != "aten::eq" ||
+      (first > 0 && takes_one_part(trace.name(calls[first - 1]))))
+    return std::nullopt;
   GroupRound round{.mask = calls[first], .first = first};
   bool has_index = false;
   std::size_t since = 0;
   for (std::size_t i = first + 1; i < calls.size() && since < kMostCallsToNext; ++i, ++since) {
     const std::string_view op = trace.name(calls[i]);
-    if (op == "aten::eq") return std::nullopt;
+    if (op == "aten::eq" || (!has_index && takes_one_part(op))) return std::nullopt;
     if (!has_index && takes_by_mask(facts, calls[i])) {
       round.index = calls[i];
       has_index = true;
@@ -160,7 +168,7 @@ extern constinit const Rule group_loop_rule = {
     .question = "does a loop add up the rows of each group by a mask?",
     .meant_by = "kmeans cluster class prototype group mean mask loop scatter",
     .order = 127,
-    .needs = {need::kAnyWork, need::kLaunchCallsOfGpu},
+    .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_group_loop, tell_group_loop>,
     .fix = Fix::kCalls,
     .fix_is_bound = true,

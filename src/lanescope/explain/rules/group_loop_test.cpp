@@ -14,6 +14,7 @@ struct DrawnGroups {
   int groups = 16;
   bool has_mask = true;  // the index is a boolean mask, which is searched
   std::string_view compare = "aten::eq", reduce = "aten::mean";
+  bool takes_samples = false;  // the mask is of one sample
 };
 
 // A step with 13 products and a loop over groups. All is GPU work of a CPU that is ahead, but for the search of the mask, which waits.
@@ -22,6 +23,7 @@ std::optional<Finding> find_groups(const DrawnGroups& drawn) {
   program.steps(4, [&](ProgramSketch& p) {
     for (int i = 0; i < 13; ++i) p.op("aten::mm", {}, "gemm", 15);
     for (int group = 0; group < drawn.groups; ++group) {
+      if (drawn.takes_samples) p.cpu_op("aten::select", 2);
       p.op(drawn.compare, {}, "compare", 10);
       p.begin_op("aten::index");
       if (drawn.has_mask) p.wait("aten::nonzero");
@@ -50,6 +52,7 @@ TEST(GroupLoopTest, IsQuietAboutOtherLoops) {
   EXPECT_FALSE(find_groups({.has_mask = false}));       // a lookup by numbers
   EXPECT_FALSE(find_groups({.compare = "aten::gt"}));   // rows above a limit are no group
   EXPECT_FALSE(find_groups({.reduce = "aten::sort"}));  // no sum
+  EXPECT_FALSE(find_groups({.takes_samples = true}));   // rows of one sample after the other
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "lanescope/explain/enclosing_facts.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/batch_advice.h"
+#include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -16,7 +17,7 @@ namespace {
 
 // Less is not what limits the step, and 16 bits are no use to Fourier transforms, say.
 constexpr double kLeastTf32Share = 0.25;  // of all compute
-constexpr double kMostHalfShare = 0.1;    // of the matrix work: the program uses autocast already
+constexpr double kMostHalfShare = 0.1;    // of the time in TF32: the program uses autocast already
 constexpr double kLeastTf32Gain = 0.05;   // of a step
 
 struct Tf32Kernels {
@@ -84,14 +85,21 @@ Finding tell_tf32_matmul(const Facts& facts, const Tf32Kernels& found) {
   finding.gain_is_bound = true;
   finding.is_about_all_work = true;
   finding.evidence.push_back(longest_of(facts, found.matrix.longest()));
+  const bool is_training = trains(facts);
   finding.try_next = {
-      "run the forward pass and the loss under torch.autocast(\"cuda\", torch.bfloat16): weights "
-      "stay float32, no gradient scaler is needed; compare the losses of some hundred steps",
+      is_training
+          ? "run the forward pass and the loss under torch.autocast(\"cuda\", torch.bfloat16): "
+            "weights stay float32, no gradient scaler is needed; compare the losses of some "
+            "hundred steps"
+          : "convert the model and its inputs once: model.to(torch.bfloat16); compare some results "
+            "with those of float32",
       "leave it as it is where 8 bits of mantissa are too few for the result, as in simulations or "
       "derivatives of high order"};
   finding.brief = say("Matrix work runs in float32 (TF32); bfloat16 has {} times its rate",
                       {factor(std::llround(found.ratio * 1000), 1000)});
-  finding.action = say("If results allow it: torch.autocast(\"cuda\", torch.bfloat16)");
+  finding.action = is_training
+                       ? say("If results allow it: torch.autocast(\"cuda\", torch.bfloat16)")
+                       : say("If results allow it: model.to(torch.bfloat16), and its inputs");
   return finding;
 }
 

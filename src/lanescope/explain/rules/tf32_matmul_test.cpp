@@ -19,6 +19,7 @@ struct DrawnPrecision {
   std::int64_t tf32_us = 400, half_us = 0, other_us = 200;
   const char* layer = "aten::cudnn_convolution";
   const char* devices = kH200;
+  bool trains = true;
 };
 
 // A step of convolutions in TF32, elementwise work on float32, and an optimizer of 100 us.
@@ -29,6 +30,7 @@ std::optional<Finding> find_tf32(const DrawnPrecision& drawn) {
         p.op(drawn.layer, shapes(kConvolution, kFloat), kFprop, drawn.tf32_us);
         if (drawn.half_us > 0) p.op("aten::mm", shapes(kSquare, kBf16), kNvjet, drawn.half_us);
         p.op("aten::relu", shapes("[[8, 64, 56, 56]]", R"(["float"])"), "relu", drawn.other_us);
+        if (!drawn.trains) return;
         p.begin("Optimizer.step#Adam.step")
             .op("aten::_fused_adam_", shapes("[[64, 64, 3, 3]]", R"(["float"])"), "adam", 100)
             .end();
@@ -44,6 +46,12 @@ TEST(Tf32MatmulTest, TakesHalfOfTheWorkOnFloat32AsTheLimit) {
   EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), 300'000, 500);
   EXPECT_TRUE(finding->gain_is_bound);
   EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("torch.autocast"));
+}
+
+TEST(Tf32MatmulTest, ConvertsAModelThatIsNotTrained) {
+  const auto finding = find_tf32({.trains = false});
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("model.to(torch.bfloat16)"));
 }
 
 TEST(Tf32MatmulTest, IsQuietWhereFloat32IsNotTheLimitOrIsNeeded) {

@@ -38,14 +38,19 @@ std::optional<LinearSizes> linear_sizes(const Trace& trace, SliceId op) {
   if (trace.name(op) != "aten::linear") return std::nullopt;
   const auto inputs = operator_inputs(trace, op);
   const auto rows = inputs.tensor(0), weight = inputs.tensor(1);
-  if (!rows || !weight || rows->rank() < 2 || weight->rank() != 2 ||
+  if (!rows || !weight || rows->rank() < 2 || weight->rank() != 2 || weight->dims[0] <= 0 ||
       rows->dims.back() != weight->dims[1])
     return std::nullopt;
   return LinearSizes{rows->dims, weight->dims[0], weight->dims[1]};
 }
 
-bool is_between_adapters(std::string_view op) {
-  return op == "aten::to" || op == "aten::mul" || op == "aten::dropout" || op == "aten::mul_";
+// Casts, dropout, and a scaling by one number: a product with one number for each row (a gate) is no part of any weight.
+bool is_between_adapters(const Trace& trace, SliceId call) {
+  const std::string_view op = trace.name(call);
+  if (op == "aten::to" || op == "aten::dropout") return true;
+  if (op != "aten::mul" && op != "aten::mul_") return false;
+  const auto factor = operator_inputs(trace, call).tensor(1);
+  return factor && factor->rank() == 0;
 }
 
 struct Adapter {
@@ -66,12 +71,12 @@ std::optional<Adapter> adapter_after(const Trace& trace, const CallSequence& cal
       found.end = i + 1;
       return found;
     }
-    if (is_between_adapters(op)) continue;
+    if (is_between_adapters(trace, calls[i])) continue;
     const auto sizes = linear_sizes(trace, calls[i]);
     if (!sizes || has_second) return std::nullopt;
     if (found.rank == 0) {  // A: the same rows, to a few numbers each
-      if (sizes->input != layer->input || sizes->out * kLeastSizeOfRank > layer->in ||
-          sizes->out * kLeastSizeOfRank > layer->out)
+      if (sizes->input != layer->input || sizes->out > layer->in / kLeastSizeOfRank ||
+          sizes->out > layer->out / kLeastSizeOfRank)
         return std::nullopt;
       found.rank = sizes->out;
     } else {  // B: from these to the size of the layer's result

@@ -16,6 +16,7 @@ struct DrawnAdapters {
   std::string wide = "512";  // what the second product makes
   const char* last = "aten::add";
   const char* between = "aten::to";
+  const char* factor = "[]";  // of the scaling
   bool trains = false;
 };
 
@@ -35,7 +36,10 @@ std::optional<Finding> find_adapters(const DrawnAdapters& drawn) {
       p.op(drawn.between, {}, "elementwise", 10);
       linear(p, "[8, 256]", "[" + drawn.rank + ", 256]", 20);
       linear(p, "[8, " + drawn.rank + "]", "[" + drawn.wide + ", " + drawn.rank + "]", 20);
-      p.op("aten::mul", {}, "elementwise", 10);
+      p.op("aten::mul",
+           {.input_dims = std::string("[[8, 512], ") + drawn.factor + "]",
+            .input_types = R"(["c10::BFloat16", "double"])"},
+           "elementwise", 10);
       p.op(drawn.last, {}, "elementwise", 10);
     }
     if (drawn.trains)
@@ -60,6 +64,8 @@ TEST(UnmergedAdapterTest, IsQuietAboutOtherProducts) {
   EXPECT_FALSE(find_adapters({.wide = "256"}));            // a bottleneck of its own
   EXPECT_FALSE(find_adapters({.last = "aten::sigmoid"}));  // no sum
   EXPECT_FALSE(find_adapters({.between = "aten::relu"}));  // A takes other rows than W
+  EXPECT_FALSE(find_adapters({.factor = "[8, 1]"}));       // a gate for each row
+  EXPECT_FALSE(find_adapters({.rank = "4611686018427387904"}));
 }
 
 }  // namespace
