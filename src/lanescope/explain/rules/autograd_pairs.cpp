@@ -1,7 +1,9 @@
 #include "lanescope/explain/rules/autograd_pairs.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -11,6 +13,7 @@
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 
 namespace lanescope::explain::rules {
 
@@ -52,12 +55,17 @@ bool makes(std::string_view op, std::string_view node_operator) {
 // Sequence numbers count for each thread.
 using Number = std::pair<std::uint32_t, std::int64_t>;  // raw TrackId, sequence number
 
+struct PairsAndOthers {
+  std::vector<AutogradPair> pairs;
+  std::vector<SliceId> recording;  // as forward_of_recording_nodes()
+};
+
 class PairFinder {
  public:
   explicit PairFinder(const Facts& facts)
       : facts_(facts), trace_(*facts.trace), node_of_(trace_.slices().size(), kNone<SliceId>) {}
 
-  std::vector<AutogradPair> run() {
+  PairsAndOthers run() {
     if (!has_backward_nodes(facts_)) return {};  // no backward pass: nothing to sort
     read_operators();
     if (nodes_.empty() || made_by_.empty()) return {};
@@ -65,7 +73,9 @@ class PairFinder {
     pair_up();
     add_times();
     std::erase_if(pairs_, [](const AutogradPair& pair) { return pair.nodes.empty(); });
-    return std::move(pairs_);
+    std::sort(recording_.begin(), recording_.end());
+    recording_.erase(std::unique(recording_.begin(), recording_.end()), recording_.end());
+    return {std::move(pairs_), std::move(recording_)};
   }
 
  private:
@@ -159,12 +169,16 @@ class PairFinder {
     std::map<std::tuple<std::int64_t, std::int64_t, std::uint32_t>, bool> seen;
     for (const Node& node : nodes_) {
       const std::string_view label = trace_.name(node.slice);
-      if (node.records || label.find("AccumulateGrad") != std::string_view::npos ||
+      if (label.find("AccumulateGrad") != std::string_view::npos ||
           !inside(windows, trace_.start_ns(node.slice)))
         continue;
       const auto track = track_of_.find(node.forward_thread);
       if (track == track_of_.end()) continue;
       const Maker* maker = maker_of(track->second, node);
+      if (node.records) {
+        if (maker) recording_.push_back(maker->outermost);
+        continue;
+      }
       // A second pass over the same node does not count as a cost of its forward operator.
       if (!maker || !inside(windows, trace_.start_ns(maker->outermost)) ||
           !seen.emplace(std::tuple(node.sequence, node.forward_thread,
@@ -218,12 +232,11 @@ class PairFinder {
   std::map<Number, std::vector<Maker>> made_by_;
   std::map<std::int64_t, std::uint32_t> track_of_;  // by torch's number of the forward thread
   std::vector<AutogradPair> pairs_;
+  std::vector<SliceId> recording_;
   std::unordered_map<std::uint32_t, std::uint32_t> pair_of_node_, pair_of_forward_;
 };
 
-std::vector<AutogradPair> make_autograd_pairs(const Facts& facts) {
-  return PairFinder(facts).run();
-}
+PairsAndOthers make_autograd_pairs(const Facts& facts) { return PairFinder(facts).run(); }
 
 // By the raw SliceId of the node.
 std::unordered_map<std::uint32_t, SliceId> make_forward_of_nodes(const Facts& facts) {
@@ -231,6 +244,50 @@ std::unordered_map<std::uint32_t, SliceId> make_forward_of_nodes(const Facts& fa
   for (const AutogradPair& pair : autograd_pairs(facts))
     for (const SliceId node : pair.nodes) forward.emplace(raw(node), pair.forward);
   return forward;
+}
+
+// "LeakyReluBackward1" of an activation; null: of something else.
+const char* activation_of_node(std::string_view node) {
+  struct Activation {
+    std::string_view node;
+    const char* words;
+  };
+  static constexpr auto kActivations = std::to_array<Activation>({
+      {"CeluBackward", "CELU"},
+      {"EluBackward", "ELU"},
+      {"HardsigmoidBackward", "hard sigmoid"},
+      {"HardswishBackward", "hard swish"},
+      {"HardtanhBackward", "ReLU6 or hard tanh"},
+      {"LeakyReluBackward", "leaky ReLU"},
+      {"MishBackward", "Mish"},
+      {"ReluBackward", "ReLU"},
+      {"SigmoidBackward", "sigmoid"},
+      {"SiluBackward", "SiLU"},
+      {"TanhBackward", "tanh"},
+      {"ThresholdBackward", "threshold"},
+  });
+  for (const Activation& each : kActivations)
+    if (node.starts_with(each.node)) return each.words;
+  return nullptr;
+}
+
+// The operators and nodes directly inside of a slice.
+std::vector<SliceId> directly_inside(const Facts& facts, SliceId around) {
+  const Trace& trace = *facts.trace;
+  std::vector<SliceId> found;
+  const Track& track = trace.track(around);
+  const std::uint32_t track_end = track.first_slice + track.slice_count;
+  for (std::uint32_t i = raw(around) + 1;
+       i < track_end && trace.start_ns(SliceId{i}) < trace.end_ns(around); ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && facts.nesting.parent[i] == around)
+      found.push_back(SliceId{i});
+  return found;
+}
+
+// The elements of the first argument; nothing: not recorded.
+std::optional<double> elements_of_input(const Facts& facts, SliceId op) {
+  const auto tensor = operator_inputs(*facts.trace, op).tensor(0);
+  return tensor ? std::optional(tensor->elements()) : std::nullopt;
 }
 
 }  // namespace
@@ -241,6 +298,27 @@ SliceId forward_of_node(const Facts& facts, SliceId node) {
   return found == forward.end() ? kNone<SliceId> : found->second;
 }
 
+ActivationWrite write_of_activation(const Facts& facts, SliceId node) {
+  const Trace& trace = *facts.trace;
+  ActivationWrite found;
+  const std::vector<SliceId> own = directly_inside(facts, node);
+  if (own.size() != 1) return found;
+  std::optional<double> written, all;
+  for (const SliceId call : directly_inside(facts, own.front())) {
+    if (const char* words = activation_of_node(trace.name(call))) {
+      found.activation = words;
+      for (const SliceId op : directly_inside(facts, call))
+        if (!written) written = elements_of_input(facts, op);
+      continue;
+    }
+    // First it copies the gradient of the tensor behind the view.
+    if (!all && trace.name(call) == "aten::copy_") all = elements_of_input(facts, call);
+    found.copies.push_back(call);
+  }
+  if (written && all) found.is_of_part = *written < *all;
+  return found;
+}
+
 bool has_backward_nodes(const Facts& facts) {
   for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
     if (facts.trace->kind(id) == CategoryKind::kCpuOp) return true;
@@ -248,7 +326,11 @@ bool has_backward_nodes(const Facts& facts) {
 }
 
 const std::vector<AutogradPair>& autograd_pairs(const Facts& facts) {
-  return made_once<make_autograd_pairs>(facts);
+  return made_once<make_autograd_pairs>(facts).pairs;
+}
+
+const std::vector<SliceId>& forward_of_recording_nodes(const Facts& facts) {
+  return made_once<make_autograd_pairs>(facts).recording;
 }
 
 std::unordered_set<std::uint32_t> with_backward_nodes(const Facts& facts,

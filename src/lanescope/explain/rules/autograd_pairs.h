@@ -2,6 +2,7 @@
 // docs/definitions/explain.md#backward-against-forward
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -28,6 +29,20 @@ const std::vector<AutogradPair>& autograd_pairs(const Facts& facts);
 
 // The forward operator of a node of autograd, as in autograd_pairs(); kNone: it is in no pair. Finds it in O(1).
 SliceId forward_of_node(const Facts& facts, SliceId node);
+
+// Forward operators whose nodes record operators for a later backward pass (second derivatives, checkpoints), in order of their
+// numbers. These are in no pair. A trace without sequence numbers has none.
+const std::vector<SliceId>& forward_of_recording_nodes(const Facts& facts);
+
+// What a node CopySlices shows of the write that made it: an activation wrote into a view of a tensor.
+struct ActivationWrite {
+  const char* activation = nullptr;  // "leaky ReLU"; null: something else was written
+  std::optional<bool>
+      is_of_part;               // of the tensor behind the view; nothing: the trace has no shapes
+  std::vector<SliceId> copies;  // the calls in the node without the activation's own
+};
+// `node`: with kEvaluateNode before its name.
+ActivationWrite write_of_activation(const Facts& facts, SliceId node);
 
 // True: a backward pass is recorded, in a steady step or not.
 bool has_backward_nodes(const Facts& facts);

@@ -11,6 +11,7 @@
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -284,6 +285,22 @@ bool has_small_type(const Facts& facts, SliceId copy) {
   return tensor && tensor->type->size_bytes <= kSmallTypeBytes;
 }
 
+// Nodes of autograd whose copies are not of operators that the forward code calls: compiling it would spare none of them.
+std::optional<Sentence> action_for_own_node(const Facts& facts, std::string_view label) {
+  if (!label.starts_with(kEvaluateNode)) return std::nullopt;
+  if (label.ends_with("AsStridedBackward0"))
+    return say(
+        "A view that is written in place, or as_strided(), makes these copies: write into a new "
+        "tensor, or view it otherwise");
+  if (label.find("AccumulateGrad") == label.npos) return std::nullopt;
+  if (!slices_starting_with(facts, "DistributedDataParallel.forward").empty())
+    return say(
+        "DistributedDataParallel copies gradients into buckets: gradient_as_bucket_view=True");
+  return say(
+      "AccumulateGrad copies a gradient that a hook keeps, or whose layout is not its "
+      "parameter's: change that");
+}
+
 // What to do about copies of a kind: "Memcpy HtoD (Pageable -> Device)".
 Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest,
                     bool of_convolution) {
@@ -322,10 +339,20 @@ Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest
   const SliceId caller = outermost_operator_of(facts, longest);
   const std::string_view label = caller == kNone<SliceId> ? "" : facts.trace->name(caller);
   // The node of a write into a part of a tensor copies the gradient of all of it.
-  if (label.starts_with(kEvaluateNode) && label.ends_with("CopySlices"))
+  if (label.starts_with(kEvaluateNode) && label.ends_with("CopySlices")) {
+    const ActivationWrite write = write_of_activation(facts, caller);
+    if (write.activation)
+      return write.is_of_part == true
+                 ? say("An activation writes into a part of a tensor: use one that is not in "
+                       "place, "
+                       "and keep the parts apart")
+                 : say("If nothing reads the tensor behind the view: use an activation that is not "
+                       "in place");
     return say(
         "The forward pass writes into parts of a tensor (x[part] = y): join the parts with "
         "torch.cat or stack instead");
+  }
+  if (const std::optional<Sentence> own = action_for_own_node(facts, label)) return *own;
   if (label.starts_with(kEvaluateNode))
     return say(
         "Autograd makes these copies: torch.compile the forward code, which fuses what it can");

@@ -198,6 +198,82 @@ TEST(ExposedCopyTest, KnowsWhoseCopyItIs) {
               ::testing::StartsWith("Autograd makes these copies"));
 }
 
+constexpr char kEngineNode[] = "autograd::engine::evaluate_function: ";
+
+// A gradient penalty: the backward pass of the range `critic` is differentiated, that of `generator` is not. A clone in the range `where`.
+std::string action_with_penalty(std::string_view where,
+                                std::string_view second = "TanhBackwardBackward0") {
+  testing::ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](testing::ProgramSketch& p) {
+    number += 10;
+    const auto range = [&](std::string_view name, std::int64_t sequence) {
+      p.begin(name).pass(1);
+      if (name == where) p.begin_op("aten::clone").copy(60, 60'000).end();
+      if (sequence > 0) p.begin_op("aten::tanh", {.sequence = sequence}).kernel("tanh", 20).end();
+      p.end();
+    };
+    const auto node = [&](std::string_view name, std::int64_t sequence) -> testing::ProgramSketch& {
+      return p.begin_op(kEngineNode + std::string(name), {.sequence = sequence, .fwd_thread = 1});
+    };
+    range("generator", number);
+    range("critic", number + 1);
+    node("TanhBackward0", number + 1).begin_op("aten::tanh_backward", {.sequence = number + 5});
+    p.kernel("tanh", 20).end().end();
+    node(second, number + 5).kernel("tanh", 20).end();
+    node("TanhBackward0", number).kernel("tanh", 20).end();
+    range("Optimizer.step#SGD.step", 0);
+  });
+  const auto finding = find_by_rule(program.trace(), "exposed-copy");
+  return finding ? finding->action.pattern : std::string();
+}
+
+// torch.compile does not support double backward: only the code that is differentiated twice must do without it.
+TEST(ExposedCopyTest, LeavesOutCompilingOnlyWhereABackwardPassIsDifferentiated) {
+  EXPECT_THAT(action_with_penalty("critic"), ::testing::EndsWith("clone() and work on it"));
+  EXPECT_THAT(action_with_penalty("generator"), ::testing::HasSubstr("let torch.compile"));
+  EXPECT_THAT(action_with_penalty("Optimizer.step#SGD.step"),
+              ::testing::HasSubstr("let torch.compile"));
+  EXPECT_THAT(action_with_penalty("critic", "MulBackward0"),
+              ::testing::HasSubstr("let torch.compile"));
+}
+
+// What AccumulateGrad copies, and the node of a view, is not of the forward code.
+TEST(ExposedCopyTest, CompilesNoForwardCodeForCopiesOfAutogradsOwn) {
+  const auto action = [](const std::string& node, std::string_view range) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.begin(range).pass(2).end();
+      p.begin_op(kEngineNode + node).copy(60, 60'000).end().kernel("gemm", 100);
+    });
+    const auto finding = find_by_rule(program.trace(), "exposed-copy");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("torch::autograd::AccumulateGrad", "forward"),
+              ::testing::StartsWith("AccumulateGrad copies"));
+  EXPECT_THAT(action("torch::autograd::AccumulateGrad", "DistributedDataParallel.forward"),
+              ::testing::HasSubstr("gradient_as_bucket_view=True"));
+  EXPECT_THAT(action("AsStridedBackward0", "forward"), ::testing::StartsWith("A view"));
+  EXPECT_THAT(action("PowBackward0", "DistributedDataParallel.forward"),
+              ::testing::HasSubstr("torch.compile the forward code"));
+}
+
+// Parts that an activation writes are not joined with torch.cat.
+TEST(ExposedCopyTest, KnowsThatAnActivationWritesIntoAView) {
+  const auto action = [](std::string_view node) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.begin_op(kEngineNode + std::string("torch::autograd::CopySlices"));
+      p.begin_op("torch::autograd::CopySlices").begin_op("aten::copy_").copy(60, 60'000).end();
+      p.begin_op(node).kernel("relu", 10).end().end().end().kernel("gemm", 100);
+    });
+    const auto finding = find_by_rule(program.trace(), "exposed-copy");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_THAT(action("ReluBackward0"), ::testing::HasSubstr("not in place"));
+  EXPECT_THAT(action("CopyBackwards"), ::testing::HasSubstr("torch.cat"));
+}
+
 // Filled memory is no copy of a tensor, and cuDNN fills buffers of its own.
 TEST(ExposedCopyTest, TellsFillsFromCopies) {
   const auto found = [](std::string_view op) {

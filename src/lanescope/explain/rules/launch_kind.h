@@ -55,7 +55,8 @@ Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits);
 // A node of autograd such as ThresholdBackwardBackward0 runs in a steady step: the program differentiates a backward pass, which
 // torch.compile does not support.
 bool differentiates_backward(const Facts& facts);
-// Advice to torch.compile becomes advice that holds there too. `finding`: of any rule.
+// Advice to torch.compile becomes advice that holds there too. `finding`: of any rule. Findings whose first event is in an optimizer,
+// or in code that a backward pass goes through once, stay as they are.
 void leave_out_compiling_of_backward(const Facts& facts, Finding& finding);
 
 // FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step

@@ -105,6 +105,21 @@ TEST(OptimizerLoopTest, NamesOnlyWhatTheOptimizerHas) {
 }
 
 // Twenty reads for forty tensors are half; fourteen are not.
+// An optimizer's step is not differentiated, so torch.compile may still get it.
+TEST(OptimizerLoopTest, KeepsItsFormsNextToADoubleBackward) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op("autograd::engine::evaluate_function: TanhBackwardBackward0").kernel("mul", 2).end();
+    p.begin("Optimizer.step#MyOpt.step");
+    for (int k = 0; k < 80; ++k) p.launch({.name = kElementwise, .us = 1, .op = "aten::mul_"});
+    p.end();
+  });
+  const auto finding = find_by_rule(program.trace(), "optimizer-loop");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("fused=True"));
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("torch.compile(optimizer.step)"));
+}
+
 TEST(OptimizerLoopTest, PredictsNothingWhereEachTensorIsRead) {
   EXPECT_TRUE(finding_of_class("Optimizer.step#Adafactor.step", 2).gain_is_bound);
   EXPECT_EQ(

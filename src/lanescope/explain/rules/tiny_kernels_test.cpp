@@ -167,6 +167,21 @@ TEST(TinyKernelsTest, DoesNotCompileABackwardPassThatIsDifferentiated) {
   EXPECT_THAT(action("TanhBackward0"), ::testing::StartsWith("Use torch.compile(model, mode"));
 }
 
+// An optimizer's step is no part of that backward pass.
+TEST(TinyKernelsTest, JoinsTheOptimizersLaunchesNextToADoubleBackward) {
+  ProgramSketch program;
+  program.steps(3, [&](ProgramSketch& p) {
+    p.begin_op("autograd::engine::evaluate_function: TanhBackwardBackward0");
+    p.kernel("mul", 2).end().begin("Optimizer.step#MyOpt.step");
+    for (int k = 0; k < 250; ++k) p.launch({.us = 2});
+    p.end();
+  });
+  const auto finding = find_by_rule(program.trace(), "tiny-kernels");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::StartsWith("Pass fused=True"));
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("torch.compile(optimizer.step)"));
+}
+
 // So many tasks a step: each has a forward pass of 120 / tasks launches and, on autograd's thread, a backward pass of twice as many.
 std::string action_for_tasks(int tasks, const std::string& node) {
   testing::Sketch sketch;

@@ -81,7 +81,8 @@ const UncompiledCode& find_uncompiled_code(const Facts& facts) {
 }
 
 bool cut_choice_of_compiling(Sentence& action) {
-  for (const std::string_view choice : {", or torch.compile", ", or let torch.compile"}) {
+  for (const std::string_view choice : {", or torch.compile", ", or let torch.compile",
+                                        "; or torch.compile", "; or let torch.compile"}) {
     const std::size_t at = action.pattern.find(choice);
     if (at == std::string::npos || advises_compiling(action.pattern.substr(0, at))) continue;
     action.pattern.resize(at);

@@ -2,12 +2,13 @@
 // its node is wrapped in CopySlices, and another node, AsStridedBackward0, copies once more.
 //
 // A write into a slice of a tensor (x[:, 0] = y) makes CopySlices, too, and is not meant: the program needs the write.
+// The same holds for an activation of a part (x[..., :2].sigmoid_()).
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lanescope/explain/named_slices.h"
@@ -23,57 +24,25 @@ namespace {
 constexpr double kLeastWrittenShare = 0.02;
 constexpr std::uint64_t kFewestWrites = 2;  // of a step
 
-// "LeakyReluBackward1" of an activation; null: of something else.
-const char* activation_of_node(std::string_view node) {
-  struct Activation {
-    std::string_view node;
-    const char* words;
-  };
-  static constexpr auto kActivations = std::to_array<Activation>({
-      {"CeluBackward", "CELU"},
-      {"EluBackward", "ELU"},
-      {"HardsigmoidBackward", "hard sigmoid"},
-      {"HardswishBackward", "hard swish"},
-      {"HardtanhBackward", "ReLU6 or hard tanh"},
-      {"LeakyReluBackward", "leaky ReLU"},
-      {"MishBackward", "Mish"},
-      {"ReluBackward", "ReLU"},
-      {"SigmoidBackward", "sigmoid"},
-      {"SiluBackward", "SiLU"},
-      {"TanhBackward", "tanh"},
-      {"ThresholdBackward", "threshold"},
-  });
-  for (const Activation& each : kActivations)
-    if (node.starts_with(each.node)) return each.words;
-  return nullptr;
-}
-
 struct WrittenViews {
   std::uint64_t writes = 0;     // nodes CopySlices around an activation
   std::vector<SliceId> spared;  // calls that only copy
   std::map<std::string, std::uint64_t> by_activation;
   SliceId longest = kNone<SliceId>;
   std::int64_t cost_ns = 0;
+  std::int64_t nodes_ns = 0;  // of the nodes as a whole, with the activations' own
+  bool has_shapes = true;     // of every write: it covers the whole tensor
 };
-
-// The operators and nodes directly inside of a slice.
-std::vector<SliceId> directly_inside(const Facts& facts, SliceId around) {
-  const Trace& trace = *facts.trace;
-  std::vector<SliceId> found;
-  const Track& track = trace.track(around);
-  const std::uint32_t track_end = track.first_slice + track.slice_count;
-  for (std::uint32_t i = raw(around) + 1;
-       i < track_end && trace.start_ns(SliceId{i}) < trace.end_ns(around); ++i)
-    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp && facts.nesting.parent[i] == around)
-      found.push_back(SliceId{i});
-  return found;
-}
 
 std::optional<WrittenViews> measure_written_views(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.steady_cpu_windows();
+  // Of the thread that recorded it: threads count for themselves.
+  using Number = std::pair<std::int64_t, std::int64_t>;
   const auto number_of = [&](SliceId node) {
-    return trace.slice_args(node).integer(ArgKey::kSequenceNumber).value_or(-1);
+    const ArgsView args = trace.slice_args(node);
+    return Number(args.integer(ArgKey::kFwdThreadId).value_or(0),
+                  args.integer(ArgKey::kSequenceNumber).value_or(-1));
   };
   const auto nodes_named = [&](std::string_view name) {
     std::vector<SliceId> nodes;
@@ -84,30 +53,30 @@ std::optional<WrittenViews> measure_written_views(const Facts& facts) {
     return nodes;
   };
   // By sequence number: the node of the view that the program goes on with has the next one.
-  std::map<std::int64_t, SliceId> views;
+  std::map<Number, SliceId> views;
   for (const SliceId node : nodes_named("AsStridedBackward0")) views.emplace(number_of(node), node);
   WrittenViews found;
+  std::vector<SliceId> whole;
   for (const SliceId node : nodes_named("torch::autograd::CopySlices")) {
-    const std::vector<SliceId> own = directly_inside(facts, node);
-    if (own.size() != 1) continue;
-    const std::vector<SliceId> calls = directly_inside(facts, own.front());
-    const char* activation = nullptr;
-    for (const SliceId call : calls)
-      if (const char* words = activation_of_node(trace.name(call))) activation = words;
-    if (!activation) continue;
+    const ActivationWrite write = write_of_activation(facts, node);
+    if (!write.activation || write.is_of_part == true) continue;
+    if (!write.is_of_part) found.has_shapes = false;
     ++found.writes;
-    ++found.by_activation[activation];
-    for (const SliceId call : calls)
-      if (!activation_of_node(trace.name(call))) found.spared.push_back(call);
-    if (const auto view = views.find(number_of(node) + 1);
-        number_of(node) >= 0 && view != views.end())
+    ++found.by_activation[write.activation];
+    found.spared.insert(found.spared.end(), write.copies.begin(), write.copies.end());
+    const auto [thread, number] = number_of(node);
+    if (const auto view = views.find({thread, number + 1}); number >= 0 && view != views.end()) {
       found.spared.push_back(view->second);
+      whole.push_back(view->second);
+    }
+    whole.push_back(node);
     if (found.longest == kNone<SliceId> || trace.dur_ns(node) > trace.dur_ns(found.longest))
       found.longest = node;
   }
   if (found.writes < kFewestWrites * step_count(facts)) return std::nullopt;
   std::sort(found.spared.begin(), found.spared.end());
   found.cost_ns = cost_of_spared(facts, found.spared);
+  found.nodes_ns = cost_of_spared(facts, whole);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastWrittenShare) return std::nullopt;
   return found;
 }
@@ -128,8 +97,8 @@ Finding tell_written_views(const Facts& facts, const WrittenViews& found) {
   finding.spared_calls = found.spared;
   finding.sample_noun = "node";
   finding.arithmetic.push_back(say(
-      "counted: what torch::autograd::CopySlices runs beside the activation's own node, and the "
-      "AsStridedBackward0 of the view, with their GPU work and the GPU's idle time during them"));
+      "counted: the calls in torch::autograd::CopySlices without the activation's own node, and "
+      "the AsStridedBackward0 of the view, with their GPU work and the GPU's idle time meanwhile"));
   finding.evidence.push_back({found.longest, say("the longest of these nodes")});
   finding.try_next = {
       "use the form that is not in place: inplace=False for the module, F.relu(x) instead of "
@@ -140,7 +109,14 @@ Finding tell_written_views(const Facts& facts, const WrittenViews& found) {
                       "{} in place writes into a view, {} times [per step]: CopySlices copies "
                       "the gradient",
                       {text(most->first), count(a_step(facts, found.writes))});
-  finding.action = say("Use inplace=False for activations after instance_norm, or after any view");
+  finding.action =
+      found.has_shapes
+          ? say("Use inplace=False for activations after instance_norm, or after any view")
+          : say("If nothing reads the tensor behind the view: use inplace=False for the "
+                "activations");
+  finding.explains = {{"costly-operator", facts.per_step(found.nodes_ns)},
+                      {"exposed-copy", finding.at_stake_ns},
+                      {"slow-backward", finding.at_stake_ns}};
   return finding;
 }
 
