@@ -12,6 +12,7 @@
 #include "lanescope/explain/rules/copy_sources.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/shared_time.h"
 #include "lanescope/explain/step_path.h"
 #include "lanescope/explain/user_code.h"
 
@@ -250,22 +251,45 @@ bool is_fixed_by_another(const Explanation& explanation, const std::vector<std::
   });
 }
 
-// Another candidate is about all that a function does, and the first event of this one, which has most of its cost, lies in it.
-bool is_told_with_function(const Facts& facts, const Explanation& explanation,
-                           const std::vector<std::size_t>& candidates, const Finding& finding) {
+bool is_told_at(const Facts& facts, const Finding& its, SliceId event) {
+  if (const SliceId launch = facts.links.launch_of[raw(event)]; launch != kNone<SliceId>)
+    event = launch;
+  return facts.trace->slices().track[raw(event)] == its.told_thread &&
+         inside(its.told_windows, facts.trace->start_ns(event));
+}
+
+// Half or more of these events' time.
+bool are_half_told(const Facts& facts, const Finding& its, const std::vector<SliceId>& events) {
+  std::int64_t told_ns = 0, all_ns = 0;
+  for (const SliceId event : events) {
+    all_ns += facts.trace->dur_ns(event);
+    if (is_told_at(facts, its, event)) told_ns += facts.trace->dur_ns(event);
+  }
+  return told_ns * 2 >= all_ns;
+}
+
+// Does the finding lie in the function that `its` is about? All that is known of its cost decides, else its first event, which has
+// most of it.
+bool is_told_by(const Facts& facts, const Finding& its, const Finding& finding) {
+  if (its.told_windows.empty() || its.at_stake_ns < finding.at_stake_ns) return false;
+  if (!finding.spared_calls.empty()) return are_half_told(facts, its, finding.spared_calls);
+  if (!finding.spared_windows.empty())
+    return finding.spared_thread == its.told_thread &&
+           overlap_of_windows(finding.spared_windows, its.told_windows) * 2 >=
+               length_of_windows(finding.spared_windows);
+  if (!finding.all_work.empty()) return are_half_told(facts, its, finding.all_work);
   const auto first =
       std::find_if(finding.evidence.begin(), finding.evidence.end(),
                    [](const Evidence& each) { return each.slice != kNone<SliceId>; });
-  if (first == finding.evidence.end() || is_general(finding) || is_of_all_launches(finding))
-    return false;
-  SliceId event = first->slice;
-  if (const SliceId launch = facts.links.launch_of[raw(event)]; launch != kNone<SliceId>)
-    event = launch;
-  return std::any_of(candidates.begin(), candidates.end(), [&](std::size_t other) {
-    const Finding& its = explanation.findings[other];
-    return &its != &finding && its.told_thread == facts.trace->slices().track[raw(event)] &&
-           inside(its.told_windows, facts.trace->start_ns(event)) &&
-           its.at_stake_ns >= finding.at_stake_ns;
+  return first != finding.evidence.end() && is_told_at(facts, its, first->slice);
+}
+
+// A suggestion that is already chosen is about all that a function does, and this finding lies in it.
+bool is_told_with_function(const Facts& facts, const Explanation& explanation,
+                           const std::vector<Suggestion>& chosen, const Finding& finding) {
+  if (is_general(finding) || is_of_all_launches(finding)) return false;
+  return std::any_of(chosen.begin(), chosen.end(), [&](const Suggestion& earlier) {
+    return is_told_by(facts, explanation.findings[earlier.finding], finding);
   });
 }
 
@@ -457,7 +481,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
     if (is_fixed_by_another(explanation, candidates, finding) ||
         is_explained_by_launches(explanation, candidates, finding) ||
         is_removed_by_cause(facts, explanation, chosen, finding) ||
-        is_told_with_function(facts, explanation, candidates, finding))
+        is_told_with_function(facts, explanation, chosen, finding))
       continue;
     Suggestion next;
     next.finding = index;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -436,6 +437,41 @@ TEST(LargestTimeTakersTest, WithoutGpuWorkEventsOfTheCpu) {
 TEST(LargestTimeTakersTest, OfNothingNothing) {
   const Trace trace;
   EXPECT_TRUE(largest_time_takers(*gather_facts(trace)).empty());
+}
+
+// One finding is about the whole function in which the first call runs; the other about one, two or three equal calls.
+TEST_F(DoFirstTest, AFindingIsToldWithAFunctionThatHasHalfOfIt) {
+  const auto calls = slices_starting_with(facts_, "aten::mm");
+  ASSERT_GE(calls.size(), 3u);
+  const TrackId thread = trace_.slices().track[raw(calls[0])];
+  const auto with = [&](const std::vector<SliceId>& spared, FindingKind kind = FindingKind::kCost) {
+    all_.findings = {cost("function", 9'000, 0.09, "do f"), cost("calls", 8'000, 0.08, "do c")};
+    all_.findings[0].kind = kind;
+    all_.findings[0].told_thread = thread;
+    all_.findings[0].told_windows = {{trace_.start_ns(calls[0]), trace_.end_ns(calls[0])}};
+    all_.findings[1].evidence = {{calls[0], say("the first")}};
+    all_.findings[1].spared_calls = spared;
+    return chosen();
+  };
+  EXPECT_EQ(with({}), std::vector<std::string>{"function"});
+  EXPECT_EQ(with({calls[0], calls[1]}), std::vector<std::string>{"function"});
+  EXPECT_EQ(with({calls[0], calls[1], calls[2]}), (std::vector<std::string>{"function", "calls"}));
+  // A function that is not told itself hides nothing.
+  EXPECT_EQ(with({}, FindingKind::kWhere), std::vector<std::string>{"calls"});
+}
+
+TEST_F(DoFirstTest, CodeIsToldWithAFunctionThatHasHalfOfIt) {
+  const auto with = [&](std::int64_t end_ns, TrackId thread) {
+    all_.findings = {cost("function", 9'000, 0.09, "do f"), cost("code", 8'000, 0.08, "do c")};
+    all_.findings[0].told_thread = TrackId{0};
+    all_.findings[0].told_windows = {{1'000, 2'000}};
+    all_.findings[1].spared_thread = thread;
+    all_.findings[1].spared_windows = {{1'500, end_ns}};
+    return chosen();
+  };
+  EXPECT_EQ(with(2'500, TrackId{0}), std::vector<std::string>{"function"});
+  EXPECT_EQ(with(2'501, TrackId{0}), (std::vector<std::string>{"function", "code"}));
+  EXPECT_EQ(with(2'500, TrackId{1}), (std::vector<std::string>{"function", "code"}));
 }
 
 }  // namespace

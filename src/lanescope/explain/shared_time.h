@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lanescope/explain/do_first.h"
@@ -19,5 +20,10 @@ struct SharedTime {
 // Nothing: they may add up. Cost: a replay if several gains are predicted.
 std::optional<SharedTime> shared_time(const Explanation& explanation,
                                       const std::vector<Suggestion>& first);
+
+std::int64_t length_of_windows(std::span<const analysis::Window> windows);
+// Windows that are disjoint and in order. O(windows).
+std::int64_t overlap_of_windows(std::span<const analysis::Window> a,
+                                std::span<const analysis::Window> b);
 
 }  // namespace lanescope::explain

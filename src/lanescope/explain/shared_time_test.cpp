@@ -86,5 +86,19 @@ TEST_F(SharedTimeTest, AFunctionWithinAHoleIsAPartOfIt) {
   EXPECT_FALSE(shared({function, hole}));
 }
 
+// A call of 100 us lies in a function that another finding is about as a whole, or half of it does.
+TEST_F(SharedTimeTest, CountsFunctionsThatAreToldAsAWhole) {
+  Finding function = lost_time("values-on-cpu", 600'000), call = lost_time("library-call", 100'000);
+  function.told_thread = call.spared_thread = TrackId{0};
+  function.told_windows = {{1'000'000, 1'600'000}};
+  call.spared_windows = {{1'100'000, 1'200'000}};
+  const auto part = shared({call, function});
+  ASSERT_TRUE(part);
+  EXPECT_TRUE(part->is_part);
+  EXPECT_THAT(part->numbers, ElementsAre(2, 1));
+  call.spared_windows = {{1'550'000, 1'650'000}};
+  EXPECT_FALSE(shared({call, function}));  // 700 us of a step of 1000: they may add up
+}
+
 }  // namespace
 }  // namespace lanescope::explain

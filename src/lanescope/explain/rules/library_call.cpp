@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/known_frames.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
@@ -461,6 +462,10 @@ Finding tell_library_call(const Facts& facts, const LibraryCall& found) {
 }
 
 }  // namespace
+
+bool is_known_library_frame(std::string_view frame) { return advice_for_frame(frame) != nullptr; }
+
+bool is_saving_frame(std::string_view frame) { return frame.ends_with("): save"); }
 
 extern constinit const Rule library_call_rule = {
     .id = "library-call",

@@ -1,6 +1,7 @@
-// A function of the program copies results to the CPU and computes there, as a metric in NumPy does. The GPU gets nothing to compute until
+// A function of the program copies results to the CPU and works there, as a metric in NumPy does. The GPU gets nothing to compute until
 // it returns. Its waits, its copies and its Python are one time, and one change removes it.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -11,8 +12,10 @@
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/known_frames.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain::rules {
 
@@ -61,7 +64,8 @@ std::map<std::string_view, ReadingFunction> reading_functions(const Facts& facts
   const LaunchedByThread launched = launched_by(facts, facts.main_thread);
   std::map<std::string_view, ReadingFunction> found;
   const Track& track = trace.track(facts.main_thread);
-  std::int64_t until_ns = 0;  // the end of the outermost such function
+  std::int64_t until_ns =
+      std::numeric_limits<std::int64_t>::min();  // the end of the outermost such function
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kPythonFunction || trace.start_ns(id) < until_ns ||
@@ -104,8 +108,31 @@ std::int64_t quiet_time(const Facts& facts, const std::vector<Window>& windows) 
   return total_ns;
 }
 
+// The outermost frames on this thread for which another rule has advice, such as torch.save or json.dumps.
+std::vector<Window> known_frames_of(const Facts& facts, TrackId thread) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(thread);
+  std::vector<Window> found;
+  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) == CategoryKind::kPythonFunction &&
+        (is_known_library_frame(trace.name(id)) || is_saving_frame(trace.name(id))))
+      found.push_back({trace.start_ns(id), trace.end_ns(id)});
+  }
+  return joined(std::move(found));
+}
+
+std::vector<Window> starting_in(const std::vector<Window>& windows,
+                                const std::vector<Window>& outer) {
+  std::vector<Window> found;
+  for (const Window& each : windows)
+    if (inside(outer, each.start_ns)) found.push_back(each);
+  return found;
+}
+
 std::optional<ValuesOnCpu> measure_values_on_cpu(const Facts& facts) {
   if (facts.main_thread == kNone<TrackId> || !facts.host) return std::nullopt;
+  const std::vector<Window> known = known_frames_of(facts, facts.main_thread);
   ValuesOnCpu most;
   for (auto& [frame, function] : reading_functions(facts)) {
     const std::uint64_t calls = function.windows.size();
@@ -128,6 +155,7 @@ std::optional<ValuesOnCpu> measure_values_on_cpu(const Facts& facts) {
     if (each.lost_ns * 5 < each.time_ns * 4 || each.quiet_ns * 4 < each.time_ns ||
         each.lost_ns <= most.lost_ns)
       continue;
+    if (quiet_time(facts, starting_in(known, function.windows)) * 2 >= each.quiet_ns) continue;
     each.function = std::move(function);
     most = std::move(each);
   }
@@ -137,12 +165,12 @@ std::optional<ValuesOnCpu> measure_values_on_cpu(const Facts& facts) {
 
 Finding tell_values_on_cpu(const Facts& facts, const ValuesOnCpu& found) {
   Finding finding;
-  finding.verdict = say(
-      facts,
-      "{} copies results to the CPU and computes there, {} [per step]. The GPU computes nothing "
-      "meanwhile for {} ({}).",
-      {name(short_frame(found.frame)), ns(facts.per_step(found.time_ns)),
-       ns(facts.per_step(found.lost_ns)), ratio(found.lost_ns, facts.steady_wall_ns())});
+  finding.verdict =
+      say(facts,
+          "{} copies results to the CPU and works there, {} [per step]. The GPU computes nothing "
+          "meanwhile for {} ({}).",
+          {name(function_first(short_frame(found.frame))), ns(facts.per_step(found.time_ns)),
+           ns(facts.per_step(found.lost_ns)), ratio(found.lost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.lost_ns, found.function.windows.size(), finding);
   finding.waiting_ns = facts.per_step(found.idle_ns);
   finding.told_thread = facts.main_thread;
@@ -155,18 +183,21 @@ Finding tell_values_on_cpu(const Facts& facts, const ValuesOnCpu& found) {
            ns(facts.per_step(found.lost_ns - found.idle_ns)), ns(facts.per_step(found.idle_ns))}));
   finding.evidence.push_back({found.function.longest, say("its longest call")});
   finding.try_next = {
-      "compute it on the GPU with torch and read one number; then its copies, its waits and its "
+      "if it computes: do so on the GPU with torch and read one number; then its copies, its waits "
+      "and its "
       "Python go together",
       "where the result is only reported: call it every n steps, or hand the copy to another "
       "thread "
       "or process"};
   finding.explains = {{"own-python", finding.at_stake_ns}, {"python-hole", finding.at_stake_ns}};
-  finding.brief = say(facts, "{} copies results to the CPU and computes there, {} [per step]",
-                      {name(short_frame(found.frame)), ns(facts.per_step(found.time_ns))});
+  finding.brief =
+      say(facts, "{} copies results to the CPU and works there, {} [per step]",
+          {name(function_first(short_frame(found.frame))), ns(facts.per_step(found.time_ns))});
   const auto windows = facts.steady_cpu_windows();
-  finding.action = trains(facts, &windows)
-                       ? say("Compute it on the GPU and read one number; or call it every n steps")
-                       : say("Compute it on the GPU, and copy only the result");
+  finding.action = trains(facts, &windows) ? say("If it computes: on the GPU, and read one number; "
+                                                 "if it saves or logs: every n steps")
+                                           : say("If it computes: on the GPU, and copy only the "
+                                                 "result; if it saves or logs: in another thread");
   return finding;
 }
 
@@ -174,8 +205,8 @@ Finding tell_values_on_cpu(const Facts& facts, const ValuesOnCpu& found) {
 
 extern constinit const Rule values_on_cpu_rule = {
     .id = "values-on-cpu",
-    .question = "is a metric computed in NumPy?",
-    .meant_by = "dice score evaluation",
+    .question = "does a function work on results on the CPU?",
+    .meant_by = "metric numpy dice score evaluation",
     .order = 91,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = [](const Facts& facts) { return has_python_frames(*facts.trace); },
