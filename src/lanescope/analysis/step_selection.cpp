@@ -103,7 +103,7 @@ std::size_t turn_of(const std::vector<std::int64_t>& lengths_ns) {
       shortest_ns = std::min(shortest_ns, most_ns);
       longest_ns = std::max(longest_ns, least_ns);
     }
-    if (wide(longest_ns) * 2 >= wide(shortest_ns) * 3 &&
+    if (longest_ns > shortest_ns && wide(longest_ns) * 2 >= wide(shortest_ns) * 3 &&
         wide(widest_ns) * 4 <= wide(longest_ns - shortest_ns))
       return turn;
   }
@@ -119,14 +119,18 @@ bool leave_out_part_of_turn(const StepEvidence& evidence, StepSelection& selecti
   if (selection.one_chosen || steady.empty() || steady.size() >= kEnoughForTheMean) return false;
   std::vector<std::int64_t> lengths;
   for (const std::size_t step : steady) lengths.push_back(evidence.windows[step].length_ns());
-  std::size_t turn = turn_of(lengths);
-  if (turn == 0 && steady.front() > 0) {
+  std::size_t turn = turn_of(lengths), seen = lengths.size();
+  if (steady.front() > 0) {
     lengths.insert(lengths.begin(), evidence.windows[steady.front() - 1].length_ns());
     const std::int64_t longest_ns = *std::max_element(lengths.begin(), lengths.end());
-    if (wide(lengths.front()) * 3 <= wide(longest_ns) * 2) turn = turn_of(lengths);
+    const bool is_evidence = wide(lengths.front()) * 3 <= wide(longest_ns) * 2;
+    const std::size_t with_first = is_evidence ? turn_of(lengths) : 0;
+    if (turn == 0) turn = with_first;
+    if (with_first == turn) seen = lengths.size();
   }
   if (turn == 0 || steady.size() < turn) return false;
   selection.turn = turn;
+  selection.turns_seen = seen / turn;
   while (steady.size() % turn != 0) {
     selection.left_out.push_back({steady.back(), LeftOutReason::kInTurn});
     steady.pop_back();

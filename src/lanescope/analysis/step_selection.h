@@ -45,6 +45,7 @@ struct StepSelection {
   bool one_chosen = false;               // StepOptions::step
   // Steps are long and short in turns of so many, and `steady` holds whole turns; 0: they are not.
   std::size_t turn = 0;
+  std::size_t turns_seen = 0;  // whole ones among the recorded steps that show it; 0: no turns
   // GPU work of the steady steps themselves is missing: what bounds a step is unknown.
   bool lacks_gpu_work = false;
 

@@ -87,23 +87,32 @@ TEST(StepSelectionTest, StepsInTurnsAreMeasuredInWholeTurns) {
   const auto selection = select(odd);
   ASSERT_TRUE(selection);
   EXPECT_EQ(selection->turn, 2u);
+  EXPECT_EQ(selection->turns_seen, 2u);
   EXPECT_THAT(selection->steady, ElementsAre(1, 2));
   EXPECT_THAT(selection->left_out_for(LeftOutReason::kInTurn), ElementsAre(3));
   EXPECT_THAT(select(odd, {.step = {}, .count_long_step = true})->steady, ElementsAre(1, 2, 3));
   const Trace even = draw({{10, 200}, {10, 500}, {10, 100}, {10, 500}, {10, 100}});
   EXPECT_EQ(select(even)->turn, 2u);
   EXPECT_THAT(select(even)->steady, ElementsAre(1, 2, 3, 4));
+  EXPECT_EQ(select(even)->turns_seen, 2u);
+  // With the first step three turns.
+  const Trace long_enough =
+      draw({{10, 101}, {10, 500}, {10, 100}, {10, 501}, {10, 100}, {10, 500}});
+  EXPECT_EQ(select(long_enough)->turn, 2u);
+  EXPECT_EQ(select(long_enough)->turns_seen, 3u);
+  EXPECT_THAT(select(long_enough)->steady, ElementsAre(1, 2, 3, 4));
   // Two of five steady steps remain beyond a turn of three.
   const Trace three = draw({{10, 100}, {10, 100}, {10, 400}, {10, 100}, {10, 101}, {10, 404}});
   EXPECT_EQ(select(three)->turn, 3u);
   EXPECT_THAT(select(three)->steady, ElementsAre(1, 2, 3));
 }
 
-// Long, short, and then neither; one turn alone; lengths that differ by less than half; a first step that may be start-up; and six
+// Long, short, and then neither; one turn alone; steps without length; lengths that differ by less than half; a first step that may be start-up; and six
 // steady steps, whose mean is near enough.
 TEST(StepSelectionTest, UnevenStepsAreNoTurns) {
   EXPECT_EQ(select(draw({{10, 27}, {10, 502}, {10, 29}, {10, 250}}))->turn, 0u);
   EXPECT_EQ(select(draw({{10, 500}, {10, 30}, {10, 500}}))->turn, 0u);
+  EXPECT_EQ(select(draw({{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}))->turn, 0u);
   EXPECT_EQ(select(draw({{10, 100}, {10, 140}, {10, 100}, {10, 140}}))->turn, 0u);
   EXPECT_EQ(select(draw({{10, 500}, {10, 30}, {10, 490}, {10, 31}}))->turn, 0u);
   const Trace six =

@@ -1,6 +1,7 @@
 #include "lanescope/explain/left_out_steps.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/start_up_calls.h"
 
 namespace lanescope::explain {
@@ -76,8 +78,12 @@ Sentence turns_note(const Facts& facts) {
     shortest_ns = i == 0 ? length_ns : std::min(shortest_ns, length_ns);
     longest_ns = std::max(longest_ns, length_ns);
   }
-  return say("Steps are long and short in turns of {}, from {} to {}: the mean is of whole turns.",
-             {linked(count(turn), shows::kStep), ns(shortest_ns), ns(longest_ns)});
+  constexpr std::size_t kEnoughTurns = 3;  // two may be chance
+  const std::string what = facts.selection.turns_seen < kEnoughTurns
+                               ? "Long and short steps seem to alternate"
+                               : "Long and short steps alternate";
+  return say(what + ", every {} steps ({} to {}): the mean is of whole groups of {}.",
+             {linked(count(turn), shows::kStep), ns(shortest_ns), ns(longest_ns), count(turn)});
 }
 
 Sentence found_iterations_note(const Facts& facts) {
@@ -105,7 +111,28 @@ Sentence found_iterations_note(const Facts& facts) {
   return say(begin + "each {} begins a step, {} found.", {name(found->mark), how_many});
 }
 
+namespace {
+
+// How long the main device works for outermost operators of these names.
+std::int64_t device_time_of(const Facts& facts, const std::vector<std::string_view>& names) {
+  std::vector<analysis::Window> windows;
+  if (!facts.main_device) return 0;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId call = facts.links.launch_of[raw(work.slice)];
+    if (call == kNone<SliceId>) continue;
+    const SliceId op = rules::outermost_operator_of(facts, call);
+    if (op != kNone<SliceId> &&
+        std::find(names.begin(), names.end(), facts.trace->name(op)) != names.end())
+      windows.push_back({work.start_ns, work.end_ns});
+  }
+  return rules::total_length(std::move(windows));
+}
+
+}  // namespace
+
 Sentence outer_loop_note(const Facts& facts) {
+  constexpr std::int64_t kLeastPart = 20;   // a twentieth: logging takes less
+  constexpr std::size_t kManyRounds = 256;  // programs log more often than that
   constexpr std::size_t kFewestRounds = 8, kFewestOperators = 3;
   const auto& steps = facts.steps.steps;
   if (!facts.steps.found || facts.steps.found->kind != analysis::IterationMark::kWait ||
@@ -116,7 +143,7 @@ Sentence outer_loop_note(const Facts& facts) {
   // By operator: the iterations in which the program calls it, from 1; 0: before the first one.
   std::map<std::string_view, std::vector<std::size_t>> places;
   std::map<std::string_view, std::int64_t> times_ns;
-  std::int64_t until_ns = 0;
+  std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();
   std::size_t step = 0;
   for (std::uint32_t i = thread.first_slice; i < thread.first_slice + thread.slice_count; ++i) {
     const SliceId op{i};
@@ -147,6 +174,12 @@ Sentence outer_loop_note(const Facts& facts) {
       together.begin(), together.end(),
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   if (most == together.end() || most->second.size() < kFewestOperators) return {};
+  std::int64_t cpu_ns = 0;
+  for (const std::string_view op : most->second) cpu_ns += times_ns[op];
+  if (rounds_between(most->first) < kManyRounds &&
+      std::max(cpu_ns, device_time_of(facts, most->second)) * kLeastPart <
+          steps.back().cpu_end_ns - steps.front().cpu_start_ns)
+    return {};
   const std::string_view longest =
       *std::max_element(most->second.begin(), most->second.end(),
                         [&](auto a, auto b) { return times_ns[a] < times_ns[b]; });

@@ -14,7 +14,8 @@ Sentence cut_steps_note(const Facts& facts);
 // is so long.
 Sentence long_step_note(const Facts& facts);
 
-// "Steps are long and short in turns of 2, here 502 ms and 29.4 ms: the mean is of whole turns." Empty pattern: there are no turns.
+// "Long and short steps alternate, every 2 steps (29.4 to 502 ms): the mean is of whole groups of 2." Of fewer than three groups:
+// "seem to alternate". Empty pattern: there are no turns.
 Sentence turns_note(const Facts& facts);
 
 // "The trace marks no steps: here each forward begins a step, 7 found." Empty
@@ -22,7 +23,8 @@ Sentence turns_note(const Facts& facts);
 Sentence found_iterations_note(const Facts& facts);
 
 // " They may be rounds inside a longer loop: aten::cdist and 4 other operators run once in about 512 of them." For iterations
-// between waits of the CPU. Empty pattern: no three operators run at the same, evenly spaced few of the iterations.
+// between waits of the CPU. Empty pattern: no three operators run at the same, evenly spaced few of the iterations, or
+// they come within 256 iterations again and take less than a twentieth of the time, as logging does.
 Sentence outer_loop_note(const Facts& facts);
 
 // If iterations were found: the time from the first event of their thread to the first iteration

@@ -65,12 +65,13 @@ TEST(CutStepsTest, WholeStepsStay) {
   EXPECT_TRUE(cut_steps_note(facts).pattern.empty());
 }
 
-// Steps of 300, 900, 300 and 900 us: the mean is of the second and third, 600 us. Those of equal length have no note.
+// Steps of 300, 900, 300 and 900 us: the mean is of the second and third, 600 us. Two turns may be chance, three are said to be
+// turns. Those of equal length have no note.
 TEST(TurnsNoteTest, SaysThatStepsComeInTurns) {
-  const auto drawn = [](std::int64_t long_us) {
+  const auto drawn = [](std::int64_t long_us, std::int64_t steps = 4) {
     Sketch sketch;
     std::int64_t start = 0;
-    for (std::int64_t step = 0; step < 4; ++step) {
+    for (std::int64_t step = 0; step < steps; ++step) {
       const std::int64_t length = step % 2 == 0 ? 300 : long_us;
       sketch.annotation("ProfilerStep#" + std::to_string(step), start * kMicrosecond,
                         length * kMicrosecond);
@@ -90,7 +91,9 @@ TEST(TurnsNoteTest, SaysThatStepsComeInTurns) {
   EXPECT_EQ(note.values.at(0).integer, 2);
   EXPECT_EQ(note.values.at(1).integer, 300 * kMicrosecond);
   EXPECT_EQ(note.values.at(2).integer, 900 * kMicrosecond);
-  EXPECT_THAT(headline_of(facts).pattern, HasSubstr("turns of {}"));
+  EXPECT_THAT(headline_of(facts).pattern, HasSubstr("seem to alternate, every {} steps"));
+  const Trace six = drawn(900, 6);
+  EXPECT_THAT(headline_of(facts_of(six)).pattern, HasSubstr("steps alternate, every {} steps"));
   EXPECT_TRUE(turns_note(facts_of(even)).pattern.empty());
 }
 
@@ -276,14 +279,15 @@ TEST(StartUpNoteTest, EqualIterationsAtTheBeginAreNoStartUp) {
   EXPECT_THAT(headline_of_training(460), HasSubstr("are start-up and are left out"));
 }
 
-// Two outer rounds, each of three operators and then ten inner rounds of three kernels and a wait. With two operators, or with all
-// three in each inner round, they tell no longer loop.
-std::string outer_loop_of(const std::vector<std::string>& outer, bool in_each_round) {
+// Two outer rounds, each of three operators (kernels of 50 us) and then ten inner rounds of three kernels of 20 us and a wait. With
+// two operators, or with all three in each inner round, they tell no longer loop.
+std::string outer_loop_of(const std::vector<std::string>& outer, bool in_each_round,
+                          std::int64_t outer_us = 50, int rounds = 10) {
   testing::ProgramSketch program;
   for (int round = 0; round < 2; ++round)
-    for (int inner = 0; inner < 10; ++inner) {
+    for (int inner = 0; inner < rounds; ++inner) {
       if (inner == 0 || in_each_round)
-        for (const std::string& op : outer) program.launch({.us = 10, .op = op});
+        for (const std::string& op : outer) program.launch({.us = outer_us, .op = op});
       for (const char* op : {"aten::eq", "aten::index", "aten::mean"})
         program.launch({.us = 20, .op = op});
       program.wait("aten::item").pass(20);
@@ -301,6 +305,11 @@ TEST(OuterLoopNoteTest, SeesRoundsInsideALongerLoop) {
   EXPECT_THAT(outer_loop_of(three, false), ::testing::EndsWith(" 2 10"));
   EXPECT_EQ(outer_loop_of({"aten::cdist", "aten::argmin"}, false), "");
   EXPECT_EQ(outer_loop_of(three, true), "");
+  // 3 x 5 us of about 1 ms: what a program logs in every tenth step.
+  EXPECT_EQ(outer_loop_of(three, false, 5), "");
+  // Nobody logs so rarely: k-means has its distances once in 512 groups.
+  EXPECT_EQ(outer_loop_of(three, false, 5, 255), "");
+  EXPECT_THAT(outer_loop_of(three, false, 5, 256), ::testing::EndsWith(" 2 256"));
 }
 
 }  // namespace

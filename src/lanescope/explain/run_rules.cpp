@@ -334,6 +334,29 @@ Sentence long_start_up_note(const Facts& facts) {
       {length});
 }
 
+// What the numbers leave out, and how the steps were found. `tells_gloo`: the headline is about gloo already.
+void append_notes(const Facts& facts, bool tells_gloo, Sentence& headline) {
+  const auto add = [&](const Sentence& note) {
+    if (note.pattern.empty()) return;
+    headline.pattern += " ";
+    append(headline, note);
+  };
+  if (const Sentence iterations = found_iterations_note(facts); !iterations.pattern.empty()) {
+    add(iterations);
+    append(headline, outer_loop_note(facts));
+  }
+  add(long_start_up_note(facts));
+  add(first_use_note(facts));
+  add(long_step_note(facts));
+  add(turns_note(facts));
+  if (!tells_gloo) add(rules::gloo_waits_note(facts));
+  add(missing_operators_note(facts));
+  if (facts.trace->import_stats().is_truncated() && facts.main_device)
+    headline.pattern +=
+        " The end of the file is missing, and whole threads or streams may be missing with it.";
+  add(cut_steps_note(facts));
+}
+
 }  // namespace
 
 Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
@@ -378,44 +401,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   result.headline = bound ? *bound : gloo.pattern.empty() ? plain_headline(facts) : gloo;
   result.notes_from = result.headline.pattern.size();
   result.note_values_from = result.headline.values.size();
-  if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-    append(result.headline, outer_loop_note(facts));
-  }
-  if (const Sentence note = long_start_up_note(facts); !note.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-  }
-  if (const Sentence note = first_use_note(facts); !note.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-  }
-  if (const Sentence note = long_step_note(facts); !note.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-  }
-  if (const Sentence note = turns_note(facts); !note.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-  }
-  if (const Sentence note = rules::gloo_waits_note(facts);
-      !note.pattern.empty() && gloo.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-  }
-  if (const Sentence note = missing_operators_note(facts); !note.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-  }
-  if (facts.trace->import_stats().is_truncated() && facts.main_device)
-    result.headline.pattern +=
-        " The end of the file is missing, and whole threads or streams may be missing with it.";
-  const Sentence note = cut_steps_note(facts);
-  if (!note.pattern.empty()) {
-    result.headline.pattern += " ";
-    append(result.headline, note);
-  }
+  append_notes(facts, !gloo.pattern.empty(), result.headline);
   return result;
 }
 

@@ -362,7 +362,7 @@ std::string shared_text(const Explanation& explanation, const std::vector<Sugges
   if (!shared) return {};
   if (shared->is_part)
     return fmt::format("Fix {} is a part of fix {}.", shared->numbers[1], shared->numbers[0]);
-  return fmt::format("Fixes {} are about the same time: together at most {}.",
+  return fmt::format("Fixes {} save partly the same time: together at most {}.",
                      listed_numbers(shared->numbers), rounded_time(shared->most_ns));
 }
 

@@ -185,7 +185,7 @@ std::string which_steps_text(const Facts& facts) {
     range += fmt::format(", step {} because it took longer than these together",
                          *steps[*facts.selection.long_step].number);
   if (facts.selection.turn > 0)
-    range += fmt::format(", whole turns of {} long and short steps", facts.selection.turn);
+    range += fmt::format(", whole groups of {} long and short steps", facts.selection.turn);
   if (facts.selection.cut().empty()) return range;
   const bool one = facts.selection.cut().size() == 1;
   range += one ? fmt::format(", step {}", *steps[facts.selection.cut().front()].number)

@@ -176,7 +176,7 @@ Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
   finding.action =
       waits_there(facts, found)
           ? say("Remove .item() and prints of the loss between the loss and backward()")
-          : say("Do what runs between the loss and backward() after it: logging, hooks, Python");
+          : say("Move logging, hooks and other Python to after backward()");
   return finding;
 }
 

@@ -32,8 +32,8 @@ const LaunchedWork* upload_of(const Facts& facts, const Neighbours& around) {
 // Operators that compute on the CPU in few of the steps, such as those that prepare each request of a recording whose steps are
 // words: over the whole recording, while the GPU has nothing to do.
 struct RareOperators {
-  std::uint64_t times = 0;  // that they run, with work of the GPU between two such times
-  std::uint64_t names = 0;
+  std::map<std::string_view, Named> by_name;  // of the main thread
+  std::uint64_t steps = 0;                    // recorded ones in which they run
   std::int64_t computing_ns = 0, wall_ns = 0;
   // Unlike operators that take the same time: it is that of something else, such as threads that wait for a core.
   std::uint64_t equal_names = 0;
@@ -50,10 +50,10 @@ std::int64_t without_gpu_work(const Facts& facts, SliceId op) {
 }
 
 // The most names whose mean durations lie within a tenth of each other, each of 1 ms or more.
-void find_equal_times(const std::map<std::string_view, Named>& by_name, RareOperators& found) {
+void find_equal_times(RareOperators& found) {
   constexpr std::int64_t kLeastEqualNs = 1'000'000;
   std::vector<std::int64_t> means;
-  for (const auto& [label, calls] : by_name)
+  for (const auto& [label, calls] : found.by_name)
     means.push_back(calls.time_ns / static_cast<std::int64_t>(calls.count));
   std::sort(means.begin(), means.end());
   std::size_t first = 0;
@@ -66,34 +66,43 @@ void find_equal_times(const std::map<std::string_view, Named>& by_name, RareOper
   }
 }
 
-// Those that run two times or more: what runs once is start-up, or an operator that something delayed.
+// The recorded step in which a time lies, or the one before it; what comes before all steps counts as the first.
+std::size_t recorded_step_at(const Facts& facts, std::int64_t time_ns) {
+  const auto& steps = facts.steps.steps;
+  const auto after = std::upper_bound(
+      steps.begin(), steps.end(), time_ns,
+      [](std::int64_t time, const auto& step) { return time < step.cpu_start_ns; });
+  return after == steps.begin() ? 0 : static_cast<std::size_t>(after - steps.begin()) - 1;
+}
+
+// Those that run in two steps or more: what runs in one is start-up, or an operator that something delayed.
 std::optional<RareOperators> measure_rare_operators(const Facts& facts) {
   constexpr double kLeastOfRecording = 0.1;
   const Trace& trace = *facts.trace;
   const auto& work = facts.device().timeline.work;
   if (work.empty()) return std::nullopt;
   const TrackId thread = facts.main_thread;
-  std::map<std::string_view, Named> by_name;
-  std::map<std::string_view, std::set<std::int64_t>> times_of;  // by the GPU work that follows
+  RareOperators found;
+  std::map<std::string_view, std::set<std::size_t>> steps_of;
   Window recording{work.front().start_ns, work.back().end_ns};
   for (const SliceId op : cpu_operators_of_recording(facts)) {
     if (trace.slices().track[raw(op)] != thread) continue;
     recording.start_ns = std::min(recording.start_ns, trace.start_ns(op));
     recording.end_ns = std::max(recording.end_ns, trace.end_ns(op));
-    by_name[trace.name(op)].add(op, trace.dur_ns(op));
-    times_of[trace.name(op)].insert(next_work_ns(facts, trace.end_ns(op)));
+    found.by_name[trace.name(op)].add(op, trace.dur_ns(op));
+    steps_of[trace.name(op)].insert(recorded_step_at(facts, trace.start_ns(op)));
   }
-  RareOperators found;
-  std::erase_if(by_name, [&](const auto& each) { return times_of[each.first].size() < 2; });
+  std::erase_if(found.by_name, [&](const auto& each) { return steps_of[each.first].size() < 2; });
   for (const SliceId op : cpu_operators_of_recording(facts))
-    if (trace.slices().track[raw(op)] == thread && by_name.contains(trace.name(op)))
+    if (trace.slices().track[raw(op)] == thread && found.by_name.contains(trace.name(op)))
       found.computing_ns += without_gpu_work(facts, op);
   found.wall_ns = recording.length_ns();
   if (share_of(found.computing_ns, found.wall_ns) < kLeastOfRecording) return std::nullopt;
-  found.names = by_name.size();
-  for (const auto& [label, calls] : by_name)
-    found.times = std::max<std::uint64_t>(found.times, times_of[label].size());
-  find_equal_times(by_name, found);
+  std::set<std::size_t> in_steps;
+  for (const auto& [label, calls] : found.by_name)
+    in_steps.insert(steps_of[label].begin(), steps_of[label].end());
+  found.steps = in_steps.size();
+  find_equal_times(found);
   return found;
 }
 
@@ -115,7 +124,18 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
   std::map<std::uint32_t, std::vector<Window>> computing;  // by thread
   std::vector<Window> uploading;
   const LaunchedWork* last_upload = nullptr;
+  // Any operator can be delayed once in a while. What a program computes on the CPU, it computes in
+  // each step, or again and again.
+  if (long_cpu_operators(facts).size() < facts.selection.steady.size()) {
+    found.rare = measure_rare_operators(facts);
+    if (!found.rare) return std::nullopt;
+  }
+  const auto is_counted = [&](SliceId op) {
+    return !found.rare || (trace.slices().track[raw(op)] == facts.main_thread &&
+                           found.rare->by_name.contains(trace.name(op)));
+  };
   for (const SliceId op : long_cpu_operators(facts)) {
+    if (!is_counted(op)) continue;
     ++found.calls;
     found.by_name[std::string(trace.name(op))].add(op, trace.dur_ns(op));
     computing[raw(trace.slices().track[raw(op)])].push_back({trace.start_ns(op), trace.end_ns(op)});
@@ -132,12 +152,6 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
     ++found.uploads;
     found.upload_bytes += bytes_of(facts, upload->work->slice);
     uploading.push_back({trace.end_ns(op), next_work_ns(facts, upload->work->end_ns)});
-  }
-  // Any operator can be delayed once in a while. What a program computes on the CPU, it computes in
-  // each step.
-  if (found.calls < facts.selection.steady.size()) {
-    found.rare = measure_rare_operators(facts);
-    if (!found.rare) return std::nullopt;
   }
   const auto& waits = host_late_stretches(facts);
   for (auto& [thread, windows] : computing) {
@@ -167,22 +181,22 @@ void tell_rare_operators(const Facts& facts, const CpuOperators& found, Finding&
   constexpr std::uint64_t kFewestEqualNames = 5;
   const RareOperators& rare = *found.rare;
   const std::uint64_t steps = std::max<std::uint64_t>(1, facts.steps.steps.size());
-  const auto times = static_cast<std::int64_t>(std::max<std::uint64_t>(1, rare.times));
+  const std::int64_t each_ns =
+      rare.computing_ns / static_cast<std::int64_t>(std::max<std::uint64_t>(1, rare.steps));
   finding.arithmetic.push_back(
-      say("they run {} times in the recording's {} steps, {} each time, {} of the whole "
+      say("they run in {} of the recording's {} steps, {} in each of these, {} of the whole "
           "recording; per step counts what lies in the steps that are measured",
-          {count(rare.times), count(steps), ns(rare.computing_ns / times),
-           ratio(rare.computing_ns, rare.wall_ns)}));
+          {count(rare.steps), count(steps), ns(each_ns), ratio(rare.computing_ns, rare.wall_ns)}));
   finding.brief =
-      say("{} and {} other operators run on the CPU while the GPU waits, {} times in "
-          "the recording's {} steps, {} each time",
-          {name(found.main_name), count(rare.names - 1), count(rare.times), count(steps),
-           ns(rare.computing_ns / times)});
-  if (rare.names == 1)
-    finding.brief = say(
-        "{} runs on the CPU while the GPU waits, {} times in the recording's {} "
-        "steps, {} each time",
-        {name(found.main_name), count(rare.times), count(steps), ns(rare.computing_ns / times)});
+      say(facts,
+          "{} and {} other [operator runs|operators run] on the CPU while the GPU waits, in {} of "
+          "the recording's {} steps, {} in each",
+          {name(found.main_name), count(rare.by_name.size() - 1), count(rare.steps), count(steps),
+           ns(each_ns)});
+  if (rare.by_name.size() == 1)
+    finding.brief =
+        say("{} runs on the CPU while the GPU waits, in {} of the recording's {} steps, {} in each",
+            {name(found.main_name), count(rare.steps), count(steps), ns(each_ns)});
   finding.action =
       say("Compute this on the GPU, or prepare it ahead (in another thread or process)");
   if (rare.equal_names < kFewestEqualNames) return;

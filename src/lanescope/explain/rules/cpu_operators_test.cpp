@@ -161,12 +161,40 @@ TEST(CpuOperatorsTest, SeesThoseThatRunInFewSteps) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(12'000) / 11);
   EXPECT_EQ(finding->brief.values.at(1).integer, 2);  // other operators
-  EXPECT_EQ(finding->brief.values.at(2).integer, 2);  // times
+  EXPECT_EQ(finding->brief.values.at(2).integer, 2);  // steps
   EXPECT_EQ(finding->brief.values.at(3).integer, 12);
   EXPECT_EQ(finding->brief.values.at(4).integer, us(6000));
   EXPECT_EQ(finding->action.pattern.find("set_num_threads"), std::string::npos);
   // What runs once may be start-up, or a delay.
   EXPECT_FALSE(find_in_requests({"aten::stft", "aten::abs", "aten::pow"}, 1));
+}
+
+// 20 steps of 400 us; the first one's start-up runs three operators of 1 ms twice, and step 10 runs another of 2 ms. None of them
+// runs in two steps. If step 15 runs that other again, these two steps are told, without start-up: (2 + 2) ms / 19.
+TEST(CpuOperatorsTest, StartUpIsNoPartOfWhatRunsInFewSteps) {
+  const auto found = [](bool is_again) {
+    ProgramSketch program;
+    for (int step = 0; step < 20; ++step) {
+      program.step();
+      if (step == 10 || (is_again && step == 15)) program.cpu_op("aten::index_put_", 2000);
+      program.kernel("gemm", 400);
+      for (int i = 0; step == 0 && i < 2; ++i) {
+        for (const char* op : {"aten::stft", "aten::abs", "aten::log10"}) program.cpu_op(op, 1000);
+        program.kernel("gemm", 10);
+      }
+      program.wait().end();
+    }
+    return find_by_rule(program.trace(), "cpu-operators");
+  };
+  EXPECT_FALSE(found(false));
+  const auto twice = found(true);
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(twice->at_stake_ns, us(4000) / 19);
+  ASSERT_EQ(twice->brief.values.size(), 4u);  // no other operators
+  EXPECT_EQ(twice->brief.values.at(0).text, "aten::index_put_");
+  EXPECT_EQ(twice->brief.values.at(1).integer, 2);
+  EXPECT_EQ(twice->brief.values.at(2).integer, 20);
+  EXPECT_EQ(twice->brief.values.at(3).integer, us(2000));
 }
 
 // Five unlike operators of 2 ms each: their time is not that of what they compute.

@@ -240,20 +240,21 @@ std::vector<ClearedPass> find_cleared_passes(const Facts& facts) {
   return found;
 }
 
-// Are the last gradients of this pass cleared before a step reads them? The passes that follow add to them, and the step after each
-// is of another optimizer; then a pass makes new ones.
-bool drops_last(const std::vector<ClearedPass>& passes, std::size_t at) {
-  const ClearedPass& first = passes[at];
-  for (; at + 1 < passes.size() && passes[at].is_of_first_part; ++at) {
-    if (passes[at].new_count() != first.new_count()) return false;
+// By pass: are its last gradients cleared before a step reads them? The passes that follow add to them, and the step after each
+// is of another optimizer; then a pass makes new ones. From the last pass to the first, so that each looks at the next one only.
+std::vector<bool> find_dropped_last(const std::vector<ClearedPass>& passes) {
+  std::vector<bool> drops(passes.size(), false);
+  for (std::size_t at = passes.size(); at-- > 0;) {
+    const ClearedPass& own = passes[at];
+    if (!own.is_of_first_part || at + 1 == passes.size()) continue;
     const Accumulated& next = passes[at + 1].gradients;
-    if (next.all.size() != first.gradients.all.size()) return false;
-    const std::size_t first_of_last = next.all[first.new_count()];
-    if (std::none_of(next.added.begin(), next.added.end(),
-                     [&](std::size_t node) { return node >= first_of_last; }))
-      return true;
+    if (next.all.size() != own.gradients.all.size()) continue;
+    const std::size_t first_of_last = next.all[own.new_count()];
+    const bool adds_to_them = std::any_of(next.added.begin(), next.added.end(),
+                                          [&](std::size_t node) { return node >= first_of_last; });
+    drops[at] = !adds_to_them || (passes[at + 1].new_count() == own.new_count() && drops[at + 1]);
   }
-  return false;
+  return drops;
 }
 
 DiscardedGradients find_by_clearing(const Facts& facts) {
@@ -261,8 +262,9 @@ DiscardedGradients find_by_clearing(const Facts& facts) {
   found.is_by_clearing = true;
   if (clears_by_zeros(facts)) return found;
   const std::vector<ClearedPass> passes = find_cleared_passes(facts);
+  const std::vector<bool> drops = find_dropped_last(passes);
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    if (!passes[i].is_of_first_part || !drops_last(passes, i)) continue;
+    if (!drops[i]) continue;
     const ClearedPass& own = passes[i];
     ++found.passes;
     found.gradients = own.gradients.added.size();

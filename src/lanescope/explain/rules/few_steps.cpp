@@ -16,9 +16,7 @@ struct FewSteps {
 };
 
 std::optional<FewSteps> measure_few_steps(const Facts& facts) {
-  // Of steps in turns, each is what comes at its place.
-  if (!facts.steps.marked || facts.selection.one_chosen || facts.selection.steady.size() >= 3 ||
-      facts.selection.turn > 0)
+  if (!facts.steps.marked || facts.selection.one_chosen || facts.selection.steady.size() >= 3)
     return std::nullopt;
   FewSteps found{.whole = facts.steps.steps.size() - facts.selection.cut().size(),
                  .steady_lengths_ns = {}};
@@ -47,6 +45,11 @@ Finding tell_few_steps(const Facts& facts, const FewSteps& found) {
                           "Only two steps were recorded{}, and the first is not counted because it "
                           "may be start-up: all numbers [per step] come from one step.",
                           {text(as_a_whole)});
+  else if (facts.selection.turn > 0)
+    finding.verdict =
+        say("All numbers per step come from two steps of {} and {}: long and short steps seem to "
+            "alternate, but too few were recorded to be sure.",
+            {ns(lengths[0]), ns(lengths[1])});
   else
     finding.verdict =
         say("The only two{} steps after the first one took {} and {}: the trace does not show "

@@ -13,6 +13,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/loop_remedies.h"
 #include "lanescope/explain/owners.h"
+#include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/host_syncs.h"
@@ -451,7 +452,21 @@ bool converts_layout(std::string_view op) {
 // Copies of one operator to the GPU in the steady steps. `bytes` is -1 if one of them has no size.
 struct Uploads {
   std::int64_t count = 0, bytes = 0, largest_bytes = 0;
+  bool has_several_elements = false;  // one of them, where shapes are recorded
 };
+
+// Does the operator that makes the copy say that its tensor has more than one element?
+bool copies_several_elements(const Facts& facts, SliceId launch) {
+  const SliceId op = facts.links.op_of[raw(launch)];
+  if (op == kNone<SliceId>) return false;
+  const std::string_view label = facts.trace->name(op);
+  if (label != "aten::copy_" && label != "aten::_to_copy" && label != "aten::to") return false;
+  for (const analysis::Sizes& shape : first_input_shapes(*facts.trace, op))
+    if (std::any_of(shape.begin(), shape.end(), [](std::int64_t size) { return size > 1; }))
+      return true;
+  return false;
+}
+
 Uploads uploads_of(const Facts& facts, std::string_view op) {
   Uploads found;
   for (const analysis::DeviceWork& work : facts.device().timeline.work) {
@@ -465,6 +480,8 @@ Uploads uploads_of(const Facts& facts, std::string_view op) {
     ++found.count;
     found.bytes += *own;
     found.largest_bytes = std::max(found.largest_bytes, *own);
+    found.has_several_elements =
+        found.has_several_elements || copies_several_elements(facts, launch);
   }
   return found;
 }
@@ -479,14 +496,17 @@ bool are_many_small_uploads(const Facts& facts,
   return uploads.count > 0 && uploads.bytes >= 0 && uploads.bytes <= uploads.count * kSmallBytes;
 }
 
-// A number of the program that became a tensor on the CPU, as by x[index] = 0. Nobody can pin it.
-bool are_single_numbers(const Facts& facts, std::string_view op) {
-  constexpr std::int64_t kOneNumber = 16;  // bytes: a complex one is the largest
+// What to do about copies to the GPU. A number of the program that became a tensor on the CPU, as by x[index] = 0, cannot be
+// pinned; a few numbers, such as the labels of a small batch, can.
+Sentence remedy_for_uploads(const Facts& facts, std::string_view op) {
+  constexpr std::int64_t kOneNumber = 8, kFewBytes = 64;
   const Uploads uploads = uploads_of(facts, op);
-  return uploads.count > 0 && uploads.bytes >= 0 && uploads.largest_bytes <= kOneNumber;
-}
-
-Sentence remedy_for_number(std::string_view op) {
+  const bool are_known = uploads.count > 0 && uploads.bytes >= 0;
+  if (!are_known || uploads.largest_bytes > kFewBytes)
+    return say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait");
+  if (uploads.largest_bytes > kOneNumber || uploads.has_several_elements)
+    return say(
+        "A few bytes per copy: pinned memory with non_blocking=True, or send them with the batch");
   return op.starts_with("aten::index_put")
              ? say("x[i] = number copies the number to the GPU: use x.index_fill_(0, i, number), "
                    "or make it a tensor there once")
@@ -530,10 +550,7 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
     return are_many_small_uploads(facts, ranked)
                ? say("If known ahead: join them on the CPU and copy once; else pinned memory and "
                      "non_blocking=True")
-           : are_single_numbers(facts, op)
-               ? remedy_for_number(op)
-               : say("Use pinned memory and .to(device, non_blocking=True): such copies do not "
-                     "wait");
+               : remedy_for_uploads(facts, op);
   const ApiCall call = find_api_call(op);  // where no operator is around it
   if (call.does(api_effect::kBlocks) && !call.does(api_effect::kCopies))
     return waits_for_all_streams(op) ? say("Remove torch.cuda.synchronize() from the loop")

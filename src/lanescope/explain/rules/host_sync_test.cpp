@@ -398,10 +398,11 @@ TEST(HostSyncTest, ManySmallUploadsAreOneCopyOfAll) {
 
 // x[index] = 0: the number is a tensor of 8 bytes on the CPU. A table of 1 MiB can be pinned.
 TEST(HostSyncTest, ANumberIsNotPinned) {
-  const auto action = [](std::string_view op, std::int64_t size_bytes) {
+  const auto action = [](std::string_view op, std::int64_t size_bytes,
+                         const std::string& dims = {}) {
     ProgramSketch program;
     program.steps(4, [&](ProgramSketch& p) {
-      p.launch({.us = 200}).begin_op(op);
+      p.launch({.us = 200}).begin_op(op, {.input_dims = dims});
       p.copy(5, size_bytes, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_");
       p.end().pass(50).launch({.us = 100});
     });
@@ -410,6 +411,10 @@ TEST(HostSyncTest, ANumberIsNotPinned) {
   };
   EXPECT_THAT(action("aten::index_put_", 8), HasSubstr("index_fill_"));
   EXPECT_THAT(action("aten::to", 8), HasSubstr("make it on the GPU"));
+  // The labels of a batch are several numbers, as their bytes or their shape show.
+  EXPECT_THAT(action("aten::to", 16), ::testing::StartsWith("A few bytes per copy"));
+  EXPECT_THAT(action("aten::to", 8, "[[2]]"), ::testing::StartsWith("A few bytes per copy"));
+  EXPECT_THAT(action("aten::to", 8, "[[]]"), HasSubstr("make it on the GPU"));
   EXPECT_THAT(action("aten::index_put_", 1 << 20), ::testing::StartsWith("Use pinned memory"));
 }
 
@@ -691,14 +696,14 @@ TEST(HostSyncTest, NamesEachOperatorWhoseWaitsCost) {
 }
 
 // One copy to the GPU of 300 us after which the GPU idles longest, then 40 reads of the elements of a result. With kernels
-// between the reads they are no results, and with 4 reads the copy comes first.
+// between the reads they are no results. With 4 reads, or where they are less than a third of the cost, the copy comes first.
 TEST(HostSyncTest, ManyReadsOfOneResultComeBeforeOneCopy) {
-  const auto finding_of = [](int reads, bool computes) {
+  const auto finding_of = [](int reads, bool computes, std::int64_t after_copy_us = 300) {
     ProgramSketch program;
     program.steps(4, [&](ProgramSketch& p) {
       p.begin_op("aten::to").copy(300, 1 << 20, "Memcpy HtoD (Pageable -> Device)");
       p.call("cudaStreamSynchronize", 320).end();
-      p.pass(1500).kernel("gemm", 50);
+      p.pass(after_copy_us).kernel("gemm", 50);
       for (int i = 0; i < reads; ++i) {
         if (computes) p.op("aten::mm", {}, "gemm", 5);
         p.wait("aten::item").pass(5);
@@ -717,6 +722,9 @@ TEST(HostSyncTest, ManyReadsOfOneResultComeBeforeOneCopy) {
   const auto few = finding_of(4, false);
   ASSERT_TRUE(few);
   EXPECT_EQ(few->brief.values.at(0).text, "aten::to");
+  const auto cheap = finding_of(40, false, 1500);
+  ASSERT_TRUE(cheap);
+  EXPECT_EQ(cheap->brief.values.at(0).text, "aten::to");
 }
 
 }  // namespace

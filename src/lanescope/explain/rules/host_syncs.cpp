@@ -330,16 +330,19 @@ std::int64_t lost_while_waiting(const Facts& facts, const std::vector<SliceId>& 
 
 namespace {
 
-// Copies to the GPU cost most, but three quarters of the waits or more are reads of single values, one by one: these come first,
-// because pinned memory does not end them. `ranked`: the costliest first.
+// Copies to the GPU cost most, but three quarters of the waits or more are reads of single values, one by one, and a third of the
+// cost or more is theirs: these come first, because pinned memory does not end them. `ranked`: the costliest first.
 void put_many_reads_first(const Facts& facts,
                           std::vector<std::pair<std::string_view, SyncGroup>>& ranked,
                           std::uint64_t waits) {
   constexpr std::size_t kFewestReads = 16;  // of a step
   if (ranked.empty() || !ranked.front().second.is_of_uploads()) return;
+  std::int64_t total_ns = 0;
+  for (const auto& [op, group] : ranked) total_ns += group.cost_ns();
   const auto reads = std::find_if(ranked.begin(), ranked.end(), [&](const auto& each) {
     return (each.first == "aten::item" || each.first == "aten::is_nonzero") &&
            each.second.calls * 4 >= waits * 3 && each.second.cost_ns() > 0 &&
+           each.second.cost_ns() * 3 >= total_ns &&
            each.second.calls >= kFewestReads * facts.selection.steady.size();
   });
   if (reads != ranked.end()) std::rotate(ranked.begin(), reads, reads + 1);
