@@ -1,4 +1,4 @@
-// cuDNN or MIOpen tried out its algorithms for a convolution: many kinds of kernels in one call.
+// cuDNN or MIOpen tried out its algorithms for a convolution: many kinds of kernels in one call, or kernels that it times by events.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,8 +7,10 @@
 
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/long_step_share.h"
+#include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -19,6 +21,8 @@ using analysis::Window;
 
 namespace {
 
+constexpr std::int64_t kFewestTimedKinds = 2;  // of kernels in a trial that waits for events
+
 struct Trials {
   std::int64_t cpu_ns = 0;
   std::int64_t gpu_ns = 0;
@@ -28,8 +32,31 @@ struct Trials {
   bool is_repeated = false;                  // in at least two steps
   bool is_late = false;                      // after the first step
   bool is_in_each = false;                   // in each of at least two steady steps
+  bool has_new_sizes = false;                // some weight met several sizes of its input
   std::unordered_set<std::uint32_t> steady;  // the calls in steady steps, raw
 };
+
+// A trial runs each algorithm between two events and waits for the second one.
+bool times_kernels(const Facts& facts, SliceId op) {
+  return any_inside(facts, op, [](std::string_view name) {
+    return name == "cudaEventSynchronize" || name == "hipEventSynchronize";
+  });
+}
+
+// Whether trials come with each new size of an input: weights of one shape met at least three of them.
+bool have_new_sizes(const Trace& trace, const std::vector<SliceId>& trials) {
+  constexpr std::size_t kFewestSizes = 3;
+  std::map<analysis::Sizes, std::set<analysis::Sizes>> inputs_of;
+  for (const SliceId op : trials) {
+    const auto inputs = operator_inputs(trace, op);
+    const auto input = inputs.tensor(0), weight = inputs.tensor(1);
+    if (!input || !weight) continue;
+    std::set<analysis::Sizes>& sizes = inputs_of[weight->dims];
+    sizes.insert(input->dims);
+    if (sizes.size() >= kFewestSizes) return true;
+  }
+  return false;
+}
 
 std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -51,6 +78,7 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, const Call*>>> by_op;
   for (const auto& [op, call] : calls) by_op[raw(trace.slices().name[op])].emplace_back(op, &call);
   std::vector<const DeviceWork*> trial_works;
+  std::vector<SliceId> trials;
   std::map<std::string, Named> by_name;
   std::vector<Window> windows;
   std::set<std::size_t> steps, steady_steps;
@@ -65,8 +93,11 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
     const std::int64_t median = analysis::lower_median(std::move(counts));
     for (const auto& [op, call] : list) {
       const auto distinct = static_cast<std::int64_t>(call->names.size());
-      if (distinct < median + 4 || distinct < 2 * median) continue;
       const SliceId id{op};
+      if ((distinct < median + 4 || distinct < 2 * median) &&
+          (distinct < kFewestTimedKinds || !times_kernels(facts, id)))
+        continue;
+      trials.push_back(id);
       trial_works.insert(trial_works.end(), call->works.begin(), call->works.end());
       windows.push_back({trace.start_ns(id), trace.end_ns(id)});
       by_name[std::string(trace.name(id))].add(id, trace.dur_ns(id));
@@ -95,10 +126,11 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
                 .is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0,
                 .is_in_each = facts.steps.marked && steady_steps.size() >= 2 &&
                               steady_steps.size() == facts.selection.steady.size(),
+                .has_new_sizes = !steady.empty() && have_new_sizes(trace, trials),
                 .steady = std::move(steady)};
 }
 
-// Trials in each step are no start-up: they cost each step, however long the program runs.
+// Trials in each step, or for each new size, are no start-up: they cost, however long the program runs.
 void tell_each_step(const Facts& facts, const Trials& found, Finding& finding) {
   const std::int64_t cost_ns = cost_of_calls(facts, found.steady);
   finding.kind = FindingKind::kCost;
@@ -108,12 +140,19 @@ void tell_each_step(const Facts& facts, const Trials& found, Finding& finding) {
           "at stake: {} such calls in the steady steps: their GPU work and the time in which the "
           "GPU is idle during them, {} [per step]",
           {count(found.steady.size()), ns(finding.at_stake_ns)}));
-  finding.explains.push_back({"host-bound", finding.at_stake_ns});
-  finding.explains.push_back({"allocator-calls", finding.at_stake_ns});
+  for (const char* covered : {"host-bound", "allocator-calls", "host-sync", "tiny-kernels"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  const Value calls = count((found.steady.size() + facts.selection.steady.size() / 2) /
+                            facts.selection.steady.size());
   finding.brief =
-      say(facts, "Convolutions try out algorithms in each step: {} [call|calls] [per step]",
-          {count((found.steady.size() + facts.selection.steady.size() / 2) /
-                 facts.selection.steady.size())});
+      found.is_in_each
+          ? say(facts, "Convolutions try out algorithms in each step: {} [call|calls] [per step]",
+                {calls})
+          : say(facts,
+                "Convolutions try out algorithms for each new size of an input: {} [call|calls] "
+                "[per "
+                "step]",
+                {calls});
   finding.action = say(
       "Set torch.backends.cudnn.benchmark=False, or pad to a few lengths: each new size is tried");
 }
@@ -141,7 +180,7 @@ Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
   finding.sample_count = found.windows.size();
   finding.sample_noun = "call";
   finding.brief = say("Convolutions tried out algorithms: {} of CPU time", {ns(found.cpu_ns)});
-  if (found.is_in_each) tell_each_step(facts, found, finding);
+  if (found.is_in_each || found.has_new_sizes) tell_each_step(facts, found, finding);
   return finding;
 }
 

@@ -37,6 +37,39 @@ TEST(CudnnBenchmarkTest, IsQuietOnAFewKernels) {
   EXPECT_FALSE(find_by_rule(convolutions(3).trace(), "cudnn-benchmark"));
 }
 
+// Calls of one weight whose two kinds of kernels are timed by events, with inputs of so many widths.
+Trace draw_timed(int widths, const char* wait) {
+  Sketch sketch;
+  std::int64_t id = 0;
+  for (int i = 0; i < 6; ++i) {
+    const std::int64_t at = i * 5000;
+    sketch.op(
+        "aten::cudnn_convolution", us(at), us(2000),
+        {.input_dims = "[[1, 64, 16, " + std::to_string(100 + i % widths) + "], [64, 64, 3, 3]]",
+         .input_types = R"(["float", "float"])"});
+    for (int k = 0; k < 2; ++k) {
+      sketch.runtime("cudaLaunchKernel", us(at + 10 + k * 200), us(5), {.correlation = ++id});
+      sketch.kernel("convolve_" + std::to_string(k), us(at + 20 + k * 200), us(150),
+                    {.correlation = id});
+    }
+    sketch.runtime(wait, us(at + 500), us(100), {});
+  }
+  return sketch.trace();
+}
+
+TEST(CudnnBenchmarkTest, TrialsForEachNewSizeAreACost) {
+  const auto finding = find_by_rule(draw_timed(3, "cudaEventSynchronize"), "cudnn-benchmark");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 6);
+  EXPECT_NE(finding->brief.pattern.find("new size"), std::string::npos);
+  // Two sizes may be those of training and of the last batch; without events two kinds are usual.
+  const auto once = find_by_rule(draw_timed(2, "cudaEventSynchronize"), "cudnn-benchmark");
+  ASSERT_TRUE(once);
+  EXPECT_EQ(once->kind, FindingKind::kOnce);
+  EXPECT_FALSE(find_by_rule(draw_timed(3, "cudaStreamSynchronize"), "cudnn-benchmark"));
+}
+
 // Four steps of four convolutions. In the steps from `first` to `last`, the first call tries eight kernels of 150 us.
 Trace draw_trials_in_steps(int first, int last) {
   testing::ProgramSketch program;
