@@ -13,6 +13,7 @@
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/known_frames.h"
+#include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
