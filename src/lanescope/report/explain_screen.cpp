@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "lanescope/explain/owner_advice.h"
@@ -190,11 +191,16 @@ class Screen {
     return {first.begin(), first.begin() + static_cast<std::ptrdiff_t>(shown)};
   }
 
-  // "Fixes 1 and 2 together: ..." of the first `shown` suggestions, as it is printed; empty: nothing to say.
-  std::string sum_of_gains(const std::vector<Suggestion>& first, std::size_t shown) const {
-    const std::string text = together_text(
-        explanation_, {first.begin(), first.begin() + static_cast<std::ptrdiff_t>(shown)});
-    return text.empty() ? text : wrapped("", text, width_);
+  // "Fixes 1 and 2 together: ..." of the first `shown` suggestions, as it is printed; empty: nothing to say. A replay of the step decides
+  // it, so each is kept.
+  const std::string& sum_of_gains(const std::vector<Suggestion>& first, std::size_t shown) {
+    const auto [kept, is_new] = sums_.try_emplace(shown);
+    if (is_new) {
+      const std::string text = together_text(
+          explanation_, {first.begin(), first.begin() + static_cast<std::ptrdiff_t>(shown)});
+      if (!text.empty()) kept->second = wrapped("", text, width_);
+    }
+    return kept->second;
   }
 
   // On the last line of its row, if there is room: more lines would hide what is below.
@@ -283,6 +289,7 @@ class Screen {
   const ScreenOptions& options_;
   std::size_t width_ = kNarrow;
   std::string kernels_;  // a line or two on what the GPU does; empty: it is not the limit
+  std::map<std::size_t, std::string> sums_;  // sum_of_gains by the number of suggestions
   std::string out_;
 };
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/python_frames.h"
@@ -112,14 +113,12 @@ std::int64_t quiet_time(const Facts& facts, const std::vector<Window>& windows) 
 // The outermost frames on this thread for which another rule has advice, such as torch.save or json.dumps.
 std::vector<Window> known_frames_of(const Facts& facts, TrackId thread) {
   const Trace& trace = *facts.trace;
-  const Track& track = trace.track(thread);
   std::vector<Window> found;
-  for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) == CategoryKind::kPythonFunction &&
-        (is_known_library_frame(trace.name(id)) || is_saving_frame(trace.name(id))))
+  for (const SliceId id : slices_named(facts, [](std::string_view name) {
+         return is_known_library_frame(name) || is_saving_frame(name);
+       }))
+    if (trace.kind(id) == CategoryKind::kPythonFunction && trace.slices().track[raw(id)] == thread)
       found.push_back({trace.start_ns(id), trace.end_ns(id)});
-  }
   return joined(std::move(found));
 }
 
