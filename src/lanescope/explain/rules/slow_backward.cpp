@@ -286,7 +286,9 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
   finding.brief =
       row != nullptr && row->brief != nullptr ? say(row->brief)
       : part.forward_ns == 0
-          ? say("The backward pass of {} is costly, though its forward pass only makes a view",
+          ? say(part.forward != kNone<SliceId> && is_view(facts.trace->name(part.forward))
+                    ? "The backward pass of {} is costly, though its forward pass only makes a view"
+                    : "The backward pass of {} is costly",
                 {name(label)})
           : say(facts.main_device
                     ? "The backward part of {} takes {} times the GPU time of its forward"
