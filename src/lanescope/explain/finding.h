@@ -144,7 +144,7 @@ struct Finding {
   // nanoseconds per step. A replay makes the kernels faster by as much. 0: at_stake_ns.
   std::int64_t gpu_saved_ns = 0;
   // CPU calls that the fix makes unnecessary. A replay removes them instead of following Rule::fix,
-  // with all that they contain, wait for and launch. Empty: the single calls are unknown.
+  // with all that they contain, wait for and launch. In any order. Empty: the single calls are unknown.
   std::vector<SliceId> spared_calls;
   // The same for code without operators that the fix makes unnecessary: windows of one thread, disjoint and in order. The time
   // at stake is the time that the GPU waits for this code.

@@ -44,15 +44,9 @@ bool is_of_gpu(const Finding& finding) {
                                           fix == Fix::kPin || fix == Fix::kOverlapCopies);
 }
 
-// Their fixes make kernels faster and leave their number: the CPU is as long busy with them as without.
-constexpr std::string_view kRulesOfFasterKernels[] = {
-    "fp32-matmul", "half-off-tensor-cores", "slow-gemm",      "slow-attention",
-    "logits-loss", "double-precision",      "unaligned-dims", "wave-tail"};
-
 bool keeps_number_of_kernels(const Finding* finding) {
-  return std::find(std::begin(kRulesOfFasterKernels), std::end(kRulesOfFasterKernels),
-                   finding->rule) != std::end(kRulesOfFasterKernels) &&
-         is_of_gpu(*finding);
+  const Rule* rule = find_rule(finding->rule);
+  return rule && rule->keeps_kernels && is_of_gpu(*finding);
 }
 
 // The fix spares code that takes long enough, without an event, for recording to cost next to nothing of it. Of shorter pieces

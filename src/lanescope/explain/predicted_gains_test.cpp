@@ -410,6 +410,19 @@ TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
   }
 }
 
+// What the headline of the program's trace says when gains are predicted.
+Sentence headline_with_gains(ProgramSketch& program) {
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  EXPECT_TRUE(facts);
+  if (!facts) return {};
+  auto explanation = run_rules(*facts);
+  EXPECT_TRUE(explanation);
+  if (!explanation) return {};
+  predict_gains(*facts, *explanation);
+  return explanation->headline;
+}
+
 // The longer the kernels, the less is the CPU the limit without the profiler: between both, the headline leaves it open.
 TEST(PredictedGains, LeavesOpenWhatMayBeGpuBound) {
   std::vector<std::string> begins;
@@ -421,13 +434,7 @@ TEST(PredictedGains, LeavesOpenWhatMayBeGpuBound) {
         p.launch({.us = kernel_us});
       }
     });
-    const Trace trace = program.trace();
-    const auto facts = gather_facts(trace);
-    ASSERT_TRUE(facts);
-    auto explanation = run_rules(*facts);
-    ASSERT_TRUE(explanation);
-    predict_gains(*facts, *explanation);
-    const std::string& headline = explanation->headline.pattern;
+    const std::string headline = headline_with_gains(program).pattern;
     const std::string begin = headline.substr(0, headline.find(':'));
     EXPECT_EQ(headline.find("it may be GPU-bound") != std::string::npos,
               begin == "CPU-bound with the profiler");
@@ -450,13 +457,7 @@ TEST(PredictedGains, LeavesOpenWhetherAStepOfNoSingleLimitIsGpuBound) {
       }
       p.pass(640);
     });
-    const Trace trace = program.trace();
-    const auto facts = gather_facts(trace);
-    EXPECT_TRUE(facts);
-    auto explanation = run_rules(*facts);
-    EXPECT_TRUE(explanation);
-    predict_gains(*facts, *explanation);
-    return explanation->headline.pattern;
+    return headline_with_gains(program).pattern;
   };
   EXPECT_EQ(headline(0).find("No single limit with the profiler:"), 0u);
   EXPECT_NE(headline(0).find("it may be GPU-bound"), std::string::npos);
@@ -475,13 +476,8 @@ TEST(PredictedGains, SaysWhatMayLimitTheStepBeforeHowStepsWereFound) {
       }
       program.begin("Optimizer.step#SGD.step").launch({.us = 2, .op = "aten::add_"}).end();
     }
-    const Trace trace = program.trace();
-    const auto facts = gather_facts(trace);
-    ASSERT_TRUE(facts);
-    auto explanation = run_rules(*facts);
-    ASSERT_TRUE(explanation);
-    predict_gains(*facts, *explanation);
-    const std::string& headline = explanation->headline.pattern;
+    const Sentence sentence = headline_with_gains(program);
+    const std::string& headline = sentence.pattern;
     const auto open = headline.find("it may be GPU-bound");
     if (open == std::string::npos) continue;
     ++told;
@@ -489,7 +485,7 @@ TEST(PredictedGains, SaysWhatMayLimitTheStepBeforeHowStepsWereFound) {
     EXPECT_NE(headline.find("The trace marks no steps"), std::string::npos);
     EXPECT_EQ(headline.rfind("found."), headline.size() - 6);
     // The last value is how many iterations were found, the ones before it the mark and the step without the profiler.
-    EXPECT_EQ(explanation->headline.values.back().kind, Value::Kind::kCount);
+    EXPECT_EQ(sentence.values.back().kind, Value::Kind::kCount);
   }
   EXPECT_GT(told, 0);
 }

@@ -98,6 +98,8 @@ struct Rule {
   // A replay of `fix` removes all that is at stake, but a real fix leaves a part that the trace does not show: the replay gives
   // an upper limit of the gain, not a prediction.
   bool fix_is_bound = false;
+  // The fix makes kernels faster and leaves their number: the CPU is as long busy with them as without.
+  bool keeps_kernels = false;
   // Its time at stake is the GPU's waiting for the CPU, not the GPU's work.
   bool stake_is_waiting = false;
   // If another finding on the first screen advises this fix, that fix removes the same time. The

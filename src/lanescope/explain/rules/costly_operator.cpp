@@ -286,8 +286,6 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   if (!calls.nodes.empty()) {
     finding.spared_calls = calls.calls;
     finding.spared_calls.insert(finding.spared_calls.end(), calls.nodes.begin(), calls.nodes.end());
-    sort_rows(finding.spared_calls.begin(), finding.spared_calls.end(),
-              [](SliceId a, SliceId b) { return raw(a) < raw(b); });
     finding.gain_is_bound = true;
   }
   if (!facts.main_device)

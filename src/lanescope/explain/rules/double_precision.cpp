@@ -95,6 +95,7 @@ extern constinit const Rule double_precision_rule = {
     .run = measure_and_tell<measure_double_precision, tell_double_precision>,
     .fix = Fix::kGpu,
     .fix_is_bound = true,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

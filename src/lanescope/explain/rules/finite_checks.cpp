@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/host_syncs.h"
@@ -102,8 +101,6 @@ Finding tell_finite_checks(const Facts& facts, const FiniteChecks& found) {
   const LostTime lost = lost_in(facts, steady_parts(facts, joined(std::move(windows))));
   finding.waiting_ns = std::min(finding.at_stake_ns, facts.per_step(lost.waiting_for_cpu_ns));
   finding.spared_calls = found.calls;
-  sort_rows(finding.spared_calls.begin(), finding.spared_calls.end(),
-            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
   finding.arithmetic.push_back(say(
       "a check: {}, then any or all, then a read on the CPU; counted: the GPU work of these calls "
       "and the GPU's idle time during them. The one check that stays takes a part of it",

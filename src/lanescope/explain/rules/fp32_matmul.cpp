@@ -195,6 +195,7 @@ extern constinit const Rule fp32_matmul_rule = {
     .run = measure_and_tell<measure_fp32_matmul, tell_fp32_matmul>,
     .is_regression = true,
     .fix = Fix::kGpu,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

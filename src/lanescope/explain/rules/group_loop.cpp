@@ -136,8 +136,6 @@ Finding tell_group_loop(const Facts& facts, const GroupLoop& found) {
   finding.sample_count = found.rounds;
   finding.sample_noun = "round";
   finding.spared_calls = found.calls;
-  sort_rows(finding.spared_calls.begin(), finding.spared_calls.end(),
-            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
   finding.gain_is_bound = true;
   finding.arithmetic.push_back(say(
       "a round: aten::eq, aten::index with a mask (aten::nonzero), {}; counted: the GPU work of "

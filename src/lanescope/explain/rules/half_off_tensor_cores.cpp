@@ -158,6 +158,7 @@ extern constinit const Rule half_off_tensor_cores_rule = {
     .run = measure_and_tell<measure_half_off_tensor_cores, tell_half_off_tensor_cores>,
     .is_regression = true,
     .fix = Fix::kGpu,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -217,6 +217,7 @@ extern constinit const Rule logits_loss_rule = {
     .run = measure_and_tell<measure_logits_loss, tell_logits_loss>,
     .fix = Fix::kGpu,
     .fix_is_bound = true,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

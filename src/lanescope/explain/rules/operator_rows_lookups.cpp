@@ -72,6 +72,23 @@ constexpr char kJoinTablesMore[] =
     "join their indices and split the result. Measured on an H200 with 26 tables: 4.9 instead of "
     "13.3 ms a step; sparse=True with SparseAdam took 18.2 ms";
 
+// The row of an operator that adds up rows by index.
+constexpr OperatorAdvice adds_up_lookup(std::string_view op) {
+  return {.op = op,
+          .kernel = "",
+          .unless_in = "",
+          .least_calls = 1,
+          .meaning = kAddsLookup,
+          .action = kSparseProduct,
+          .more = kSparseProductMore,
+          .source = kSparse,
+          .fits = has_any_inputs,
+          .unless = follows_no_lookup,
+          .is_of_gpu = true,
+          .has_backward = true,
+          .spares_too = lookup_before};
+}
+
 constexpr std::array kLookupOperatorRows = {
     OperatorAdvice{"aten::_embedding_bag_dense_backward", "", "", 8, kLaunchesEachTime, kJoinTables,
                    kJoinTablesMore, kEmbeddingBag, nullptr, is_rare_or_not_host_bound},
@@ -167,23 +184,7 @@ constexpr std::array kLookupOperatorRows = {
         "additions into one row are atomic and run one after another; a product with the one-hot "
         "matrix (few classes), or a sort and torch.segment_reduce, adds them in parallel",
         kIndexAdd, adds_into_few_rows, nullptr, false, true},
-    OperatorAdvice{"aten::index_add_",
-                   "",
-                   "",
-                   1,
-                   kAddsLookup,
-                   kSparseProduct,
-                   kSparseProductMore,
-                   kSparse,
-                   has_any_inputs,
-                   follows_no_lookup,
-                   false,
-                   true,
-                   nullptr,
-                   false,
-                   {},
-                   true,
-                   lookup_before},
+    adds_up_lookup("aten::index_add_"),
     OperatorAdvice{
         "aten::index_put_", "indexing_backward_kernel", "aten::index_add", 1,
         "with accumulate sorts all indices and adds equal ones one after another",
@@ -236,23 +237,7 @@ constexpr std::array kLookupOperatorRows = {
                    "the size of the result is the sum of the counts, which the CPU waits for; with "
                    "output_size= it does not",
                    kRepeats, lacks_output_size},
-    OperatorAdvice{"aten::scatter_add_",
-                   "",
-                   "",
-                   1,
-                   kAddsLookup,
-                   kSparseProduct,
-                   kSparseProductMore,
-                   kSparse,
-                   has_any_inputs,
-                   follows_no_lookup,
-                   false,
-                   true,
-                   nullptr,
-                   false,
-                   {},
-                   true,
-                   lookup_before},
+    adds_up_lookup("aten::scatter_add_"),
     OperatorAdvice{
         "aten::sort", "", "aten::topk", 1, "sorts all elements to find a quantile",
         "Take the quantile of a sample (x.flatten()[::100]), or every few steps",

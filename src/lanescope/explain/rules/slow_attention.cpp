@@ -218,6 +218,7 @@ extern constinit const Rule slow_attention_rule = {
     .then_needs = {need::kShapes, need::kPeakRates},
     .run = measure_and_tell<measure_slow_attention, tell_slow_attention>,
     .fix = Fix::kGpu,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -88,6 +88,7 @@ extern constinit const Rule slow_gemm_rule = {
     .then_needs = {need::kShapes, need::kPeakRates},
     .run = measure_and_tell<measure_slow_gemm, tell_slow_gemm>,
     .fix = Fix::kGpu,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -116,6 +116,7 @@ extern constinit const Rule unaligned_dims_rule = {
     .then_needs = {need::kShapes, need::kPeakRates},
     .run = measure_and_tell<measure_unaligned_dims, tell_unaligned_dims>,
     .fix = Fix::kGpu,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -13,7 +13,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -223,8 +222,6 @@ Finding tell_unchanged_part(const Facts& facts, const UnchangedPart& found) {
       {op, calls, ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.spared_calls = found.calls;
-  sort_rows(finding.spared_calls.begin(), finding.spared_calls.end(),
-            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
   const auto indices = operator_inputs(trace, begin).tensor(1);
   finding.arithmetic.push_back(
       say("the lookup's indices have the size {}; by the recorded sizes, no operator of the steps "

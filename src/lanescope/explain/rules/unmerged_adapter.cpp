@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
@@ -130,8 +129,6 @@ Finding tell_unmerged_adapter(const Facts& facts, const UnmergedAdapters& found)
                          ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.spared_calls = found.calls;
-  sort_rows(finding.spared_calls.begin(), finding.spared_calls.end(),
-            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
   finding.arithmetic.push_back(
       say("counted: after linear(x, W) a product of the same x with a matrix of few rows, one of "
           "its result to the size of W's, and a sum; all but the first product can go, because "

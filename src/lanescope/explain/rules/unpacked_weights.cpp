@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -118,8 +117,6 @@ Finding tell_unpacked_weights(const Facts& facts, const UnpackedWeights& found) 
            ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
   finding.spared_calls = found.calls;
-  sort_rows(finding.spared_calls.begin(), finding.spared_calls.end(),
-            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
   finding.arithmetic.push_back(
       say("counted: calls in a row with a shift and a mask of bits, which then only move or scale "
           "numbers, up to a linear layer; as many in each step"));

@@ -98,6 +98,7 @@ extern constinit const Rule wave_tail_rule = {
     .then_needs = {need::kMultiprocessors},
     .run = measure_and_tell<measure_wave_tail, tell_wave_tail>,
     .fix = Fix::kGpu,
+    .keeps_kernels = true,
 };
 
 }  // namespace lanescope::explain::rules

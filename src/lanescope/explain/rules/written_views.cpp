@@ -74,7 +74,6 @@ std::optional<WrittenViews> measure_written_views(const Facts& facts) {
       found.longest = node;
   }
   if (found.writes < kFewestWrites * step_count(facts)) return std::nullopt;
-  std::sort(found.spared.begin(), found.spared.end());
   found.cost_ns = cost_of_spared(facts, found.spared);
   found.nodes_ns = cost_of_spared(facts, whole);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastWrittenShare) return std::nullopt;
