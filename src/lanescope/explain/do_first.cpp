@@ -437,6 +437,8 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
     }
   }
   if (!suggestion.is_predicted && finding.gain.spread_ns > 0) {
+    suggestion.is_range = true;
+    suggestion.at_most_ns = suggestion.gain_ns;
     suggestion.gain_ns = finding.gain.gain_ns;
     suggestion.error_ns = finding.gain.spread_ns;
   } else if (!suggestion.is_predicted) {
@@ -444,6 +446,7 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
     if (suggestion.error_ns > suggestion.gain_ns) suggestion.error_ns = 0;  // as unsure as the step
   }
   const std::int64_t step_ns = gains.base().step_ns;
+  suggestion.step_error_ns = gains.base().cpu_error_ns;
   suggestion.gain_ratio =
       step_ns <= 0 ? 0 : static_cast<double>(suggestion.gain_ns) / static_cast<double>(step_ns);
 }
