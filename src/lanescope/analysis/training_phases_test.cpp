@@ -87,5 +87,49 @@ TEST(TrainingPhasesTest, AClosureWithPythonFramesIsNoOptimizerEither) {
   EXPECT_EQ(phase("aten::add_"), Phase::kOptimizer);
 }
 
+// LBFGS.step(closure) on a GPU: the backward pass runs on thread 200. Two closures, [210, 270) and [310, 370), and the optimizer's own
+// work after each. Operators of a closure have sequence numbers. A loss is read after the pass.
+TEST(TrainingPhasesTest, ClosuresWithABackwardPassOnAnotherThreadAreNotTheOptimizers) {
+  testing::Sketch sketch;
+  sketch.annotation("Optimizer.step#LBFGS.step", 200, 200);
+  sketch.op("aten::clamp_", 202, 4);
+  sketch.annotation("Optimizer.zero_grad#LBFGS.zero_grad", 210, 5);
+  sketch.op("aten::linear", 220, 20, {.sequence = 1}).op("aten::addmm", 222, 10, {.sequence = 1});
+  sketch.runtime("cudaLaunchKernel", 225, 2, {.correlation = 1});
+  sketch.op("autograd::engine::evaluate_function: AddmmBackward0", 245, 25, {.tid = 200});
+  sketch.op("aten::mm", 250, 5, {.tid = 200});
+  sketch.op("aten::item", 272, 5, {.sequence = 2});
+  sketch.op("aten::_local_scalar_dense", 273, 3, {.sequence = 2});
+  sketch.op("aten::dot", 280, 10);
+  sketch.runtime("cudaLaunchKernel", 283, 2, {.correlation = 2});
+  sketch.op("aten::conv2d", 310, 20, {.sequence = 2});
+  sketch.op("autograd::engine::evaluate_function: ConvolutionBackward0", 340, 30, {.tid = 200});
+  sketch.op("aten::add_", 380, 10);
+  sketch.kernel("forward_kernel", 500, 10, {.correlation = 1});
+  sketch.kernel("dot_kernel", 520, 10, {.correlation = 2});
+  const Trace trace = sketch.trace();
+  EXPECT_EQ(phase_of(trace, "Optimizer.zero_grad#LBFGS.zero_grad"), Phase::kZeroGrad);
+  EXPECT_EQ(phase_of(trace, "aten::linear"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "aten::addmm"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "forward_kernel"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "aten::mm"), Phase::kBackward);
+  EXPECT_EQ(phase_of(trace, "aten::dot"), Phase::kOptimizer);
+  EXPECT_EQ(phase_of(trace, "dot_kernel"), Phase::kOptimizer);
+  EXPECT_EQ(phase_of(trace, "aten::conv2d"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "aten::add_"), Phase::kOptimizer);
+}
+
+// Near miss: another thread's backward pass runs at the same time. Without gradients the optimizer's own operators have no sequence number.
+TEST(TrainingPhasesTest, TheBackwardPassOfAnotherLoopIsNoClosure) {
+  testing::Sketch sketch;
+  sketch.annotation("Optimizer.step#Adam.step", 200, 100).op("aten::mul_", 210, 20);
+  sketch.op("autograd::engine::evaluate_function: AddmmBackward0", 240, 30, {.tid = 200});
+  sketch.op("aten::addcdiv_", 280, 10);
+  const Trace trace = sketch.trace();
+  EXPECT_EQ(phase_of(trace, "Optimizer.step#Adam.step"), Phase::kOptimizer);
+  EXPECT_EQ(phase_of(trace, "aten::mul_"), Phase::kOptimizer);
+  EXPECT_EQ(phase_of(trace, "aten::addcdiv_"), Phase::kOptimizer);
+}
+
 }  // namespace
 }  // namespace lanescope::analysis
