@@ -29,6 +29,7 @@
 #include "lanescope/explain/sentences.h"
 #include "lanescope/explain/user_code.h"
 #include "lanescope/model/names_where.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -146,6 +147,14 @@ struct PartCount {
   std::uint64_t times = 0, pieces = 0;
 };
 
+// From the first to the last launch of parts that a graph could hold.
+void add_windows(const std::vector<std::pair<analysis::Window, std::uint64_t>>& parts,
+                 std::uint64_t second, WaitsInside& found) {
+  for (const auto& [window, size] : parts)
+    if (size >= kFewestInRound || (size > 0 && size >= second))
+      found.parts_windows.push_back(window);
+}
+
 // Cuts the launches of each step at its waits.
 void count_parts(std::vector<LaunchesAndWaits>& steps, WaitsInside& found) {
   for (LaunchesAndWaits& step : steps) {
@@ -153,11 +162,13 @@ void count_parts(std::vector<LaunchesAndWaits>& steps, WaitsInside& found) {
     std::sort(step.waits_ns.begin(), step.waits_ns.end());
     std::uint64_t longest = 0, second = 0;
     std::map<std::vector<std::uint32_t>, PartCount> large;
+    std::vector<std::pair<analysis::Window, std::uint64_t>> all;
     auto from = step.launches.begin();
     const auto end_part = [&](auto to) {
       const auto size = static_cast<std::uint64_t>(to - from);
       second = std::max(second, std::min(size, longest));
       longest = std::max(longest, size);
+      if (size > 0) all.push_back({{from->first, (to - 1)->first + 1}, size});
       if (size >= kFewestInRound) {
         std::vector<std::uint32_t> names;
         names.reserve(size);
@@ -172,6 +183,7 @@ void count_parts(std::vector<LaunchesAndWaits>& steps, WaitsInside& found) {
     for (const std::int64_t wait_ns : step.waits_ns)
       end_part(std::lower_bound(from, step.launches.end(), std::pair{wait_ns, std::uint32_t{0}}));
     end_part(step.launches.end());
+    add_windows(all, second, found);
     found.pieces += step.launches.size();
     found.in_longest += longest;
     found.in_two_longest += longest + second;
@@ -186,6 +198,13 @@ void count_parts(std::vector<LaunchesAndWaits>& steps, WaitsInside& found) {
   }
 }
 
+// A copy of a value that the CPU waits for: it comes with the wait.
+bool is_value_for_cpu(const Trace& trace, SliceId work) {
+  constexpr std::int64_t kOneNumber = 16;  // bytes: a complex one is the largest
+  return trace.name(work).starts_with("Memcpy DtoH") &&
+         trace.slice_args(work).integer(ArgKey::kBytes).value_or(0) <= kOneNumber;
+}
+
 WaitsInside make_waits_inside(const Facts& facts) {
   const Trace& trace = *facts.trace;
   WaitsInside found;
@@ -198,8 +217,11 @@ WaitsInside make_waits_inside(const Facts& facts) {
     if (call == kNone<SliceId>) continue;
     const std::size_t step = steady_step_at(facts, trace.start_ns(call));
     if (step >= launches.size()) continue;
+    ++found.all_pieces;
     if (phases[raw(call)] == analysis::Phase::kOptimizer)
       found.has_optimizer = true;
+    else if (is_value_for_cpu(trace, work->slice))
+      --found.all_pieces;
     else
       parts[step].launches.emplace_back(trace.start_ns(call),
                                         raw(trace.slices().name[raw(work->slice)]));
@@ -228,6 +250,11 @@ WaitsInside make_waits_inside(const Facts& facts) {
     last = asks;
     ++calls[trace.name(asks)];
     ++all;
+    if (phases[raw(call)] != analysis::Phase::kOptimizer) continue;
+    ++found.in_optimizer;
+    if (const SliceId range = optimizer_step_around(facts, call);
+        found.optimizer.empty() && range != kNone<SliceId>)
+      found.optimizer = std::string(names::optimizer_of_step(trace.name(range)));
   }
   std::uint64_t most = 0;
   for (const auto& [op, count] : calls)
@@ -235,6 +262,7 @@ WaitsInside make_waits_inside(const Facts& facts) {
       most = count;
       found.op = std::string(op);
     }
+  found.waits = all;
   found.per_step = all / facts.selection.steady.size();
   count_parts(parts, found);
   return found;
@@ -419,6 +447,28 @@ void advise_about_launches(const Facts& facts, LaunchAdvice usual, Finding& find
     finding.action = std::move(*instead);
 }
 
+namespace {
+
+// torch.optim.LBFGS goes through its history in a Python loop, and reads a product of each entry on the CPU.
+bool is_history_of_optimizer(const WaitsInside& waits) {
+  return waits.optimizer == "LBFGS" && waits.in_optimizer * 2 > waits.waits &&
+         !waits.is_mostly_model();
+}
+
+}  // namespace
+
+bool advises_smaller_history(const Facts& facts, const Sentence& action) {
+  const WaitsInside& waits = waits_inside(facts);
+  return waits.are_many() && is_history_of_optimizer(waits) &&
+         action.pattern == graph_beside_waits(facts, waits).pattern;
+}
+
+bool advises_parts_between_waits(const Facts& facts, const Sentence& action) {
+  const WaitsInside& waits = waits_inside(facts);
+  return waits.are_many() && (waits.may_stay() || waits.may_stay_between_rounds()) &&
+         action.pattern == graph_beside_waits(facts, waits).pattern;
+}
+
 Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
   if (waits.may_stay())
     return say(
@@ -438,6 +488,10 @@ Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
         "Use torch.compile(mode=\"reduce-overhead\") on the code between waits: one part "
         "of {} launches runs {} times [per step]. The {} waits, such as in {}, can stay",
         {count(waits.round_pieces), count(waits.rounds), count(waits.per_step), name(waits.op)});
+  if (is_history_of_optimizer(waits))
+    return say(
+        "Most launches and waits are L-BFGS's own, for each entry of its history: use a smaller "
+        "history_size (100 unless set)");
   return say(facts,
              "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
              "Then torch.compile(mode=\"reduce-overhead\")",

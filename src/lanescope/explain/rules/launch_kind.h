@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
@@ -31,26 +32,39 @@ struct WaitsInside {
   std::string op;  // that waits most often; empty: none waits
   // So many that they, and not the launches, are what to change first.
   bool are_many() const { return per_step >= 4; }
-  // Pieces of GPU work in the steady steps, without the optimizer's: all, those of each step's longest part without a wait, and
-  // those of its two longest parts.
+  // Pieces of GPU work in the steady steps, without the optimizer's: all, those of each step's longest part without a wait, and those of its
+  // two longest parts. Values that a wait copies to the CPU do not count.
   std::uint64_t pieces = 0, in_longest = 0, in_two_longest = 0;
+  std::uint64_t all_pieces = 0;  // with the optimizer's
   bool has_optimizer = false;
+  std::uint64_t waits = 0, in_optimizer = 0;  // of the steady steps; of these, the optimizer's own
+  std::string optimizer;                      // one with such waits: "LBFGS"
+  // The model launches half of the work or more.
+  bool is_mostly_model() const { return pieces > 0 && pieces * 2 >= all_pieces; }
   // The waits lie around the forward and the backward pass, or in the optimizer: each of the one or two parts can be captured.
-  bool may_stay() const { return pieces > 0 && in_two_longest * 10 >= pieces * 9; }
-  std::uint64_t parts() const { return in_longest * 10 >= pieces * 9 ? 1 : 2; }
+  bool may_stay() const { return is_mostly_model() && in_two_longest * 10 >= pieces * 9; }
+  std::uint64_t parts() const { return in_longest * 10 >= in_two_longest * 9 ? 1 : 2; }
   // Parts of 100 pieces or more: their pieces in all steps; of the last step, which part comes most often (ties: the longer) and how
   // many different ones there are. Parts are equal if they have the same names in the same order.
   std::uint64_t in_large = 0, round_pieces = 0, rounds = 0, kinds = 0;
   // At most three different parts, which repeat, hold four fifths of the pieces: each can be captured once.
   bool may_stay_between_rounds() const {
-    return !may_stay() && rounds >= 2 && kinds <= 3 && in_large * 5 >= pieces * 4;
+    return !may_stay() && is_mostly_model() && rounds >= 2 && kinds <= 3 &&
+           in_large * 5 >= all_pieces * 4;
   }
+  // From the first to the last launch of each step's two longest parts, and of those of 100 pieces or more. In order
+  // of time, disjoint.
+  std::vector<analysis::Window> parts_windows;
 };
 // Counted are operators, and calls outside of operators, between the first and the last launch of a step. Only for marked steps. O(slices).
 const WaitsInside& waits_inside(const Facts& facts);
 // What to do about launches where waits prevent one CUDA graph of the step: capture the parts between them if one or two of these
 // hold nine tenths of the work or a few long ones repeat, else remove the waits first.
 Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits);
+// True: most launches are those of torch.optim.LBFGS for its history, in which it waits, and graph_beside_waits() says so.
+bool advises_smaller_history(const Facts& facts, const Sentence& action);
+// True: `action` is that advice, to capture parts. Then only launches in `WaitsInside::parts_windows` become cheaper.
+bool advises_parts_between_waits(const Facts& facts, const Sentence& action);
 
 // A node of autograd such as ThresholdBackwardBackward0 runs in a steady step: the program differentiates a backward pass, which
 // torch.compile does not support.

@@ -1,5 +1,6 @@
 // There are so many kernels of a few microseconds that launching them takes most of the time.
 #include <optional>
+#include <vector>
 
 #include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/launch_kind.h"
@@ -15,29 +16,51 @@ struct TinyKernels {
   std::int64_t waiting_ns = 0;  // of the GPU, for launches of tiny kernels
 };
 
-std::optional<TinyKernels> measure_tiny_kernels(const Facts& facts) {
-  const auto& launches = facts.launches;
-  const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
+// The GPU's waits for launches of tiny kernels; with `parts`: of those that are launched in these windows.
+std::int64_t waits_for_tiny_kernels(const Facts& facts,
+                                    const std::vector<analysis::Window>* parts = nullptr) {
   // A long wait has another cause than launching. Short waits, each before a tiny kernel, come from
   // launching.
   constexpr std::int64_t kLongestWaitNs = 100'000;
-  TinyKernels found;
+  std::int64_t waiting_ns = 0;
   for (const analysis::Gap& gap : facts.device().gaps.gaps) {
     if (gap.next_work == kNone<SliceId> || gap.end_ns - gap.start_ns > kLongestWaitNs ||
         facts.trace->dur_ns(gap.next_work) >= analysis::kTinyKernelNs ||
         !inside(facts.steady_windows, gap.start_ns))
       continue;
+    const SliceId launch = facts.links.launch_of[raw(gap.next_work)];
+    if (parts && (launch == kNone<SliceId> || !inside(*parts, facts.trace->start_ns(launch))))
+      continue;
     for (const analysis::IdlePart& part : facts.device().gaps.parts_of(gap))
       if (part.cause == analysis::IdleCause::kHostLate ||
           part.cause == analysis::IdleCause::kLaunchLatency)
-        found.waiting_ns += part.end_ns - part.start_ns;
+        waiting_ns += part.end_ns - part.start_ns;
   }
+  return waiting_ns;
+}
+
+std::optional<TinyKernels> measure_tiny_kernels(const Facts& facts) {
+  const auto& launches = facts.launches;
+  const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
+  const TinyKernels found{.waiting_ns = waits_for_tiny_kernels(facts)};
   if (steps == 0 || launches.kernel_count < 200 * steps ||
       launches.tiny_kernel_count * 2 < launches.kernel_count ||
       launches.graph_work_count * 2 > launches.linked_count ||
       share_of(found.waiting_ns, facts.wall.partition.wall_ns) < 0.1)
     return std::nullopt;
   return found;
+}
+
+// A graph of the parts between waits spares their launches alone.
+void keep_to_parts(const Facts& facts, Finding& finding) {
+  const std::int64_t waiting_ns = waits_for_tiny_kernels(facts, &waits_inside(facts).parts_windows);
+  finding.at_stake_ns = facts.per_step(waiting_ns);
+  finding.at_stake_ratio = share_of(waiting_ns, facts.wall.partition.wall_ns);
+  finding.arithmetic.push_back(
+      say(facts,
+          "{} [per step] of it before kernels of the parts without a wait: a graph of these parts "
+          "spares no more",
+          {ns(facts.per_step(waiting_ns))}));
 }
 
 Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
@@ -98,6 +121,10 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
                         : "Compile more of the step[if a batch spares launches|, or use a larger "
                           "batch]")},
         finding);
+  if (advises_parts_between_waits(facts, finding.action)) keep_to_parts(facts, finding);
+  // The waits are those of the same loop.
+  if (advises_smaller_history(facts, finding.action))
+    finding.explains.push_back({"host-sync", finding.at_stake_ns});
   advise_about_sizes(facts, finding);
   return finding;
 }

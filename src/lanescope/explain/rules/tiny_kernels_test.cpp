@@ -153,6 +153,50 @@ TEST(TinyKernelsTest, LetsWaitsStayBetweenEqualRounds) {
   EXPECT_THAT(action(false).pattern, ::testing::StartsWith("First remove"));
 }
 
+// Two waits around each of seven rounds; a step ends with an optimizer that launches and waits for each of `own` products. Only the launches of
+// the rounds become cheaper, and if the optimizer has most launches, no graph of them is the fix.
+TEST(TinyKernelsTest, CountsOnlyThePartsThatAGraphWouldHold) {
+  const auto found = [](int own, const char* range) {
+    ProgramSketch program;
+    program.steps(3, [&](ProgramSketch& p) {
+      for (int round = 0; round < 7; ++round) {
+        for (int k = 0; k < 120; ++k) p.launch({.us = 2});
+        p.wait().launch({.us = 2}).wait();
+      }
+      p.begin(range);
+      for (int k = 0; k < own; ++k) p.launch({.us = 2, .op = "aten::dot"}).wait();
+      p.end();
+    });
+    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding());
+  };
+  const Finding few = found(40, "Optimizer.step#LBFGS.step");
+  EXPECT_THAT(few.action.pattern, ::testing::HasSubstr("can stay"));
+  const Finding none = found(0, "Optimizer.step#LBFGS.step");
+  EXPECT_THAT(none.action.pattern, ::testing::HasSubstr("can stay"));
+  EXPECT_GT(none.at_stake_ns, 0);
+  EXPECT_EQ(few.at_stake_ns, none.at_stake_ns);
+  const Finding most = found(900, "Optimizer.step#LBFGS.step");
+  EXPECT_THAT(most.action.pattern, ::testing::HasSubstr("history_size"));
+  EXPECT_THAT(found(900, "Optimizer.step#Other.step").action.pattern,
+              ::testing::StartsWith("First remove"));
+}
+
+// A value that a wait copies to the CPU is no launch that a graph would hold: one part of 230 launches, then 160 reads.
+TEST(TinyKernelsTest, ValuesThatWaitsReadAreNoParts) {
+  const auto action = [](std::int64_t size) {
+    ProgramSketch program;
+    program.steps(3, [&](ProgramSketch& p) {
+      for (int k = 0; k < 230; ++k) p.launch({.us = 2});
+      for (int k = 0; k < 160; ++k)
+        p.begin_op("aten::item").copy(1, size, "Memcpy DtoH (Device -> Pageable)").end().wait();
+      p.launch({.us = 2});
+    });
+    return find_by_rule(program.trace(), "tiny-kernels").value_or(Finding()).action.pattern;
+  };
+  EXPECT_THAT(action(8), ::testing::HasSubstr("can stay"));
+  EXPECT_THAT(action(1'000), ::testing::StartsWith("First remove"));
+}
+
 // torch.compile does not support double backward.
 TEST(TinyKernelsTest, DoesNotCompileABackwardPassThatIsDifferentiated) {
   const auto action = [](const std::string& node) {
