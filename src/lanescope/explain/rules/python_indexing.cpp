@@ -54,6 +54,7 @@ using Key = std::pair<std::uint32_t, std::uint32_t>;
 
 // What the calls between two indexing calls show of the rounds of a loop.
 enum class RoundKind : std::uint8_t {
+  kOnlyRead,  // the CPU reads elements that the GPU computed: one copy reads all of them
   kOnlyMove,  // data is taken apart, copied, read or joined: one call can do that for all rounds
   kUnknown,   // other calls: a round may need the one before it
   kHaveProducts,      // products, norms or convolutions: work of its own, which stays
@@ -75,7 +76,8 @@ struct IndexChain {
 struct Loops {
   std::uint64_t calls = 0, loops = 0;
   bool are_joined = false;  // nothing between the calls, and a stack or cat after the last
-  RoundKind rounds = RoundKind::kOnlyMove;
+  RoundKind rounds = RoundKind::kOnlyRead;
+  std::uint64_t reads = 0;  // of rounds that only read
   SliceId first = kNone<SliceId>;
 };
 
@@ -83,6 +85,7 @@ struct FoundIndexing {
   std::map<std::uint32_t, std::vector<Window>> windows;  // by raw thread
   std::vector<SliceId> later_calls;                      // those of all turns but the first
   std::unordered_set<std::uint32_t> indexing;            // of rounds that stay: calls that can go
+  std::unordered_set<std::uint32_t> reads;               // of rounds that only read
   std::map<Key, Loops> by_key;
 };
 
@@ -137,6 +140,23 @@ struct CallsOfLoop {
   std::uint64_t indexing = 0;  // calls of its operator
 };
 
+bool reads_value(std::string_view op) { return op == "aten::item" || op == "aten::is_nonzero"; }
+
+// x[i, j].item() in each round, and nothing else: views, and a read for four of them or fewer.
+bool only_reads(const Trace& trace, const CallsOfLoop& loop,
+                const std::unordered_set<std::uint32_t>& reading) {
+  constexpr std::uint64_t kMostViewsPerRead = 4;
+  std::uint64_t reads = 0, others = 0;
+  for (std::size_t at = loop.first; at <= loop.end; ++at) {
+    const std::string_view op = trace.name(loop.ops[at]);
+    if (reads_value(op))
+      reads += reading.contains(raw(loop.ops[at])) ? 1 : 0;
+    else if (!is_indexing(op) && !is_view(op))
+      ++others;
+  }
+  return reads >= 2 && reads * kMostViewsPerRead >= loop.indexing && others * 10 <= reads;
+}
+
 RoundKind kind_of_rounds(const Trace& trace, const CallsOfLoop& loop,
                          const std::unordered_set<std::uint32_t>& reading) {
   // A round has kLongestBody calls between two that index, so at most twice as many of those.
@@ -155,6 +175,7 @@ RoundKind kind_of_rounds(const Trace& trace, const CallsOfLoop& loop,
   if (are_in_rounds(cells)) return RoundKind::kAreRecurrentCells;
   if (changes_ranges_in_place(trace, loop.ops, loop.first, loop.end))
     return RoundKind::kChangeInPlace;
+  if (only_reads(trace, loop, reading)) return RoundKind::kOnlyRead;
   if (!are_in_rounds(others)) return RoundKind::kOnlyMove;
   if (are_in_rounds(reads)) return RoundKind::kWait;
   return are_in_rounds(products) ? RoundKind::kHaveProducts : RoundKind::kUnknown;
@@ -188,10 +209,13 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops,
       return;
     // The last turn of the loop is as long as the others.
     const std::size_t body = (chain.last - chain.first) / (chain.calls - 1);
-    const std::size_t end =
-        std::min(chain.last + std::max<std::size_t>(body, 1) - 1, ops.size() - 1);
+    std::size_t end = std::min(chain.last + std::max<std::size_t>(body, 1) - 1, ops.size() - 1);
     const SliceId first = ops[chain.first];
     const RoundKind rounds = kind_of_rounds(trace, {ops, chain.first, end, chain.calls}, reading);
+    // The last round ends with its read.
+    if (rounds == RoundKind::kOnlyRead && !reads_value(trace.name(ops[end])) &&
+        end + 1 < ops.size() && reads_value(trace.name(ops[end + 1])))
+      ++end;
     std::vector<Window>& windows = found.windows[raw(trace.slices().track[raw(first)])];
     if (keeps_rounds(rounds))
       for (std::size_t at = chain.first; at <= end; ++at) {
@@ -207,6 +231,10 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops,
         found.later_calls.push_back(ops[at]);
     Loops& loops = found.by_key[key];
     loops.rounds = std::max(loops.rounds, rounds);
+    if (rounds == RoundKind::kOnlyRead)
+      for (std::size_t at = chain.first; at <= end; ++at)
+        if (reading.contains(raw(ops[at])) && found.reads.insert(raw(ops[at])).second)
+          ++loops.reads;
     loops.calls += chain.calls;
     const std::string_view next = end + 1 < ops.size() ? trace.name(ops[end + 1]) : "";
     loops.are_joined = body == 1 && (next == "aten::stack" || next == "aten::cat");
@@ -293,7 +321,8 @@ struct PythonIndexing {
   std::int64_t waiting_ns = 0;
   std::int64_t latency_ns = 0;  // idle while launches were on their way
   std::int64_t small_ns = 0;
-  std::vector<SliceId> spared;  // empty: some of the loop's GPU work is long, and stays
+  std::int64_t after_reads_ns = 0;  // part of waiting_ns: after reads of rounds that only read
+  std::vector<SliceId> spared;      // empty: some of the loop's GPU work is long, and stays
   RoundKind rounds() const { return ranked.front().second.rounds; }
   bool joins_slices() const { return ranked.front().second.are_joined; }
 };
@@ -306,13 +335,17 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
 
   const auto& waits = host_late_stretches(facts);
   const std::vector<Window> batches = batch_wait_windows(facts);
-  std::int64_t waiting_ns = 0, all_ns = 0, in_loader_ns = 0;
+  std::int64_t waiting_ns = 0, after_reads_ns = 0, all_ns = 0, in_loader_ns = 0;
   for (const auto& [thread, windows] : found.windows) {
     std::vector<HostStretch> of_thread;
     for (const HostStretch& wait : waits)
       if (raw(wait.thread) == thread) of_thread.push_back(wait);
     const std::vector<HostStretch> parts = parts_within(of_thread, windows);
     for (const HostStretch& part : parts) {
+      const SliceId reader =
+          part.blame == kNone<SliceId> ? kNone<SliceId> : outermost_operator_of(facts, part.blame);
+      if (reader != kNone<SliceId> && found.reads.contains(raw(reader)))
+        after_reads_ns += part.end_ns - part.start_ns;
       waiting_ns += part.end_ns - part.start_ns;
       all_ns += part.end_ns - part.start_ns;
       for (const Window& batch : batches)
@@ -372,6 +405,7 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
                         .waiting_ns = waiting_ns,
                         .latency_ns = latency_ns,
                         .small_ns = small.length_ns(),
+                        .after_reads_ns = after_reads_ns,
                         .spared = std::move(found.later_calls)};
 }
 
@@ -381,6 +415,12 @@ void tell_rounds(const PythonIndexing& measured, Finding& finding) {
       "take all views in one call, before the loop: x.unbind(dim); its backward part joins the "
       "gradients once, where that of each select fills a tensor of the whole size";
   switch (measured.rounds()) {
+    case RoundKind::kOnlyRead:
+      finding.try_next = {
+          "read all values in one copy before the loop, values = x.tolist(), and index the list: "
+          "that needs one wait, and no call for an element"};
+      finding.action = say("Read all in one copy before the loop: values = x.tolist()");
+      return;
     case RoundKind::kOnlyMove:
       finding.action =
           say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched "
@@ -425,7 +465,8 @@ void tell_rounds(const PythonIndexing& measured, Finding& finding) {
 
 Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured) {
   const Trace& trace = *facts.trace;
-  const auto& [ranked, calls, pieces, waiting_ns, latency_ns, small_ns, spared] = measured;
+  const auto& [ranked, calls, pieces, waiting_ns, latency_ns, small_ns, after_reads_ns, spared] =
+      measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   const std::int64_t at_stake_ns = waiting_ns + latency_ns + small_ns;
@@ -473,6 +514,13 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   finding.brief =
       say(facts, "A Python loop calls {} {} times [per step]",
           {name(trace.text(StringId{ranked.front().first.first})), count(calls / steps)});
+  if (const Loops& loops = ranked.front().second; loops.rounds == RoundKind::kOnlyRead) {
+    finding.brief = say(
+        facts,
+        "A Python loop reads {} values one by one [per step] (aten::item), with {} calls of {}",
+        {count(loops.reads / steps), count(loops.calls / steps), name(trace.name(loops.first))});
+    finding.explains.push_back({"host-sync", facts.per_step(after_reads_ns)});
+  }
   tell_rounds(measured, finding);
   if (!keeps_rounds(measured.rounds()) && measured.joins_slices() &&
       trace.name(ranked.front().second.first) == "aten::slice")

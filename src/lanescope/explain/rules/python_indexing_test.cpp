@@ -117,6 +117,32 @@ TEST(PythonIndexingTest, ARoundThatReadsAValueMayDecideOnTheNext) {
   EXPECT_NE(action("aten::contiguous").find("all rows at once"), std::string::npos);
 }
 
+// scores[i, j].item() in 16 rounds: two views and a read, one time. A round that launches work for its value is no such loop.
+TEST(PythonIndexingTest, ALoopThatOnlyReadsElementsIsOneToList) {
+  const auto found = [](bool computes) {
+    ProgramSketch drawn;
+    for (int step = 0; step < 4; ++step) {
+      drawn.step().launch({.us = 20});
+      for (int i = 0; i < 16; ++i) {
+        drawn.cpu_op("aten::select", 4).cpu_op("aten::select", 4);
+        if (computes) drawn.launch({.us = 1, .op = "aten::gt"});
+        drawn.wait("aten::item");
+      }
+      drawn.launch({.us = 20}).wait().end();
+    }
+    return drawn.trace();
+  };
+  const auto finding = find_by_rule(found(false), "python-indexing");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("tolist"), std::string::npos);
+  ASSERT_EQ(finding->brief.values.size(), 3u);
+  EXPECT_EQ(finding->brief.values[0].integer, 16);
+  EXPECT_EQ(finding->brief.values[1].integer, 32);
+  EXPECT_EQ(finding->brief.values[2].text, "aten::select");
+  const auto deciding = find_by_rule(found(true), "python-indexing");
+  EXPECT_EQ(deciding.value_or(Finding()).action.pattern.find("tolist"), std::string::npos);
+}
+
 // size[:, 0] * size[:, 1] for each of many boxes: two columns again and again. Twelve places are rows.
 TEST(PythonIndexingTest, TheSameFewPlacesAreColumns) {
   const auto is_found = [](int places) {
