@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "lanescope/explain/named_slices.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -53,6 +55,7 @@ std::map<std::size_t, StepUse> uses_by_step(const Facts& facts,
 struct UnusedGradients {
   std::uint64_t gradients = 0, updated = 0;  // of one step
   bool is_never_cleared = false;             // known from what AccumulateGrad does, not from shapes
+  bool is_in_front = false;                  // the same, but trained parameters come before them
   std::uint64_t nodes = 0;                   // after the last gradient that is used
   SliceId first = kNone<SliceId>;            // of them
   std::int64_t cost_ns = 0;
@@ -111,6 +114,77 @@ std::optional<UnusedGradients> measure_never_cleared(const Facts& facts) {
   return found;
 }
 
+bool is_accumulation(const Trace& trace, SliceId node) {
+  return trace.name(node).find("AccumulateGrad") != std::string_view::npos;
+}
+
+// The kernels that make gradients of weights in these nodes, as cuDNN names them.
+std::int64_t weight_gradients_ns(const Facts& facts,
+                                 const std::unordered_set<std::uint32_t>& nodes) {
+  std::vector<const analysis::DeviceWork*> works;
+  for (const analysis::DeviceWork* work : steady_work(facts)) {
+    if (facts.trace->name(work->slice).find("wgrad") == std::string_view::npos) continue;
+    const SliceId node = ancestor_named(facts, facts.links.op_of[raw(work->slice)], kEvaluateNode);
+    if (node != kNone<SliceId> && nodes.contains(raw(node))) works.push_back(work);
+  }
+  return union_ns(works);
+}
+
+// A zero_grad() of the one optimizer runs before each pass but the first.
+bool are_cleared_between(const Facts& facts, const std::vector<BackwardPass>& passes) {
+  const Trace& trace = *facts.trace;
+  std::set<std::string_view> optimizers;
+  for (const SliceId step : optimizer_steps(facts)) optimizers.insert(trace.name(step));
+  if (optimizers.size() != 1) return false;
+  std::vector<std::int64_t> clears_ns;
+  for (const SliceId id : slices_starting_with(facts, "Optimizer.zero_grad#"))
+    if (is_front_end(trace.kind(id))) clears_ns.push_back(trace.start_ns(id));
+  std::sort(clears_ns.begin(), clears_ns.end());
+  for (std::size_t i = 1; i < passes.size(); ++i) {
+    const auto next = std::lower_bound(clears_ns.begin(), clears_ns.end(),
+                                       trace.start_ns(passes[i - 1].nodes.back()));
+    if (next == clears_ns.end() || *next > trace.start_ns(passes[i].nodes.front())) return false;
+  }
+  return true;
+}
+
+// As measure_never_cleared(), where a pass must go through the parameters that nothing clears: what is trained lies in front of them, such
+// as a picture. The pass can go on without their gradients. All passes are alike; there may be several in a step (LBFGS).
+std::optional<UnusedGradients> measure_cleared_in_front(const Facts& facts) {
+  constexpr std::size_t kFewestPasses = 4;
+  const Trace& trace = *facts.trace;
+  const std::vector<BackwardPass>& passes = backward_passes(facts);
+  if (!facts.main_device || passes.size() < kFewestPasses || clears_by_zeros(facts) ||
+      !are_cleared_between(facts, passes))
+    return std::nullopt;
+  UnusedGradients found;
+  found.is_never_cleared = found.is_in_front = true;
+  std::unordered_set<std::uint32_t> nodes, makers;
+  Accumulated first;
+  for (const BackwardPass& pass : passes) {
+    Accumulated gradients = accumulated_in(facts, pass);
+    if (gradients.added.size() < kFewestUnused || gradients.added.size() == gradients.all.size())
+      return std::nullopt;
+    std::size_t at = 0, maker = 0;  // the last node before that accumulates nothing
+    for (const std::size_t n : gradients.added) {
+      if (found.first == kNone<SliceId>) found.first = pass.nodes[n];
+      nodes.insert(raw(pass.nodes[n]));
+      for (; at < n; ++at)
+        if (!is_accumulation(trace, pass.nodes[at])) maker = at;
+      makers.insert(raw(pass.nodes[maker]));
+    }
+    if (first.all.empty())
+      first = std::move(gradients);
+    else if (first.all != gradients.all || first.added != gradients.added)
+      return std::nullopt;
+  }
+  found.gradients = first.all.size();
+  found.updated = first.all.size() - first.added.size();
+  found.nodes = nodes.size();
+  found.cost_ns = cost_of_calls(facts, nodes) + weight_gradients_ns(facts, makers);
+  return found;
+}
+
 std::optional<UnusedGradients> measure_by_shapes(const Facts& facts) {
   UnusedGradients found;
   std::unordered_set<std::uint32_t> nodes;
@@ -148,6 +222,7 @@ std::optional<UnusedGradients> measure_by_shapes(const Facts& facts) {
 std::optional<UnusedGradients> measure_unused_gradients(const Facts& facts) {
   if (has_collectives(facts)) return std::nullopt;  // each rank may update a part
   auto found = measure_never_cleared(facts);
+  if (!found) found = measure_cleared_in_front(facts);
   if (!found) found = measure_by_shapes(facts);
   if (!found || share_of(found->cost_ns, facts.steady_wall_ns()) < kLeastUnusedGradientsShare)
     return std::nullopt;
@@ -176,6 +251,20 @@ void tell_never_cleared(const Facts& facts, const UnusedGradients& found, Findin
                       {count(uncleared), count(found.gradients)});
   finding.action =
       say("Run that model under torch.no_grad(), or freeze it with requires_grad_(False)");
+  if (!found.is_in_front) return;
+  finding.arithmetic = {
+      say("gradients: AccumulateGrad in one backward pass; never cleared: each pass adds to a "
+          "gradient that is there, although a zero_grad() runs before it and others are new"),
+      say("at stake: these nodes, and the kernels that make gradients of weights for them (wgrad); "
+          "the pass itself goes on through these parameters")};
+  finding.try_next = {
+      "call requires_grad_(False) on the parameters of a model that is not trained, before the "
+      "first step: gradients still go through it",
+      "if they are to be trained, the optimizer lacks them; if another optimizer adds up their "
+      "gradients over many steps, all is right"};
+  finding.action =
+      say("If they are not trained: requires_grad_(False) on them; gradients still go through the "
+          "model");
 }
 
 Finding tell_unused_gradients(const Facts& facts, const UnusedGradients& found) {

@@ -126,5 +126,65 @@ TEST(UnusedGradientsTest, IsQuietAboutGradientsThatAddUpOrAreCleared) {
   EXPECT_FALSE(find_by_rule(draw_teacher({.teacher_adds = false}), "unused-gradients"));
 }
 
+struct DrawnStyle {
+  int clears_every = 1;         // a zero_grad() before every so many passes
+  const char* other = nullptr;  // another optimizer's step
+  bool weights_add = true;
+  const char* kernel = "sm90_xmma_wgrad_implicit_gemm";
+};
+
+// Two passes in a step, each through two convolutions of 60 us whose weights get a gradient (40 us of it, and 10 us that are added), and
+// then to the picture that is trained.
+Trace draw_style(const DrawnStyle& drawn) {
+  ProgramSketch program;
+  std::int64_t number = 0, pass = 0;
+  program.steps(5, [&](ProgramSketch& p) {
+    p.begin("Optimizer.step#LBFGS.step");
+    for (int i = 0; i < 2; ++i, ++pass) {
+      if (pass % drawn.clears_every == 0)
+        p.begin("Optimizer.zero_grad#LBFGS.zero_grad").pass(2).end();
+      number += 2;
+      for (int layer = 0; layer < 2; ++layer) {
+        p.begin_op("autograd::engine::evaluate_function: ConvolutionBackward0",
+                   {.sequence = number - 1 - layer, .fwd_thread = 1});
+        p.kernel("dgrad", 20).kernel(drawn.kernel, 40).end();
+        p.begin_op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad");
+        p.begin_op("torch::autograd::AccumulateGrad");
+        if (drawn.weights_add)
+          p.begin_op("aten::add_").kernel("add", 10).end();
+        else
+          p.cpu_op("aten::detach", 6);
+        p.end().end();
+      }
+      p.begin_op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad");
+      p.begin_op("torch::autograd::AccumulateGrad").cpu_op("aten::detach", 6).end().end();
+    }
+    p.end();
+    if (drawn.other) p.begin(drawn.other).pass(2).end();
+    p.wait();
+  });
+  return program.trace();
+}
+
+// Each pass: 2 x 40 us of weight gradients, 2 x 10 us of adding, and nothing else of the four kernels.
+TEST(UnusedGradientsTest, FindsGradientsThatAPassCanLeaveOutOnItsWay) {
+  const auto finding = find_by_rule(draw_style({}), "unused-gradients");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 2);
+  EXPECT_EQ(finding->verdict.values[1].integer, 3);
+  EXPECT_GE(finding->at_stake_ns, us(200));
+  EXPECT_NE(finding->action.pattern.find("go through"), std::string::npos);
+  const auto without = find_by_rule(draw_style({.kernel = "other"}), "unused-gradients");
+  ASSERT_TRUE(without);
+  EXPECT_EQ(finding->at_stake_ns - without->at_stake_ns, us(160));
+}
+
+// Micro batches are cleared every few passes, another optimizer may have the weights, and new gradients are no sum.
+TEST(UnusedGradientsTest, IsQuietWhereGradientsOnTheWayMayBeUsed) {
+  EXPECT_FALSE(find_by_rule(draw_style({.clears_every = 4}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw_style({.other = "Optimizer.step#Adam.step"}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw_style({.weights_add = false}), "unused-gradients"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
