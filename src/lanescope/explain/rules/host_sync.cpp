@@ -12,15 +12,20 @@
 #include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/loop_remedies.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owners.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
+#include "lanescope/explain/rules/built_chains.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/host_syncs.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sampled_code.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -533,6 +538,21 @@ bool is_check_of_arguments(const Facts& facts,
          operator_before(facts, ranked.second.longest) == "aten::_is_all_true";
 }
 
+// In the step of torch.optim.LBFGS, and not in its closure.
+bool is_own_read_of_lbfgs(const Facts& facts, SliceId wait) {
+  const SliceId range = optimizer_step_around(facts, facts.links.op_of[raw(wait)]);
+  return range != kNone<SliceId> && names::optimizer_of_step(facts.trace->name(range)) == "LBFGS" &&
+         training_phases(facts)[raw(wait)] == analysis::Phase::kOptimizer;
+}
+
+// Tensors that the program makes on the CPU right before it copies them: pinned memory is no help for these.
+std::uint64_t uploads_of_made_tensors(const Facts& facts, std::string_view op) {
+  std::uint64_t copies = 0;
+  for (const BuiltChain& chain : built_chains(facts))
+    for (const SliceId copy : chain.copies) copies += facts.trace->name(copy) == op ? 1 : 0;
+  return copies;
+}
+
 // What to do about the waits of one operator.
 Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGroup>& ranked) {
   const auto& [op, waits] = ranked;
@@ -546,6 +566,12 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
     return op.find("sparse") == std::string_view::npos
                ? say("If its input stays the same: do it once, before the loop")
                : say("If the matrix stays the same: convert it once, before the loop");
+  if (waits.is_of_uploads())
+    if (const std::uint64_t made = uploads_of_made_tensors(facts, op); made * 2 > waits.calls)
+      return say(facts,
+                 "The CPU makes {} of these [tensor|tensors] [per step] right before: make them on "
+                 "the GPU (device=x.device), constants once",
+                 {count(a_step(facts, made))});
   if (waits.is_of_uploads())
     return are_many_small_uploads(facts, ranked)
                ? say("If known ahead: join them on the CPU and copy once; else pinned memory and "
@@ -562,6 +588,10 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
           "If no round needs the one before it: try all {} at once (broadcasting, "
           "torch.searchsorted), read once; else test every few rounds",
           {count(rounds_of(*search))});
+  if (reads_one_by_one(facts, ranked) && is_own_read_of_lbfgs(facts, waits.longest))
+    return say(
+        "L-BFGS reads a product of each entry of its history: use a smaller history_size (100 "
+        "unless set)");
   if (reads_one_by_one(facts, ranked))
     return reads_elements(facts, op)
                ? say("Keep the results in one tensor, and read it once: .tolist() or .cpu()")
@@ -585,6 +615,56 @@ Sentence remedy_for(const Facts& facts, const std::pair<std::string_view, SyncGr
                                 : say("Keep the value on the GPU; read it after the last launch");
 }
 
+// A hook of the program on the gradient of a parameter: operators in AccumulateGrad that are not its own work.
+bool is_in_gradient_hook(const Facts& facts, SliceId wait) {
+  const Trace& trace = *facts.trace;
+  SliceId outermost = kNone<SliceId>;  // of the aten operators around the wait
+  for (SliceId up = facts.links.op_of[raw(wait)]; up != kNone<SliceId>;
+       up = facts.nesting.parent[raw(up)]) {
+    const std::string_view label = trace.name(up);
+    if (label.starts_with(kEvaluateNode))
+      return label.find("AccumulateGrad") != label.npos && outermost != kNone<SliceId> &&
+             !trace.name(outermost).starts_with("aten::add") &&
+             trace.name(outermost) != "aten::detach" && trace.name(outermost) != "aten::copy_";
+    if (label.starts_with("aten::")) outermost = up;
+    if (names::is_optimizer_step(label)) return false;  // an optimizer in the backward pass
+  }
+  return false;
+}
+
+// Nodes of the steady steps in which such a hook waits: one for each gradient and backward pass.
+std::uint64_t hooked_gradients(const Facts& facts, const HostSyncs& found) {
+  return static_cast<std::uint64_t>(
+      std::count_if(found.waiting_ops.begin(), found.waiting_ops.end(), [&](SliceId op) {
+        const std::string_view label = facts.trace->name(op);
+        return label.starts_with(kEvaluateNode) && label.find("AccumulateGrad") != label.npos;
+      }));
+}
+
+void tell_gradient_hooks_that_wait(const Facts& facts, const HostSyncs& found, Finding& finding) {
+  const SyncGroup& group = found.ranked.front().second;
+  finding.brief = say(
+      facts,
+      "Hooks on {} gradients read values: the CPU waits for the GPU, {} [time|times] [in {} steps]",
+      {count(a_step(facts, hooked_gradients(facts, found))), count(group.calls),
+       count(facts.selection.steady.size())});
+  finding.action =
+      say("Run the hooks every n steps, or collect the values on the GPU and copy them once");
+  finding.try_next = {
+      "a hook on a gradient (register_hook, register_post_accumulate_grad_hook) that calls .item() "
+      "or .cpu() waits for the GPU each time: keep its values on the GPU, torch.stack() them after "
+      "backward(), and read them in one copy",
+      "values that are only watched: every n steps"};
+}
+
+// A node of autograd without the words that the engine puts before its name.
+Value asker_name(std::string_view label) {
+  constexpr std::string_view kTorchNode = "torch::autograd::";
+  if (label.starts_with(kEvaluateNode)) label.remove_prefix(std::string_view(kEvaluateNode).size());
+  if (label.starts_with(kTorchNode)) label.remove_prefix(kTorchNode.size());
+  return name(label);
+}
+
 // "aten::to and aten::item make the CPU wait for the GPU, 180 times in 60 steps": the operators whose waits cost a tenth of
 // all or more, three at most, the costliest first.
 Sentence brief_of_waits(const Facts& facts, const HostSyncs& found) {
@@ -602,10 +682,10 @@ Sentence brief_of_waits(const Facts& facts, const HostSyncs& found) {
     calls += group.calls;
   }
   std::string pattern = "{}";
-  std::vector<Value> values{name(names.front())};
+  std::vector<Value> values{asker_name(names.front())};
   for (std::size_t i = 1; i < names.size(); ++i) {
     pattern += i + 1 == names.size() ? " and {}" : ", {}";
-    values.push_back(name(names[i]));
+    values.push_back(asker_name(names[i]));
   }
   pattern += names.size() == 1 ? " makes" : " make";
   values.push_back(count(calls));
@@ -659,6 +739,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
     finding.explains.push_back({"graph-gaps", finding.at_stake_ns});
   }
   if (found.is_about_sizes) return finding;
+  if (is_in_gradient_hook(facts, found.ranked.front().second.longest)) {
+    tell_gradient_hooks_that_wait(facts, found, finding);
+    return finding;
+  }
   if (is_check_of_matrix(facts, found.ranked.front().second)) {
     tell_checks(found.ranked.front().first, finding);
     return finding;

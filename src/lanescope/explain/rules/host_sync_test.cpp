@@ -57,6 +57,51 @@ TEST(HostSyncTest, AShortWaitCostsNoMoreThanItsOperator) {
   EXPECT_GE(stake_ns(200), us(200));
 }
 
+// A table that the CPU makes in each round, and then copies. Near miss: a batch that was there before.
+TEST(HostSyncTest, TablesThatTheCpuMakesAreMadeOnTheGpu) {
+  const auto action = [](bool makes) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 4; ++i) {
+        if (makes) p.cpu_op("aten::arange", 20).cpu_op("aten::cos", 20);
+        p.launch({.us = 100});
+        if (makes) p.cpu_op("aten::arange", 20).cpu_op("aten::cos", 20);
+        p.begin_op("aten::to").copy(5, 1'000'000, "Memcpy HtoD (Pageable -> Device)");
+        p.wait("aten::copy_").end().launch({.us = 50});
+      }
+    });
+    return find_by_rule(program.trace(), "host-sync").value_or(Finding()).action.pattern;
+  };
+  EXPECT_THAT(action(true), HasSubstr("device=x.device"));
+  EXPECT_THAT(action(false), Not(HasSubstr("device=x.device")));
+}
+
+// A hook on each of four gradients reads a value. Near misses: a node of another kind, and AccumulateGrad's own addition.
+TEST(HostSyncTest, NamesHooksOnGradients) {
+  const auto found = [](const std::string& node, const char* op) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 100});
+      for (int i = 0; i < 4; ++i) {
+        p.begin_op("autograd::engine::evaluate_function: " + node).kernel("min", 60);
+        p.begin_op(op).wait("aten::_local_scalar_dense").end().end().launch({.us = 50});
+      }
+    });
+    return find_by_rule(program.trace(), "host-sync").value_or(Finding());
+  };
+  const Finding hooks = found("torch::autograd::AccumulateGrad", "aten::item");
+  EXPECT_THAT(hooks.brief.pattern, ::testing::StartsWith("Hooks on {} gradients"));
+  ASSERT_GE(hooks.brief.values.size(), 2u);
+  EXPECT_EQ(hooks.brief.values[0].integer, 4);
+  EXPECT_THAT(hooks.action.pattern, HasSubstr("every n steps"));
+  const Finding other = found("MulBackward0", "aten::item");
+  ASSERT_FALSE(other.brief.values.empty());
+  EXPECT_EQ(other.brief.values[0].text, "MulBackward0");
+  const Finding own = found("torch::autograd::AccumulateGrad", "aten::add_");
+  ASSERT_FALSE(own.brief.values.empty());
+  EXPECT_EQ(own.brief.values[0].text, "AccumulateGrad");
+}
+
 // torch.distributions: all values of a comparison, then Python asks.
 TEST(HostSyncTest, ChecksOfArgumentsCanBeSwitchedOff) {
   const auto action = [](std::string_view before) {
