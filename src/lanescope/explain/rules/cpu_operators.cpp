@@ -9,7 +9,9 @@
 
 #include "lanescope/explain/rules/cpu_computing.h"
 #include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/event_holes.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -115,8 +117,83 @@ struct CpuOperators {
   std::uint64_t uploads = 0;
   std::int64_t upload_bytes = 0;
   std::int64_t after_reads_ns = 0;  // of the operators that work on what was just read from the GPU
+  std::int64_t freeing_ns = 0;      // the GPU was idle in holes right after them
   std::string main_name;            // with most time
 };
+
+// Large operators of one thread that compute on the CPU: when each ends, and how long all up to it take together.
+struct LargeOperators {
+  std::vector<SliceId> ops;
+  std::vector<std::int64_t> ends_ns, sums_ns;
+};
+
+std::map<std::uint32_t, LargeOperators> large_operators(const Facts& facts) {  // by thread
+  constexpr std::int64_t kLargeNs = 1'000'000;
+  const Trace& trace = *facts.trace;
+  std::map<std::uint32_t, LargeOperators> found;
+  for (const SliceId op : long_cpu_operators(facts)) {
+    if (trace.dur_ns(op) < kLargeNs) continue;
+    LargeOperators& own = found[raw(trace.slices().track[raw(op)])];
+    own.ops.push_back(op);
+    own.ends_ns.push_back(trace.end_ns(op));
+    own.sums_ns.push_back(trace.dur_ns(op) + (own.sums_ns.empty() ? 0 : own.sums_ns.back()));
+  }
+  return found;
+}
+
+// The time of holes at one place that begin at most 1 ms after a large operator of the same function, and are no longer than those since
+// the hole before.
+std::int64_t time_after_operators(const Facts& facts, const EventHole& hole,
+                                  const LargeOperators& large) {
+  constexpr std::int64_t kNearNs = 1'000'000;
+  std::int64_t found_ns = 0, counted_ns = 0;
+  for (const Window& window : hole.windows) {
+    const auto after =
+        std::upper_bound(large.ends_ns.begin(), large.ends_ns.end(), window.start_ns);
+    if (after == large.ends_ns.begin()) continue;
+    const auto last = static_cast<std::size_t>(after - large.ends_ns.begin()) - 1;
+    const std::int64_t computed_ns = large.sums_ns[last] - counted_ns;
+    counted_ns = large.sums_ns[last];
+    if (window.start_ns - large.ends_ns[last] > kNearNs || window.length_ns() > computed_ns)
+      continue;
+    if (window.start_ns == hole.longest.start_ns &&
+        python_line(facts, large.ops[last]) != python_line(facts, hole.place.before))
+      return 0;
+    found_ns += window.length_ns();
+  }
+  return found_ns;
+}
+
+// The GPU's waits in code without events that follows large operators in the same function: the CPU gives back the memory of what they
+// made, as where a function returns. Without the operators it is gone, too.
+std::int64_t holes_after_operators(const Facts& facts) {
+  constexpr std::size_t kMostPlaces = 8;
+  const auto large = large_operators(facts);
+  if (large.empty()) return 0;
+  const auto holes = find_event_holes(facts);
+  std::int64_t found_ns = 0;
+  for (std::size_t i = 0; holes && i < holes->places.size() && i < kMostPlaces; ++i) {
+    const EventHole& hole = holes->places[i];
+    const auto own = large.find(raw(facts.trace->slices().track[raw(hole.place.after)]));
+    if (own != large.end()) found_ns += time_after_operators(facts, hole, own->second);
+  }
+  return found_ns;
+}
+
+// Steps that bring several values back to the CPU and train nothing: the next input may depend on them, as in a tracker.
+bool may_depend_on_results(const Facts& facts) {
+  constexpr std::int64_t kOneNumber = 16;  // bytes: a complex one is the largest
+  const auto windows = facts.steady_cpu_windows();
+  if (trains(facts, &windows)) return false;
+  std::size_t reads = 0;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work)
+    reads += facts.trace->name(work.slice).starts_with("Memcpy DtoH") &&
+                     inside(facts.steady_windows, work.start_ns) &&
+                     bytes_of(facts, work.slice) > kOneNumber
+                 ? 1
+                 : 0;
+  return reads > 0 && reads >= facts.selection.steady.size();
+}
 
 std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -163,6 +240,7 @@ std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
   }
   found.uploading = lost_in(facts, steady_parts(facts, joined(std::move(uploading))));
   if (wall_share(facts, found.computing_ns) < 0.05) return std::nullopt;
+  found.freeing_ns = holes_after_operators(facts);
   std::int64_t most_ns = -1;
   for (const auto& [label, calls] : found.by_name)
     if (calls.time_ns > most_ns) {
@@ -207,7 +285,7 @@ void tell_rare_operators(const Facts& facts, const CpuOperators& found, Finding&
 }
 
 Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
-  const std::int64_t total_ns = found.computing_ns + found.uploading.total_ns();
+  const std::int64_t total_ns = found.computing_ns + found.uploading.total_ns() + found.freeing_ns;
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   Finding finding;
   const std::string who = found.by_name.size() == 1 ? "{} runs" : "{} and other work runs";
@@ -230,6 +308,12 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
             "which the GPU computes nothing",
             {count(found.uploads), bytes(found.upload_bytes),
              ns(facts.per_step(found.uploading.total_ns()))}));
+  if (found.freeing_ns > 0)
+    finding.arithmetic.push_back(
+        say(facts,
+            "then code without events in the same function: another {} [per step]. Mostly it gives "
+            "back the memory of what they made, so it goes with them",
+            {ns(facts.per_step(found.freeing_ns))}));
   add_named(facts, found.by_name, finding);
   const bool is_table = looks_up(found.main_name);
   if (is_table)
@@ -246,7 +330,7 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
                                                        found.uploading.copies_ns)},
                       {"host-sync", facts.per_step(found.uploading.after_waits_ns)},
                       {"exposed-copy", facts.per_step(found.uploading.copies_ns)},
-                      {"python-hole", facts.per_step(found.uploading.quiet_ns)},
+                      {"python-hole", facts.per_step(found.uploading.quiet_ns + found.freeing_ns)},
                       {"python-indexing", facts.per_step(total_ns)}};
   finding.brief =
       say(facts, "{} runs on the CPU while the GPU waits, {} [time|times] [in {} steps]",
@@ -275,8 +359,9 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
         say("They work on what was just copied from the GPU: compute there, copy only the result");
     return finding;
   }
-  finding.action = is_table
-                       ? say("Move the table to the GPU if it fits, and copy only the indices")
+  finding.action = is_table ? say("Move the table to the GPU if it fits, and copy only the indices")
+                   : may_depend_on_results(facts)
+                       ? say("Bring the inputs to the GPU first, and compute this there")
                        : say("Make the inputs on the GPU and compute this there; or compute it "
                              "ahead, in DataLoader workers");
   return finding;

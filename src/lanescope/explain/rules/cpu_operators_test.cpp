@@ -207,5 +207,42 @@ TEST(CpuOperatorsTest, EqualTimesOfUnlikeOperatorsMayBeThreads) {
   EXPECT_EQ(finding->action.values.at(1).integer, us(2000));
 }
 
+// crop() computes for 3,000 us in each step and then gives back its memory for 1,500 us, without an event. Near misses: a hole 1,200 us
+// after the operators, with short ones between, and a hole of 4,000 us, longer than the operators.
+TEST(CpuOperatorsTest, CodeThatFreesWhatTheyMadeGoesWithThem) {
+  const auto at_stake = [](int between, std::int64_t hole_us) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.cpu_op("aten::mul", 1'500).cpu_op("aten::mean", 1'500);
+      for (int i = 0; i < between; ++i) p.cpu_op("aten::select", 30);
+      p.pass(hole_us).cpu_op("aten::view", 10).kernel("gemm", 100).wait();
+    });
+    const auto finding = find_by_rule(program.trace(), "cpu-operators");
+    return finding ? finding->at_stake_ns : 0;
+  };
+  EXPECT_EQ(at_stake(1, 1'500), us(4'500));
+  EXPECT_EQ(at_stake(40, 1'500), us(3'000));
+  EXPECT_EQ(at_stake(1, 4'000), us(3'000));
+}
+
+// A step that reads its result, as a tracker does: the next input may depend on it. A step that trains, and one that reads a number.
+TEST(CpuOperatorsTest, DoesNotAdviseWorkersWhereTheInputMayDependOnTheResult) {
+  const auto action = [](std::int64_t size, bool trains) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.cpu_op("aten::mul", 1'000).kernel("gemm", 100);
+      if (trains)
+        p.begin_op("autograd::engine::evaluate_function: MmBackward0").kernel("k", 10).end();
+      p.begin_op("aten::to").copy(5, size, "Memcpy DtoH (Device -> Pageable)").end().wait();
+      p.kernel("gemm", 20);
+    });
+    const auto finding = find_by_rule(program.trace(), "cpu-operators");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_EQ(action(4'000, false).find("DataLoader"), std::string::npos);
+  EXPECT_NE(action(4'000, true).find("DataLoader"), std::string::npos);
+  EXPECT_NE(action(4, false).find("DataLoader"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain
