@@ -282,8 +282,8 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.at_stake_ns = facts.per_step(calls.cost_ns());
   finding.at_stake_ratio = share_of(calls.cost_ns(), wall_ns);
   finding.waiting_ns = facts.per_step(calls.idle_ns);
-  // What replaces these calls takes some of their time, so their removal is a bound.
-  if (!calls.nodes.empty()) {
+  // What replaces these calls takes some of their time, so their removal is a bound. Calls of which only a kernel goes stay.
+  if (!calls.nodes.empty() && !row->is_kernel_only) {
     finding.spared_calls = calls.calls;
     finding.spared_calls.insert(finding.spared_calls.end(), calls.nodes.begin(), calls.nodes.end());
     finding.gain_is_bound = true;

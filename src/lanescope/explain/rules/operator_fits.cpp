@@ -66,6 +66,14 @@ bool adds_into_few_rows(const TensorArguments& inputs) {
   return rows > 0 && rows <= 16 && index->elements() >= 256 * static_cast<double>(rows);
 }
 
+bool reads_narrow_rows(const TensorArguments& inputs) {
+  const auto table = inputs.tensor(0);
+  if (!table || table->rank() < 2 || table->dims.front() < 1) return false;
+  const double row_bytes = table->elements() / static_cast<double>(table->dims.front()) *
+                           static_cast<double>(table->type->size_bytes);
+  return row_bytes >= 16 && row_bytes <= 64;
+}
+
 bool reads_spread_rows(const TensorArguments& inputs) {
   const auto table = inputs.tensor(0);
   return table && table->rank() >= 2 && table->strides && table->dim(0) >= 16 &&

@@ -10,6 +10,8 @@ bool is_small_matrix(const analysis::TensorArguments& inputs);
 bool has_many_classes(const analysis::TensorArguments& inputs);
 // [into, dim, index, source]: hundreds of rows for each of a few.
 bool adds_into_few_rows(const analysis::TensorArguments& inputs);
+// [table, ...]: rows of 16 to 64 bytes, of which torch copies each with a block of threads.
+bool reads_narrow_rows(const analysis::TensorArguments& inputs);
 // In a row of the last dimension, each element is in another 32-byte sector of memory.
 bool reads_spread_rows(const analysis::TensorArguments& inputs);
 // [self, dim, ...]: reduces along a dimension whose elements are 32 bytes apart or more, while the elements of

@@ -72,6 +72,32 @@ constexpr char kJoinTablesMore[] =
     "join their indices and split the result. Measured on an H200 with 26 tables: 4.9 instead of "
     "13.3 ms a step; sparse=True with SparseAdam took 18.2 ms";
 
+constexpr char kNarrowRows[] = "takes rows of 16 to 64 bytes, each with a block of threads";
+constexpr char kTakeAlong[] =
+    "Use torch.take_along_dim(x, i[:, None], 0), or index the transposed x";
+constexpr char kTakeAlongMore[] =
+    "the kernel for whole rows takes as long for 16 bytes as for 1,024. Measured on an H200 with "
+    "torch 2.11, 1.3 million rows: 16 bytes 0.81 ms, with take_along_dim 0.05, from the transposed "
+    "matrix 0.04; 64 bytes 0.81, 0.18 and 0.15; 256 bytes gain little. What is looked up together "
+    "can also be kept in one wide row";
+constexpr char kTakeAlongPage[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.take_along_dim.html";
+
+// The row of an operator that takes rows of a table by index.
+constexpr OperatorAdvice takes_narrow_rows(std::string_view op) {
+  return {.op = op,
+          .kernel = "vectorized_gather_kernel",
+          .unless_in = "",
+          .least_calls = 1,
+          .meaning = kNarrowRows,
+          .action = kTakeAlong,
+          .more = kTakeAlongMore,
+          .source = kTakeAlongPage,
+          .fits = reads_narrow_rows,
+          .is_kernel_only = true,
+          .is_of_gpu = true};
+}
+
 // The row of an operator that adds up rows by index.
 constexpr OperatorAdvice adds_up_lookup(std::string_view op) {
   return {.op = op,
@@ -152,6 +178,7 @@ constexpr std::array kLookupOperatorRows = {
         "embedding_bag(mode=\"sum\", \"mean\" or \"max\") reads each row once and never stores "
         "[bags, words, width]; bags of several lengths need offsets, no padding",
         kEmbeddingBag, has_any_inputs, is_not_added_up},
+    takes_narrow_rows("aten::embedding"),
     OperatorAdvice{"aten::embedding_dense_backward", "", "", 8, kLaunchesEachTime, kJoinTables,
                    kJoinTablesMore, kEmbedding, nullptr, is_rare_or_not_host_bound},
     OperatorAdvice{"aten::embedding_dense_backward", "", "", 1, kFillsTableEachTime, kOneLookup,
@@ -176,6 +203,7 @@ constexpr std::array kLookupOperatorRows = {
                    "each element of a row is in another sector of memory, of which the rest is "
                    "read for nothing; no change is needed if columns are read",
                    kIndexing, reads_spread_rows},
+    takes_narrow_rows("aten::index"),
     OperatorAdvice{"aten::index_add", "indexing_backward_kernel", "", 1, kSortsEqual,
                    kNotDeterministic, kNotDeterministicMore, kDeterministic},
     OperatorAdvice{
@@ -193,6 +221,7 @@ constexpr std::array kLookupOperatorRows = {
         "with a one-hot matrix is faster still. In a backward pass: look rows of up to 16 numbers "
         "up with index_select instead of x[indices]",
         kIndexAdd},
+    takes_narrow_rows("aten::index_select"),
     OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr,
                    nullptr, false, true},
     OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr, nullptr,

@@ -277,5 +277,25 @@ TEST(LookupRowsTest, SeesRowsThatAreLookedUpToBeAddedUp) {
   EXPECT_EQ(action("aten::index_select", "1000"), "");
 }
 
+// Rows of 4 and of 64 floats, by the kernel for whole rows and by another one.
+TEST(LookupRowsTest, KnowsThatNarrowRowsTakeAsLongAsWideOnes) {
+  const auto action = [](const char* op, const char* dims, const char* kernel) {
+    const auto call = inputs(dims, R"(["float", ""])", "", R"(["", ""])");
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      p.begin_op(op, call).kernel(kernel, 200).end();
+      p.begin_op("aten::mm").kernel("gemm", 100).end();
+    });
+    return action_of(program.trace());
+  };
+  constexpr char kRows[] =
+      "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long)";
+  for (const char* op : {"aten::index", "aten::index_select", "aten::embedding"})
+    EXPECT_THAT(action(op, "[[169343, 4], []]", kRows), ::testing::HasSubstr("take_along_dim"));
+  EXPECT_EQ(action("aten::index", "[[169343, 4, 64], []]", kRows), "");
+  EXPECT_EQ(action("aten::index", "[[169343, 2], []]", kRows), "");
+  EXPECT_EQ(action("aten::index", "[[169343, 4], []]", "index_elementwise_kernel"), "");
+}
+
 }  // namespace
 }  // namespace lanescope::explain
