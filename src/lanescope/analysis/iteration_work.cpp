@@ -105,6 +105,16 @@ bool Periods::are_alike_at_end(const std::vector<std::int64_t>& bounds) const {
   return are_alike(index_of(bounds[last - 2]), index_of(bounds[last - 1]), index_of(bounds[last]));
 }
 
+double Periods::part_found_in(std::pair<std::int64_t, std::int64_t> a,
+                              std::pair<std::int64_t, std::int64_t> b) const {
+  std::unordered_map<std::uint32_t, std::int64_t> left;
+  for (std::size_t i = index_of(b.first); i < index_of(b.second); ++i) ++left[pieces_[i].name];
+  std::size_t all = 0, found = 0;
+  for (std::size_t i = index_of(a.first), end = index_of(a.second); i < end; ++i, ++all)
+    if (left[pieces_[i].name]-- > 0) ++found;
+  return all == 0 ? 1 : static_cast<double>(found) / static_cast<double>(all);
+}
+
 std::uint64_t Periods::symbol_of(std::int64_t from_ns, std::int64_t to_ns) const {
   constexpr std::uint64_t kFactor = 0x9E37'79B9'7F4A'7C15;
   std::uint64_t symbol = 0;

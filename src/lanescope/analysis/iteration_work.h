@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "lanescope/analysis/iterations.h"
@@ -50,6 +51,9 @@ class Periods {
   std::int64_t time_of_piece(std::int64_t from_ns, std::size_t n) const;
   // Is the work of the last period like that of the one before?
   bool are_alike_at_end(const std::vector<std::int64_t>& bounds) const;
+  // The part of the pieces of [a.first, a.second) that have an equal in [b.first, b.second). Both are times.
+  double part_found_in(std::pair<std::int64_t, std::int64_t> a,
+                       std::pair<std::int64_t, std::int64_t> b) const;
   // Equal for periods that hold the same pieces in the same order.
   std::uint64_t symbol_of(std::int64_t from_ns, std::int64_t to_ns) const;
 

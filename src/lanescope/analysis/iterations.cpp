@@ -70,14 +70,27 @@ class Finder {
       if (auto found = each->rank == Rank::kOptimizer ? iterations_of_optimizer(*each)
                        : each->rank == Rank::kWait    ? iterations_of_waits(*each)
                                                       : iterations_of(*each))
-        return found;
+        return each->rank == Rank::kWait && are_rounds_of_whole_texts(*found) ? whole_texts()
+                                                                              : found;
     if (compiles_with_xla_) return std::nullopt;
     if (auto found = iterations_of_operators(input(), too_many)) return found;
-    return iterations_of_replays(input(), too_many);
+    if (auto found = iterations_of_replays(input(), too_many)) return found;
+    return whole_texts();
   }
 
  private:
   IterationInput input() const { return {trace_, links_, nesting_, periods_, process_}; }
+
+  // Asked for only where marks leave a question.
+  const std::optional<Iterations>& whole_texts() {
+    if (!whole_texts_) whole_texts_ = iterations_of_whole_texts(input());
+    return *whole_texts_;
+  }
+
+  // Words of a request, groups of a clustering: two or more of them lie in each text that the whole recording repeats.
+  bool are_rounds_of_whole_texts(const Iterations& found) {
+    return whole_texts() && found.ranges.size() + 1 >= 2 * whole_texts()->ranges.size();
+  }
 
   void collect() {
     for (const Track& track : trace_.tracks()) {
@@ -153,8 +166,9 @@ class Finder {
   }
 
   // An iteration may hold several steps: of one optimizer for each parameter, of a GAN's two parts.
-  std::optional<Iterations> iterations_of_optimizer(const Candidate& all) const {
+  std::optional<Iterations> iterations_of_optimizer(const Candidate& all) {
     constexpr std::size_t kMostSteps = 8;
+    if (auto found = iterations_of_several_optimizers(all)) return found;
     if (const std::size_t steps = marks_between_long_periods(all, {2, 3}); steps > 0)
       if (auto found = iterations_of(every(steps, all))) {
         found->owner = std::to_string(steps);
@@ -176,6 +190,50 @@ class Finder {
     if (best == 0) return iterations_of(all, true);
     auto found = iterations_of(every(best, all));
     if (found) found->owner = std::to_string(best);
+    return found;
+  }
+
+  // Ten critics and an actor have an optimizer each: ten periods between two steps are equal, and the one with the actor's step
+  // lacks part of their work. A period with an evaluation lacks nothing, however often it comes: then a step is an iteration.
+  std::optional<Iterations> iterations_of_several_optimizers(const Candidate& all) {
+    constexpr std::size_t kFewestSteps = 3;  // of an iteration
+    constexpr double kNearlyAll = 0.95;
+    const std::vector<SliceId>& marks = all.marks;
+    if (marks.size() < 2 * kFewestSteps || !whole_texts()) return std::nullopt;
+    Iterations found = *whole_texts();
+    const std::size_t steps = marks.size() / found.ranges.size();
+    if (steps < kFewestSteps || marks.size() % found.ranges.size() != 0) return std::nullopt;
+    for (std::size_t i = 0; i < marks.size(); ++i)
+      if (trace_.start_ns(marks[i]) < found.ranges[i / steps].start_ns ||
+          trace_.start_ns(marks[i]) >= found.ranges[i / steps].end_ns)
+        return std::nullopt;
+    const auto period = [&](std::size_t i) {
+      return std::pair(trace_.end_ns(marks[i]), trace_.end_ns(marks[i + 1]));
+    };
+    std::map<std::uint64_t, std::vector<std::size_t>> equal;  // periods of the first iteration
+    for (std::size_t i = 0; i < steps; ++i)  // the last one reaches into the second
+      equal[periods_.symbol_of(period(i).first, period(i).second)].push_back(i);
+    const auto usual = std::max_element(
+        equal.begin(), equal.end(),
+        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    if (usual->second.size() * 2 < steps) return std::nullopt;
+    // A last batch with fewer rows has other kernels, but as many.
+    const auto pieces_in = [&](const std::vector<std::size_t>& which) {
+      return periods_.pieces_in(period(which.front()).first, period(which.front()).second);
+    };
+    const std::size_t pieces = pieces_in(usual->second);
+    const bool is_other = std::any_of(equal.begin(), equal.end(), [&](const auto& each) {
+      const std::size_t its = pieces_in(each.second);
+      return (std::max(its, pieces) - std::min(its, pieces)) * 10 >= pieces &&
+             periods_.part_found_in(period(usual->second.front()), period(each.second.front())) <
+                 kNearlyAll;
+    });
+    if (!is_other) return std::nullopt;
+    found.kind = IterationMark::kRangeEnd;
+    found.mark = trace_.name(marks.front());
+    found.owner = std::to_string(steps);
+    for (std::size_t i = 0; i < found.ranges.size(); ++i)
+      found.ranges[i].mark = marks[(i + 1) * steps - 1];
     return found;
   }
 
@@ -314,6 +372,7 @@ class Finder {
   // XLA's search for the best kernels launches, waits and repeats, too.
   bool compiles_with_xla_ = false;
   std::map<Key, Candidate> by_key_;
+  std::optional<std::optional<Iterations>> whole_texts_;
 };
 
 }  // namespace

@@ -39,6 +39,13 @@ class Program {
     sketch_.runtime("cudaStreamSynchronize", at_ns, 5, {});
     return *this;
   }
+  Program& copy(std::int64_t at_ns) {
+    ++id_;
+    sketch_.runtime("cudaMemcpyAsync", at_ns, 1, {.correlation = id_});
+    sketch_.slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at_ns + 2, 3,
+                  {.correlation = id_});
+    return *this;
+  }
   // Four pieces of work within 40.
   Program& round(std::int64_t at_ns) {
     return launch("gemm", at_ns)
@@ -432,6 +439,94 @@ TEST(IterationsTest, TwoRoundsAreNoIterations) {
   Program program;
   for (int i = 0; i < 2; ++i) program.range("denoise", 100 * i, 50).round(5 + 100 * i);
   EXPECT_FALSE(program.find());
+}
+
+// Two requests: a copy and ten operators of an encoder, then eight words of eight operators and a wait each. A wait ends a word,
+// but the whole recording is one text twice. Not so with one more operator at the end, or where no request brings data.
+TEST(IterationsTest, TextsThatTheWholeRecordingRepeatsAreIterations) {
+  const auto draw = [](bool has_copy, bool has_tail) {
+    Program program;
+    int at = 0;
+    for (int request = 0; request < 2; ++request) {
+      if (has_copy) program.copy(at + 5);
+      for (int i = 0; i < 10; ++i, at += 10)
+        program.op(at, i == 0 ? "aten::stft" : "aten::conv1d").launch("encoder", at + 1);
+      for (int word = 0; word < 8; ++word) {
+        for (int i = 0; i < 8; ++i, at += 10) program.op(at).launch("decoder", at + 1);
+        program.wait(at);
+        at += 10;
+      }
+    }
+    if (has_tail) program.op(at, "aten::cat");
+    return program.find();
+  };
+  const auto found = draw(true, false);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeStart);
+  EXPECT_EQ(found->mark, "round of 74 operators (aten::stft, aten::conv1d, ...)");
+  ASSERT_EQ(found->ranges.size(), 2u);
+  // A request takes 10 x 10 + 8 x 90; its last operator ends 18 before the next request.
+  EXPECT_EQ(found->ranges[0].start_ns, 0);
+  EXPECT_EQ(found->ranges[0].end_ns, 820);
+  EXPECT_EQ(found->ranges[1].end_ns, 1640 - 18);
+  for (const auto& words : {draw(true, true), draw(false, false)}) {
+    ASSERT_TRUE(words);
+    EXPECT_EQ(words->kind, IterationMark::kWait);
+    EXPECT_EQ(words->ranges.size(), 15u);
+  }
+}
+
+// Four requests whose kernels differ, as those of pictures of four widths do.
+TEST(IterationsTest, EqualTextsWithOtherKernelsAreIterationsIfEachBringsData) {
+  const auto draw = [](bool has_copies) {
+    Program program;
+    for (int i = 0; i < 4; ++i) {
+      program.operators(100 * i, "aten::randint");
+      if (has_copies) program.copy(100 * i + 5);
+      for (int k = 0; k < 4; ++k)
+        program.launch("kernel_" + std::to_string(i), 100 * i + 20 + 10 * k);
+    }
+    return program.find();
+  };
+  const auto found = draw(true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->mark, "round of 8 operators (aten::randint, aten::mm, ...)");
+  EXPECT_EQ(found->ranges.size(), 4u);
+  EXPECT_FALSE(draw(false));
+}
+
+// Two iterations of four critics and an actor, each with an optimizer. A fourth step that is followed by an evaluation lacks
+// nothing of the others: there a step is an iteration. Nor is a last batch of fewer rows, with other kernels, another model.
+TEST(IterationsTest, StepsOfSeveralOptimizersInARhythmAreOneIteration) {
+  const auto draw = [](const std::string& last, int kernels) {
+    Program program;
+    int at = 0;
+    for (int iteration = 0; iteration < 2; ++iteration) {
+      program.op(at, "aten::lift_fresh").copy(at + 3);
+      at += 10;
+      for (int model = 0; model < 5; ++model) {
+        for (int i = 0; i < (model == 4 ? kernels : 20); ++i, at += 10)
+          program.op(at, "aten::linear").launch(model == 4 ? last : "critic", at + 1);
+        program.range("Optimizer.step#Adam.step", at, 8).op(at + 2, "aten::_foreach_add_");
+        at += 10;
+      }
+    }
+    return program.find();
+  };
+  const auto found = draw("actor", 30);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeEnd);
+  EXPECT_EQ(found->owner, "5");
+  ASSERT_EQ(found->ranges.size(), 2u);
+  EXPECT_EQ(found->ranges[0].start_ns, 0);
+  // 10 for the data, 4 x 210 and 310 for the models.
+  EXPECT_EQ(found->ranges[0].end_ns, 1160);
+  const auto evaluated = draw("critic", 23);
+  ASSERT_TRUE(evaluated);
+  EXPECT_EQ(evaluated->owner, "");
+  EXPECT_EQ(evaluated->ranges.size(), 9u);
+  const auto rows = draw("rows", 20);
+  EXPECT_TRUE(!rows || rows->owner != "5");
 }
 
 // Four rounds of a game of 400, then four steps of an optimizer of 50 each on what was seen. Or a pause instead of the game.

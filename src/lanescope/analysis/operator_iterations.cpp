@@ -169,10 +169,17 @@ std::vector<std::size_t> rounds_of_size(const std::vector<std::uint64_t>& symbol
   return begins;
 }
 
+// "5,291"
+std::string with_commas(std::size_t count) {
+  std::string text = std::to_string(count);
+  for (std::size_t at = text.size(); at > 3; text.insert(at, ",")) at -= 3;
+  return text;
+}
+
 // "round of 75 operators (aten::select, aten::copy_, ...)"
 std::string name_of_round(const Trace& trace, const std::vector<SliceId>& operators,
                           std::size_t first, std::size_t size) {
-  std::string text = "round of " + std::to_string(size) + " operators (";
+  std::string text = "round of " + with_commas(size) + " operators (";
   const std::string_view begin = trace.name(operators[first]);
   text += begin;
   for (std::size_t i = first; i < first + size; ++i)
@@ -229,6 +236,31 @@ std::optional<Iterations> iterations_of_operators(const IterationInput& input,
   for (const auto* each : order)
     if (auto found = iterations_from(input, operators, *each, exchanged)) return found;
   return iterations_of_rounds(input, operators, symbols, order, too_many, exchanged);
+}
+
+std::optional<Iterations> iterations_of_whole_texts(const IterationInput& input) {
+  const Trace& trace = input.trace;
+  const std::vector<SliceId> operators = outermost_operators(input);
+  std::vector<std::uint64_t> names;
+  names.reserve(operators.size());
+  for (const SliceId id : operators) names.push_back(raw(trace.slices().name[raw(id)]));
+  const std::size_t size = shortest_period(names);
+  if (size < kFewestOperators || size == names.size() || names.size() % size != 0)
+    return std::nullopt;
+  std::vector<std::int64_t> bounds;
+  for (std::size_t i = 0; i < operators.size(); i += size)
+    bounds.push_back(trace.start_ns(operators[i]));
+  bounds.push_back(std::max(bounds.back(), trace.end_ns(operators.back())));
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+    if (input.periods.pieces_in(bounds[i], bounds[i + 1]) < kFewestPieces) return std::nullopt;
+  if (!input.periods.hold_nearly_all(bounds) || !exchange_in_each(bounds, exchanges(input)))
+    return std::nullopt;
+  Iterations found;
+  found.kind = IterationMark::kRangeStart;
+  found.mark = name_of_round(trace, operators, 0, size);
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+    found.ranges.push_back({operators[i * size], bounds[i], bounds[i + 1]});
+  return found;
 }
 
 }  // namespace lanescope::analysis

@@ -31,4 +31,10 @@ SliceId outermost_operator_of(const IterationInput& input, SliceId call);
 std::optional<Iterations> iterations_of_operators(
     const IterationInput& input, std::size_t too_many = std::numeric_limits<std::size_t>::max());
 
+// A program that was recorded for two of its calls or more leaves one text of outermost operators, two times or more, from the
+// first to the last: requests of a server, each with a loop over words in it. Only names count, because kernels may differ from
+// request to request. Each text exchanges data with the CPU, and next to no work lies outside: a model's layers, recorded alone,
+// are no iterations. O(slices).
+std::optional<Iterations> iterations_of_whole_texts(const IterationInput& input);
+
 }  // namespace lanescope::analysis

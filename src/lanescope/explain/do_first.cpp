@@ -338,6 +338,13 @@ bool names(const Sentence& sentence, const Sentence& place) {
   });
 }
 
+// Without the number of a line: "model.py:62 forward" and "model.py:63 forward" are one function.
+std::string without_line(std::string place) {
+  const std::size_t colon = place.find(".py:");
+  const std::size_t end = colon == std::string::npos ? colon : place.find(' ', colon);
+  return end == std::string::npos ? place : place.substr(0, colon) + place.substr(end);
+}
+
 // Is less than half of the finding's work at this place? Asked of a few pieces at even distances.
 bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, const Sentence& place) {
   constexpr std::size_t kMostPieces = 32;
@@ -347,8 +354,9 @@ bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, const Sente
   for (std::size_t i = 0; i < pieces; ++i) {
     const SliceId work = finding.all_work[finding.all_work.size() * (2 * i + 1) / (2 * pieces)];
     const Sentence its = user_code(facts, work);
-    here += its.pattern == place.pattern && !its.values.empty() &&
-                    its.values.front().text == place.values.front().text
+    // A function's forward and backward pass are one place.
+    here += !its.values.empty() &&
+                    without_line(its.values.front().text) == without_line(place.values.front().text)
                 ? 1
                 : 0;
   }
@@ -429,6 +437,8 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
     }
   }
   if (!suggestion.is_predicted && finding.gain.spread_ns > 0) {
+    suggestion.is_range = true;
+    suggestion.at_most_ns = suggestion.gain_ns;
     suggestion.gain_ns = finding.gain.gain_ns;
     suggestion.error_ns = finding.gain.spread_ns;
   } else if (!suggestion.is_predicted) {
@@ -436,6 +446,7 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
     if (suggestion.error_ns > suggestion.gain_ns) suggestion.error_ns = 0;  // as unsure as the step
   }
   const std::int64_t step_ns = gains.base().step_ns;
+  suggestion.step_error_ns = gains.base().cpu_error_ns;
   suggestion.gain_ratio =
       step_ns <= 0 ? 0 : static_cast<double>(suggestion.gain_ns) / static_cast<double>(step_ns);
 }

@@ -26,8 +26,10 @@ struct Suggestion {
   // For a gain of the CPU's work: its part of the error of the step without the profiler, if that is a fifth of the gain or more;
   // else 0. An upper limit has it, too, because it is only as exact as that step; 0 if the error is more than the limit itself.
   std::int64_t error_ns = 0;
-  Sentence verdict, action;  // one line each
-  Sentence place;            // in the user's code (user_code.h); empty: unknown
+  bool is_range = false;           // replays say gain_ns +- error_ns, and at most at_most_ns
+  std::int64_t step_error_ns = 0;  // of the step that gain_ratio refers to
+  Sentence verdict, action;        // one line each
+  Sentence place;                  // in the user's code (user_code.h); empty: unknown
 };
 
 // At most kMostSuggestions, in this order: what ends the program; what took longer than all other

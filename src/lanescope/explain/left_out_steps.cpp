@@ -103,11 +103,10 @@ Sentence found_iterations_note(const Facts& facts) {
                : say(begin + "{} waits of the CPU in {} ({}) make a step, {} found.",
                      {count(found->waits), name(found->owner), name(found->mark), how_many});
   if (found->kind == analysis::IterationMark::kWait)
-    return found->owner.empty()
-               ? say(begin + "each wait of the CPU ({}) ends a step, {} found.",
-                     {name(found->mark), how_many})
-               : say(begin + "each wait of the CPU in {} ({}) ends a step, {} found.",
-                     {name(found->owner), name(found->mark), how_many});
+    return say(begin + "a step lasts from one wait in {} to the next, {} found.",
+               {name(found->owner.empty() ? found->mark : found->owner), how_many});
+  if (found->mark.starts_with("round of "))
+    return say(begin + "a step is one {}, {} found.", {name(found->mark), how_many});
   return say(begin + "each {} begins a step, {} found.", {name(found->mark), how_many});
 }
 

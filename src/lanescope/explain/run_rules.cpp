@@ -324,6 +324,9 @@ Sentence long_start_up_note(const Facts& facts) {
   if (!before || before->window.length_ns() <= facts.steady_wall_ns()) return {};
   const analysis::StepRange& first = facts.steps.steps[facts.selection.steady.front()];
   const Value length = linked(ns(before->window.length_ns()), first.slice);
+  if (!before->is_start_up && facts.steps.steps.size() == 2)
+    return say("Only the second of two steps is counted: the first, {}, may be start-up.",
+               {length});
   if (!before->is_start_up)
     return say("The first {}, up to step {}, are left out.",
                {length, step_number(facts, facts.selection.steady.front())});

@@ -338,6 +338,26 @@ std::string do_first_title(const Facts& facts, const Explanation& explanation,
                      facts.steps.marked ? "a step" : "the recording");
 }
 
+namespace {
+
+// The limit is as unsure as the step without the profiler. Where it is most of a step at both ends of that error, the share says
+// how much; where the share may be half or less, only the upper end is a limit.
+std::string unsure_limit(const Suggestion& suggestion) {
+  const auto gain = static_cast<double>(suggestion.gain_ns),
+             error = static_cast<double>(suggestion.error_ns),
+             step_error = static_cast<double>(suggestion.step_error_ns);
+  const double step = suggestion.gain_ratio > 0 ? gain / suggestion.gain_ratio : gain;
+  const double least = step > step_error ? (gain - error) / (step - step_error) : 0;
+  const double most = std::min(1.0, (gain + error) / (step + step_error));
+  const bool is_known = least * 2 >= most;
+  return fmt::format(
+      "up to about {} ({})",
+      rounded_time(is_known ? suggestion.gain_ns : suggestion.gain_ns + suggestion.error_ns),
+      rounded_percent(is_known ? suggestion.gain_ratio : most));
+}
+
+}  // namespace
+
 std::string gain_text(const Suggestion& suggestion) {
   if (suggestion.is_predicted) {
     const std::string gain = rounded_time(suggestion.gain_ns);
@@ -348,10 +368,13 @@ std::string gain_text(const Suggestion& suggestion) {
                        gain == most ? "" : fmt::format(" (at most {})", most));
   }
   if (suggestion.gain_ns <= 0) return {};
-  const std::string gain = rounded_time(suggestion.gain_ns);
-  return suggestion.error_ns > 0
-             ? fmt::format("up to {} +- {}", gain, rounded_time(suggestion.error_ns))
-             : fmt::format("up to {} ({})", gain, rounded_percent(suggestion.gain_ratio));
+  if (suggestion.is_range)
+    return fmt::format(
+        "{} to {}", rounded_time(suggestion.gain_ns - suggestion.error_ns),
+        rounded_time(std::min(suggestion.at_most_ns, suggestion.gain_ns + suggestion.error_ns)));
+  return suggestion.error_ns > 0 ? unsure_limit(suggestion)
+                                 : fmt::format("up to {} ({})", rounded_time(suggestion.gain_ns),
+                                               rounded_percent(suggestion.gain_ratio));
 }
 
 namespace {

@@ -474,8 +474,25 @@ TEST(ExplainScreenTest, AnUpperLimitHasTheErrorOfTheStep) {
   suggestion.gain_ns = 3'640'000;
   suggestion.gain_ratio = 0.75;
   EXPECT_EQ(gain_text(suggestion), "up to 3.64 ms (75 %)");
+  // Of a step of 4.85 ms +- 2 ms: 2.14 of 2.85 ms is 75 %, 5.14 of 6.85 ms is 75 %.
+  suggestion.error_ns = 1'500'000;
+  suggestion.step_error_ns = 2'000'000;
+  EXPECT_EQ(gain_text(suggestion), "up to about 3.64 ms (75 %)");
+  // 0.57 of 2.85 ms is 20 %, 6.71 of 6.85 ms is 98 %: only the upper end is a limit.
   suggestion.error_ns = 3'070'000;
-  EXPECT_EQ(gain_text(suggestion), "up to 3.64 ms +- 3.07 ms");
+  EXPECT_EQ(gain_text(suggestion), "up to about 6.71 ms (98 %)");
+}
+
+// Replays gain 13.1 to 45.5, and no more than 36.8 can be gained.
+TEST(ExplainScreenTest, AGainThatReplaysBoundOnBothSidesIsARange) {
+  explain::Suggestion suggestion;
+  suggestion.gain_ns = 29'300'000;
+  suggestion.error_ns = 16'200'000;
+  suggestion.at_most_ns = 36'800'000;
+  suggestion.is_range = true;
+  EXPECT_EQ(gain_text(suggestion), "13.1 ms to 36.8 ms");
+  suggestion.at_most_ns = 60'000'000;
+  EXPECT_EQ(gain_text(suggestion), "13.1 ms to 45.5 ms");
 }
 
 // Every trace of the repository, at both widths.

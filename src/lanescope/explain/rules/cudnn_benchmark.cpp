@@ -32,7 +32,7 @@ struct Trials {
   bool is_repeated = false;                  // in at least two steps
   bool is_late = false;                      // after the first step
   bool is_in_each = false;                   // in each of at least two steady steps
-  bool has_new_sizes = false;                // some weight met several sizes of its input
+  std::size_t new_sizes = 0;                 // that were tried, if some weight met several
   std::unordered_set<std::uint32_t> steady;  // the calls in steady steps, raw
 };
 
@@ -43,19 +43,22 @@ bool times_kernels(const Facts& facts, SliceId op) {
   });
 }
 
-// Whether trials come with each new size of an input: weights of one shape met at least three of them.
-bool have_new_sizes(const Trace& trace, const std::vector<SliceId>& trials) {
+// Trials come with each new size of an input if weights of one shape met at least three of them: how many different pairs of input
+// and weight there are. 0: they do not.
+std::size_t count_new_sizes(const Trace& trace, const std::vector<SliceId>& trials) {
   constexpr std::size_t kFewestSizes = 3;
   std::map<analysis::Sizes, std::set<analysis::Sizes>> inputs_of;
   for (const SliceId op : trials) {
     const auto inputs = operator_inputs(trace, op);
     const auto input = inputs.tensor(0), weight = inputs.tensor(1);
-    if (!input || !weight) continue;
-    std::set<analysis::Sizes>& sizes = inputs_of[weight->dims];
-    sizes.insert(input->dims);
-    if (sizes.size() >= kFewestSizes) return true;
+    if (input && weight) inputs_of[weight->dims].insert(input->dims);
   }
-  return false;
+  std::size_t pairs = 0, most = 0;
+  for (const auto& [weight, sizes] : inputs_of) {
+    pairs += sizes.size();
+    most = std::max(most, sizes.size());
+  }
+  return most >= kFewestSizes ? pairs : 0;
 }
 
 std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
@@ -126,7 +129,7 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
                 .is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0,
                 .is_in_each = facts.steps.marked && steady_steps.size() >= 2 &&
                               steady_steps.size() == facts.selection.steady.size(),
-                .has_new_sizes = !steady.empty() && have_new_sizes(trace, trials),
+                .new_sizes = steady.empty() ? 0 : count_new_sizes(trace, trials),
                 .steady = std::move(steady)};
 }
 
@@ -144,15 +147,12 @@ void tell_each_step(const Facts& facts, const Trials& found, Finding& finding) {
     finding.explains.push_back({covered, finding.at_stake_ns});
   const Value calls = count((found.steady.size() + facts.selection.steady.size() / 2) /
                             facts.selection.steady.size());
-  finding.brief =
-      found.is_in_each
-          ? say(facts, "Convolutions try out algorithms in each step: {} [call|calls] [per step]",
-                {calls})
-          : say(facts,
-                "Convolutions try out algorithms for each new size of an input: {} [call|calls] "
-                "[per "
-                "step]",
-                {calls});
+  finding.brief = say(facts, "Convolutions try out algorithms");
+  append(finding.brief,
+         found.new_sizes > 0
+             ? say(facts, " anew for each of {} sizes of an input: {} [call|calls] [per step]",
+                   {count(found.new_sizes), calls})
+             : say(facts, " in each step: {} [call|calls] [per step]", {calls}));
   finding.action = say(
       "Set torch.backends.cudnn.benchmark=False, or pad to a few lengths: each new size is tried");
 }
@@ -180,7 +180,7 @@ Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
   finding.sample_count = found.windows.size();
   finding.sample_noun = "call";
   finding.brief = say("Convolutions tried out algorithms: {} of CPU time", {ns(found.cpu_ns)});
-  if (found.is_in_each || found.has_new_sizes) tell_each_step(facts, found, finding);
+  if (found.is_in_each || found.new_sizes > 0) tell_each_step(facts, found, finding);
   return finding;
 }
 

@@ -62,7 +62,8 @@ TEST(CudnnBenchmarkTest, TrialsForEachNewSizeAreACost) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kCost);
   EXPECT_EQ(finding->verdict.values.at(0).integer, 6);
-  EXPECT_NE(finding->brief.pattern.find("new size"), std::string::npos);
+  EXPECT_NE(finding->brief.pattern.find("anew for each of {} sizes"), std::string::npos);
+  EXPECT_EQ(finding->brief.values.at(0).integer, 3);
   // Two sizes may be those of training and of the last batch; without events two kinds are usual.
   const auto once = find_by_rule(draw_timed(2, "cudaEventSynchronize"), "cudnn-benchmark");
   ASSERT_TRUE(once);

@@ -3,29 +3,35 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/written_attention.h"
 
 namespace lanescope::explain::rules {
-
-using analysis::OperatorKind;
 
 namespace {
 
 constexpr char kMath[] = "aten::_scaled_dot_product_attention_math";
-// Between the matmuls and the softmax: scaling, a mask, casts, dropout.
-constexpr std::size_t kMostBefore = 10, kMostAfter = 6;
 
 struct UnfusedAttention {
   Savings savings;
   std::uint64_t fallbacks = 0, written_out = 0;
   SliceId widest = kNone<SliceId>;  // the fallback's operator with the longest kernel
+  // Of written-out attention:
+  std::uint64_t with_mask = 0;
+  std::int64_t backward_ns = 0;
+  std::vector<SliceId> kernels_between;
+  SliceId longest_between = kNone<SliceId>, on_scores = kNone<SliceId>;  // a kernel, and its call
 };
 
 void find_fallbacks(const Facts& facts, const KernelFacts& kernels, UnfusedAttention& found) {
@@ -40,60 +46,35 @@ void find_fallbacks(const Facts& facts, const KernelFacts& kernels, UnfusedAtten
   }
 }
 
-double scores_of(const analysis::GemmShape& gemm, std::int64_t columns) {
-  return static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
-         static_cast<double>(columns);
-}
-
-// The kernels of one stream, in order.
-using Stream = std::vector<const KernelCall*>;
-
-bool is_main(const KernelCall& kernel, OperatorKind kind) {
-  return kernel.work && kernel.work->kind == kind && kernel.call->kernel == kernel.slice;
-}
-
-// From a batched matmul: the place of the matmul that takes the softmax of its result; 0: none.
-std::size_t end_of_attention(const Facts& facts, const Stream& stream, std::size_t first) {
-  const analysis::GemmShape& scores = *stream[first]->work->gemm;
-  if (scores.batch < 2 || scores.n < 2) return 0;
-  const double elements = scores_of(scores, scores.n);
-  std::size_t softmax = 0;
-  for (std::size_t i = first + 1; i < stream.size() && i <= first + kMostBefore; ++i) {
-    if (is_main(*stream[i], OperatorKind::kGemm)) return 0;
-    if (!is_main(*stream[i], OperatorKind::kSoftmax) ||
-        facts.trace->name(stream[i]->call->op) != "aten::_softmax")
-      continue;
-    // In and out, of 2 to 4 bytes an element.
-    const double of_each = stream[i]->work->bytes / elements;
-    if (of_each < 4 || of_each > 8) return 0;
-    softmax = i;
-    break;
-  }
-  if (softmax == 0) return 0;
-  for (std::size_t i = softmax + 1; i < stream.size() && i <= softmax + kMostAfter; ++i) {
-    if (!is_main(*stream[i], OperatorKind::kGemm)) continue;
-    const analysis::GemmShape& values = *stream[i]->work->gemm;
-    return values.batch == scores.batch && values.m == scores.m && values.k == scores.n ? i : 0;
-  }
-  return 0;
-}
-
+// The kernels between the two products, and those of their backward passes: a fused kernel multiplies as much, and keeps the scores
+// in registers.
 void find_written_out(const Facts& facts, const KernelFacts& kernels, UnfusedAttention& found) {
-  std::unordered_map<std::uint32_t, Stream> streams;
-  for (const KernelCall& kernel : kernels.kernels)
-    streams[raw(facts.trace->slices().track[raw(kernel.slice)])].push_back(&kernel);
-  for (const auto& [track, stream] : streams) {
-    for (std::size_t i = 0; i < stream.size(); ++i) {
-      if (!is_main(*stream[i], OperatorKind::kGemm) ||
-          find_around(facts, stream[i]->op, kMath) != kNone<SliceId>)
-        continue;
-      const std::size_t end = end_of_attention(facts, stream, i);
-      if (end == 0) continue;
-      ++found.written_out;
-      for (; i <= end; ++i) found.savings.add(*stream[i], stream[i]->dur_ns());
-      --i;
-    }
+  const std::vector<WrittenAttention> all = written_attention(facts);
+  if (all.empty()) return;
+  std::unordered_set<std::uint32_t> forward, backward;  // raw slices of calls and nodes
+  for (const WrittenAttention& each : all) {
+    for (const SliceId call : each.on_scores) forward.insert(raw(call));
+    found.with_mask += each.has_mask ? 1 : 0;
   }
+  for (const AutogradPair& pair : autograd_pairs(facts))
+    if (forward.contains(raw(pair.forward)))
+      for (const SliceId node : pair.nodes) backward.insert(raw(node));
+  std::int64_t longest_ns = -1;
+  for (const KernelCall& kernel : kernels.kernels) {
+    SliceId op = kernel.op;
+    while (op != kNone<SliceId> && !forward.contains(raw(op)) && !backward.contains(raw(op)))
+      op = facts.nesting.parent[raw(op)];
+    if (op == kNone<SliceId>) continue;
+    found.savings.add(kernel, kernel.dur_ns());
+    found.kernels_between.push_back(kernel.slice);
+    if (forward.contains(raw(op)) && kernel.dur_ns() > longest_ns) {
+      longest_ns = kernel.dur_ns();
+      found.longest_between = kernel.slice;
+      found.on_scores = op;
+    }
+    if (backward.contains(raw(op))) found.backward_ns += kernel.dur_ns();
+  }
+  found.written_out = found.kernels_between.empty() ? 0 : all.size();
 }
 
 std::optional<UnfusedAttention> measure_math_attention(const Facts& facts) {
@@ -149,42 +130,73 @@ void add_fallback_advice(const Facts& facts, SliceId op, Finding& finding) {
       "run it under torch.nn.attention.sdpa_kernel([...]), which says why a backend was refused");
 }
 
+void tell_written_out(const Facts& facts, const UnfusedAttention& found, Finding& finding) {
+  const bool has_mask = found.with_mask * 2 > found.written_out;
+  finding.arithmetic.push_back(
+      say(facts,
+          "counted: the kernels between the two matmuls (scaling, mask, casts, softmax, dropout) "
+          "and those of their backward passes, {} [per step]; the matmuls stay, since a fused "
+          "kernel multiplies as much",
+          {ns(facts.per_step(found.backward_ns))}));
+  finding.all_work = found.kernels_between;
+  finding.evidence.push_back(called_at(facts, found.on_scores, say("works on the scores")));
+  finding.try_next = {
+      has_mask
+          ? "call torch.nn.functional.scaled_dot_product_attention instead: is_causal=True for "
+            "a causal mask, attn_mask=mask for another mask or bias"
+          : "call torch.nn.functional.scaled_dot_product_attention instead of the written-out "
+            "form",
+      "it sums the softmax in float32 itself, so its inputs may be bfloat16",
+      "a change of the scores that it has no argument for: torch.nn.attention.flex_attention",
+      "where something else reads the weights too, they must be written: keep it there"};
+  finding.brief =
+      say(facts, "Attention is written out as matmul, softmax, matmul, {} [time|times] [per step]",
+          {count(std::max<std::uint64_t>(1, found.written_out / facts.selection.steady.size()))});
+  finding.action = say(
+      has_mask
+          ? "F.scaled_dot_product_attention(q, k, v, is_causal=True or attn_mask=mask); of "
+            "nn.MultiheadAttention: need_weights=False"
+          : "Call F.scaled_dot_product_attention; of nn.MultiheadAttention: need_weights=False");
+}
+
 Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
   const bool is_fallback = found.fallbacks >= found.written_out;
   Finding finding;
   finding.verdict =
       say(facts,
           "Attention runs without a fused kernel: {} [call|calls] {} [takes|take] {} "
-          "[kernel|kernels], {} [per step].",
+          "[kernel|kernels]{}, {} [per step].",
           {count(found.fallbacks + found.written_out),
            text(is_fallback ? "of scaled_dot_product_attention"
                             : "written out as matmul, softmax, matmul"),
-           count(found.savings.calls()), ns(facts.per_step(found.savings.time_ns()))});
+           count(found.savings.calls()), text(is_fallback ? "" : " between the matmuls"),
+           ns(facts.per_step(found.savings.time_ns()))});
   if (found.fallbacks > 0 && found.written_out > 0)
     finding.arithmetic.push_back(say(
         facts, "{} [falls|fall] back inside scaled_dot_product_attention, {} [is|are] written out",
         {count(found.fallbacks), count(found.written_out)}));
-  finding.arithmetic.push_back(
-      say("only the forward pass is counted: the backward pass cannot be distinguished from other "
-          "matmuls"));
+  if (found.fallbacks > 0)
+    finding.arithmetic.push_back(
+        say("of the fallback only the forward pass is counted: its backward pass cannot be "
+            "distinguished from other matmuls"));
   if (found.widest != kNone<SliceId>)
     if (const auto dims = facts.trace->slice_args(found.widest).text(ArgKey::kInputDims))
       finding.arithmetic.push_back(
           say("shapes of the longest: {}", {name(facts.trace->text(*dims).substr(0, 120))}));
   rate_finding(facts, found.savings, finding);
-  finding.evidence.push_back(longest_of(facts, found.savings.longest()));
-  if (is_fallback)
-    add_fallback_advice(facts, found.widest, finding);
-  else
-    finding.try_next = {
-        "call torch.nn.functional.scaled_dot_product_attention instead of the written-out form",
-        "pass a mask or bias as its attn_mask, or use torch.nn.attention.flex_attention"};
+  finding.evidence.push_back(
+      longest_of(facts, is_fallback ? found.savings.longest() : found.longest_between));
   for (const char* covered : {"no-roof", "inflated-tensor"})
     finding.explains.push_back({covered, finding.at_stake_ns});
-  finding.brief = say("Attention runs without a fused kernel");
   if (!is_fallback)
-    finding.action =
-        say("Call F.scaled_dot_product_attention; of nn.MultiheadAttention: need_weights=False");
+    for (const char* covered : {"unfused-chain", "back-and-forth", "dtype-casts"})
+      finding.explains.push_back({covered, finding.at_stake_ns});
+  if (is_fallback) {
+    add_fallback_advice(facts, found.widest, finding);
+    finding.brief = say("Attention runs without a fused kernel");
+  } else {
+    tell_written_out(facts, found, finding);
+  }
   return finding;
 }
 

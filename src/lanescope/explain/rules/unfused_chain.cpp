@@ -173,6 +173,7 @@ class Chains {
   }
 
   const std::map<std::string, ChainGroup>& groups() const { return groups_; }
+  const std::vector<const DeviceWork*>& works() const { return works_; }
 
  private:
   // One operator over and over is a loop over tensors, not a chain. Several operators that repeat
@@ -245,6 +246,7 @@ class Chains {
     const std::int64_t waits =
         launch_waits_within(facts_, chain.front().work->start_ns, chain.back().work->end_ns);
     const std::int64_t saved = std::max<std::int64_t>(0, sum - least) + waits;
+    for (const Link& link : chain) works_.push_back(link.work);
     ChainGroup& group = groups_[label];
     ++group.chains;
     group.gpu_ns += sum;
@@ -275,7 +277,20 @@ class Chains {
   std::vector<Link> chain_;
   std::vector<Link> aside_;  // between the last kernel of the chain and the next one
   std::map<std::string, ChainGroup> groups_;
+  std::vector<const DeviceWork*> works_;  // of all chains
 };
+
+// The kernels of all chains, in order of time.
+std::vector<SliceId> kernels_of_all(const std::map<std::uint32_t, Chains>& streams) {
+  std::vector<const DeviceWork*> works;
+  for (const auto& [track, chains] : streams)
+    works.insert(works.end(), chains.works().begin(), chains.works().end());
+  sort_rows(works.begin(), works.end(),
+            [](const DeviceWork* a, const DeviceWork* b) { return a->start_ns < b->start_ns; });
+  std::vector<SliceId> kernels;
+  for (const DeviceWork* work : works) kernels.push_back(work->slice);
+  return kernels;
+}
 
 // The groups of all streams together.
 std::map<std::string, ChainGroup> groups_of_all(std::map<std::uint32_t, Chains>& streams) {
@@ -309,6 +324,7 @@ struct UnfusedChains {
   std::int64_t saved_ns = 0;
   std::int64_t waits_ns = 0;
   bool bandwidth_is_known = false;
+  std::vector<SliceId> kernels;  // of all chains
 };
 
 // Gradients that are added up, or, by a hook of DistributedDataParallel, scaled and copied into buckets.
@@ -406,8 +422,9 @@ Measurement<UnfusedChains> measure_chains(const Facts& facts) {
     chains += group.chains;
   }
   if (is_thin(facts)) return Quiet{};
-  return UnfusedChains{by_threads, std::move(groups),   chains, gpu_ns, saved_ns,
-                       waits_ns,   memory.bandwidth > 0};
+  return UnfusedChains{
+      by_threads,           std::move(groups),      chains, gpu_ns, saved_ns, waits_ns,
+      memory.bandwidth > 0, kernels_of_all(streams)};
 }
 
 Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
@@ -465,7 +482,7 @@ Sentence compile_action(const Facts& facts, const ChainGroup& group) {
   // One line calls several modules.
   if (!first.values.empty() && !last.values.empty() &&
       first.values.front().text == last.values.front().text)
-    return say("torch.compile the function that calls this module: the chain goes beyond it");
+    return say("torch.compile the function that calls these modules: the chain goes beyond one");
   // The backward pass goes through the program's code in the other direction.
   constexpr std::string_view kBackward = "in the backward pass of ";
   const auto forward_name = [&](Sentence place) {
@@ -514,8 +531,8 @@ void advise_on_chains(const Facts& facts, const std::map<std::string, ChainGroup
 }
 
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
-  const auto& [by_threads, groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] =
-      measured;
+  const auto& [by_threads, groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known,
+               kernels] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   // Chains per step, rounded; if there is less than one per step, those of all steps.
   const std::uint64_t steps = step_count(facts);
@@ -549,6 +566,7 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
              {ns(at_most_ns)}));
   finding.at_stake_ns = at_most_ns;
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
+  finding.all_work = kernels;
   Sentence sum = say("{} of kernels", {ns(kernels_ns)});
   if (between_ns > 0) {
     sum.pattern += " + {} in which the GPU waited between them";
