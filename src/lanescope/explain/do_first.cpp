@@ -345,7 +345,7 @@ std::string without_line(std::string place) {
   return end == std::string::npos ? place : place.substr(0, colon) + place.substr(end);
 }
 
-// Is less than half of the finding's work at this place? Asked of a few pieces at even distances.
+// Is half of the finding's work or less at this place? Asked of a few pieces at even distances.
 bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, const Sentence& place) {
   constexpr std::size_t kMostPieces = 32;
   if (place.pattern.empty() || place.values.empty()) return false;
@@ -360,7 +360,7 @@ bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, const Sente
                 ? 1
                 : 0;
   }
-  return here * 2 < pieces;
+  return pieces > 0 && here * 2 <= pieces;
 }
 
 Sentence place_of(const Facts& facts, const Finding& finding) {
@@ -404,18 +404,6 @@ double part_of_cpu(const Finding& finding) {
                     0.0, 1.0);
 }
 
-// How long the CPU takes without the profiler is less sure than how long the GPU does. A gain has as much of that error as
-// it has of the step's time beyond the GPU's work.
-std::int64_t error_of_gain(const GainModel& gains, const Finding& finding, std::int64_t gain_ns) {
-  constexpr std::int64_t kLeastPart = 5;  // a fifth
-  const StepBase& base = gains.base();
-  const std::int64_t waiting_ns = std::max<std::int64_t>(1, base.step_ns - gains.busy_ns());
-  const double share = std::min(
-      1.0, part_of_cpu(finding) * static_cast<double>(gain_ns) / static_cast<double>(waiting_ns));
-  const auto error_ns = static_cast<std::int64_t>(share * static_cast<double>(base.cpu_error_ns));
-  return error_ns * kLeastPart >= gain_ns ? error_ns : 0;
-}
-
 // True: the fix shortens some part of the CPU's time. Two such findings may be about the same time, such as code without events
 // and a function in it.
 bool is_part_of_cpu_time(const Finding& finding) {
@@ -452,6 +440,16 @@ void use_base(const GainModel& gains, const Finding& finding, Suggestion& sugges
 }
 
 }  // namespace
+
+std::int64_t error_of_gain(const GainModel& gains, const Finding& finding, std::int64_t gain_ns) {
+  constexpr std::int64_t kLeastPart = 5;  // a fifth
+  const StepBase& base = gains.base();
+  const std::int64_t waiting_ns = std::max<std::int64_t>(1, base.step_ns - gains.busy_ns());
+  const double share = std::min(
+      1.0, part_of_cpu(finding) * static_cast<double>(gain_ns) / static_cast<double>(waiting_ns));
+  const auto error_ns = static_cast<std::int64_t>(share * static_cast<double>(base.cpu_error_ns));
+  return error_ns * kLeastPart >= gain_ns ? error_ns : 0;
+}
 
 bool names_cause(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);

@@ -45,6 +45,12 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
 inline constexpr double kLeastGain = 0.01;
 inline constexpr double kWorthwhileGain = 0.05;  // of a step: with less, there is little to gain
 
+class GainModel;
+
+// How long the CPU takes without the profiler is less sure than how long the GPU does. A gain has as much of that error as
+// it has of the step's time beyond the GPU's work. 0: less than a fifth of the gain.
+std::int64_t error_of_gain(const GainModel& gains, const Finding& finding, std::int64_t gain_ns);
+
 // The finding says why time is lost: it is not about idle time, launches or what bounds the step in general.
 bool names_cause(const Finding& finding);
 

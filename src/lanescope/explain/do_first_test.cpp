@@ -192,12 +192,12 @@ TEST(PlaceOfFindingTest, IsThatOfTheFirstEventOnly) {
   EXPECT_EQ(do_first(facts, all).at(0).place.values.at(0).text, "aten::mm");
 }
 
-// Of three pieces of work, one or two lie in the range of the first event.
-TEST(PlaceOfFindingTest, APlaceWithLessThanHalfOfTheWorkIsNotGiven) {
-  const auto place_with = [](const char* second) {
+// Of three pieces of work, one or two lie in the range of the first event; of two, one.
+TEST(PlaceOfFindingTest, APlaceWithHalfOfTheWorkOrLessIsNotGiven) {
+  const auto place_with = [](const std::vector<const char*>& others) {
     ProgramSketch program;
-    program.step();
-    for (const char* range : {"reference", second, "policy"})
+    program.step().begin("reference").launch({.us = 90, .op = "aten::mm"}).end();
+    for (const char* range : others)
       program.begin(range).launch({.us = 90, .op = "aten::mm"}).end();
     program.end();
     const Trace trace = program.trace();
@@ -209,8 +209,9 @@ TEST(PlaceOfFindingTest, APlaceWithLessThanHalfOfTheWorkIsNotGiven) {
     for (const auto& each : work) all.findings[0].all_work.push_back(each.slice);
     return do_first(facts, all).at(0).place;
   };
-  EXPECT_TRUE(place_with("policy").pattern.empty());
-  EXPECT_EQ(place_with("reference").pattern, "in range {}");
+  EXPECT_TRUE(place_with({"policy", "policy"}).pattern.empty());
+  EXPECT_TRUE(place_with({"policy"}).pattern.empty());
+  EXPECT_EQ(place_with({"reference", "policy"}).pattern, "in range {}");
 }
 
 // "aten::item makes the CPU wait (in aten::item)" says it twice.

@@ -203,6 +203,12 @@ class ExplanationText {
     const double ratio =
         static_cast<double>(gain.gain_ns) /
         static_cast<double>(std::max<std::int64_t>(1, explanation_.gains->base().step_ns));
+    // With an error as large as the gain, the first screen shows the time at stake instead.
+    const std::int64_t error_ns =
+        explain::error_of_gain(*explanation_.gains, finding, gain.gain_ns);
+    if (ratio >= explain::kLeastGain && error_ns > gain.gain_ns)
+      return fmt::format("; no prediction: a replay gains {}, and its error is {}",
+                         format_time_ns(gain.gain_ns), format_time_ns(error_ns));
     if (ratio >= explain::kLeastGain)
       return fmt::format("; predicted gain: {} ({:.1f}%), then bound by {}",
                          format_time_ns(gain.gain_ns), ratio * 100, gain.then_bound_by);
