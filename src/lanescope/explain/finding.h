@@ -165,7 +165,7 @@ struct Finding {
   bool gain_is_bound = false;
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
-  // GPU work that all of its time is made of, in order of time; empty: unknown. A place with less than half of it is not given.
+  // GPU work that all of its time is made of, in order of time; empty: unknown. A place with half of it or less is not given.
   std::vector<SliceId> all_work;
   std::vector<std::string> try_next;
   bool names_cause = false;  // although its rule usually names none (Rule::names_no_cause)

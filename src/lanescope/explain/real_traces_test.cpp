@@ -162,7 +162,7 @@ const RealTrace kShipped[] = {
     {"h200_64_bf16_warm_eager/trace.json", {}},
     {"h200_linear_eager/trace.json.gz", {}},
     {"h200/cnn_train_mistakes.json.gz", {"graph-opportunity", "optimizer-loop", "zero-grad-fills"}},
-    {"h200/llama_prefill.json.gz", {"unfused-norm"}},
+    {"h200/llama_prefill.json.gz", {"unfused-chain", "unfused-norm"}},
     {"h200/mlp_compile.json.gz", {"compile-layers"}},
     {"h200/mlp_cudagraph.json.gz", {"collapsed-graph", "compile-layers"}},
     {"h200/mlp_eager.json.gz", {}},

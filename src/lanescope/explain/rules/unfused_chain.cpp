@@ -63,8 +63,10 @@ std::int64_t element_bytes(std::string_view type) {
 
 // The elements of an operator's result, to which its inputs broadcast, and the bytes of its largest input; 0 when the shapes
 // were not recorded. Inputs that do not fit each other: elements of the largest.
+// Without shapes, `elements` are the kernel's threads, and `by_grid` the most elements that it works on.
 struct Size {
-  std::int64_t elements = 0, bytes = 0;
+  std::int64_t elements = 0, bytes = 0, by_grid = 0;
+  bool is_any = false;  // a norm's kernel, which says nothing of its size: that of its neighbour
 };
 
 class ChainSizes {
@@ -201,8 +203,7 @@ class Chains {
     constexpr std::size_t kMostAside = 4;
     constexpr std::int64_t kMuchSmaller = 8;
     return knows_sizes_ && aside_.size() < kMostAside &&
-           next.size.elements * kMuchSmaller <= chain_.back().size.elements &&
-           follows(next, latest());
+           next.size.elements * kMuchSmaller <= size_of_chain().elements && follows(next, latest());
   }
   // The chain's last kernel or the last one aside, whichever ends later.
   const Link& latest() const {
@@ -253,7 +254,7 @@ class Chains {
     group.saved_ns += saved;
     group.waits_ns += waits;
     group.length = chain.size();
-    group.elements = chain[0].size.elements;
+    group.elements = chain[chain[0].size.is_any ? 1 : 0].size.elements;
     if (sum > group.longest_ns) {
       group.longest_ns = sum;
       group.longest = chain[0].work->slice;
@@ -263,7 +264,23 @@ class Chains {
   }
 
   bool continues(const Link& next) const {
-    return next.size.elements == chain_.back().size.elements && follows(next, latest());
+    return is_same_size(next.size, size_of_chain()) && follows(next, latest());
+  }
+
+  // Of the last kernel that has one.
+  const Size& size_of_chain() const {
+    for (auto link = chain_.rbegin(); link != chain_.rend(); ++link)
+      if (!link->size.is_any) return link->size;
+    return chain_.back().size;
+  }
+
+  // A grid has a whole number of blocks, of up to 8 elements for each of 512 threads.
+  bool is_same_size(const Size& a, const Size& b) const {
+    constexpr std::int64_t kLargestRest = 4096, kManyTimesRest = 16;
+    if (a.is_any || b.is_any || a.elements == b.elements) return true;
+    if (knows_sizes_) return false;
+    const auto [less, more] = std::minmax(a.by_grid, b.by_grid);
+    return less >= kManyTimesRest * kLargestRest && more - less <= kLargestRest;
   }
 
   bool follows(const Link& next, const Link& last) const {
@@ -346,6 +363,27 @@ std::int64_t threads_of(const Trace& trace, SliceId kernel) {
   return threads;
 }
 
+// The most elements that a kernel of these threads works on, by torch's loops: elementwise_kernel<128, 2, ...> and vectorized loops
+// say how many a thread takes, others take four.
+std::int64_t elements_of_threads(std::string_view kernel, const names::KernelName& parsed,
+                                 std::int64_t threads) {
+  std::int64_t each = std::max<std::int64_t>(4, parsed.vector_width.value_or(4));
+  constexpr std::string_view kLoop = "::elementwise_kernel<";
+  if (const std::size_t loop = kernel.find(kLoop); loop != kernel.npos && !parsed.vector_width) {
+    const std::size_t comma = kernel.find(", ", loop);
+    if (comma != kernel.npos && comma + 2 < kernel.size() && kernel[comma + 2] >= '1' &&
+        kernel[comma + 2] <= '9')
+      each = kernel[comma + 2] - '0';
+  }
+  return threads > kLargest / each ? 0 : threads * each;
+}
+
+// Scales and shifts each element by numbers of its channel. If these are of the batch, a kernel before it reads the same tensor, and
+// ends the chain there.
+bool applies_norm(const names::KernelName& kernel) {
+  return kernel.library == "ATen" && kernel.operation == "batch norm, apply";
+}
+
 // Without recorded types the kernel's name tells.
 bool is_complex_kernel(const names::KernelName& kernel) {
   return kernel.input_type.starts_with('c') || kernel.output_type.starts_with('c') ||
@@ -378,9 +416,14 @@ Measurement<UnfusedChains> measure_chains(const Facts& facts) {
   std::uint64_t elementwise = 0, with_shapes = 0, with_threads = 0;
   for (const DeviceWork* work : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(work->slice)];
+    const bool is_norm = op != kNone<SliceId> && applies_norm(names.of(work->slice));
+    // What a norm computes for each channel before it applies that.
+    if (!is_norm && op != kNone<SliceId> && trace.name(op) == "aten::native_batch_norm" &&
+        names.of(work->slice).variant == "elementwise")
+      continue;
     const bool is_link = trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
                          names.of(work->slice).library == "ATen" &&
-                         names.of(work->slice).variant == "elementwise" &&
+                         (is_norm || names.of(work->slice).variant == "elementwise") &&
                          (phases[raw(work->slice)] == Phase::kOther ||
                           phases[raw(work->slice)] == Phase::kBackward) &&
                          !is_accumulating(facts, op) && !is_in_sparse(facts, op) &&
@@ -402,7 +445,12 @@ Measurement<UnfusedChains> measure_chains(const Facts& facts) {
     return Quiet{};
   std::map<std::uint32_t, Chains> streams;
   for (Link& link : links) {
-    if (by_threads) link.size = {threads_of(trace, link.work->slice), 0};
+    if (by_threads && link.op != kNone<SliceId>) {
+      const SliceId kernel = link.work->slice;
+      const std::int64_t threads = threads_of(trace, kernel);
+      link.size = {threads, 0, elements_of_threads(trace.name(kernel), names.of(kernel), threads),
+                   applies_norm(names.of(kernel))};
+    }
     Chains& stream = streams
                          .try_emplace(raw(trace.slices().track[raw(link.work->slice)]), facts,
                                       memory, !by_threads)
@@ -546,7 +594,7 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
       say(facts,
           std::string(
               by_threads
-                  ? "Elementwise kernels with equally many threads run one after the other: "
+                  ? "Elementwise kernels of one size, by their grids, run one after the other: "
                   : "Elementwise kernels run one after the other on tensors of the same size: ") +
               (is_rounded ? "about " : "") +
               "{} [chain|chains] of two or more{} [takes|take] {} [per step]",
@@ -578,8 +626,8 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   finding.arithmetic.push_back(std::move(sum));
   finding.arithmetic.push_back(
       by_threads ? say("one kernel takes at least as long as the shortest of its chain; shapes "
-                       "were not recorded, so kernels with equally many threads count as of one "
-                       "size, and the bound is loose")
+                       "were not recorded, so kernels whose grids have room for equally many "
+                       "elements count as of one size, and the bound is loose")
       : bandwidth_is_known
           ? say("one kernel takes at least as long as the shortest of its chain, and where the "
                 "tensors exceed the cache, as long as reading the first input and writing the last "

@@ -256,6 +256,42 @@ TEST(UnfusedChainTest, WithoutShapesTheThreadsOfKernelsAreCompared) {
   EXPECT_FALSE(chain_of(1024, 900));
 }
 
+// add_ of a bias with 512 elements a block, batch norm with a grid of its own, and SiLU with 1024 a block; and what the norm computes
+// of its statistics before. 40 + 20 + 30 us, of which the shortest stays.
+TEST(UnfusedChainTest, ReadsSizesFromLoopsAndJoinsNormsThatOnlyScale) {
+  constexpr char kLoop[] =
+      "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<"
+      "at::native::CUDAFunctor_add<c10::BFloat16> > >(int)";
+  constexpr char kWide[] =
+      "void at::native::vectorized_elementwise_kernel<8, at::native::silu_kernel(int), "
+      "std::array<char*, 2ul> >(int)";
+  constexpr char kApply[] =
+      "void at::native::batch_norm_transform_input_channels_last_kernel<c10::BFloat16, float, "
+      "c10::BFloat16, 4>(int)";
+  const auto finding_of = [&](std::int64_t silu_grid, bool has_statistics) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.kernel("gemm", 100);
+      p.op("aten::add_", {}, kLoop, 40, testing::grid(2048, 128));
+      if (has_statistics)
+        p.op("aten::native_batch_norm", {},
+             "void at::native::batch_norm_collect_statistics_channels_last_kernel<float>(int)", 10,
+             testing::grid(8, 512));
+      p.op("aten::native_batch_norm", {}, kElementwise, 1, testing::grid(1, 128));
+      p.op("aten::native_batch_norm", {}, kApply, 20, testing::grid(512, 512));
+      p.op("aten::silu", {}, kWide, 30, testing::grid(silu_grid, 128));
+    });
+    return find_by_rule(program.trace(), "unfused-chain");
+  };
+  const auto all = finding_of(1024, false);
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->at_stake_ns, us(40 + 20 + 30 - 20));
+  // With statistics of the batch, the norm reads the tensor twice: only what follows it can join it.
+  const auto after = finding_of(1024, true);
+  ASSERT_TRUE(after);
+  EXPECT_EQ(after->at_stake_ns, us(30));
+}
+
 TEST(UnfusedChainTest, HostileShapesAreNoShapes) {
   for (const char* dims : {"[[9223372036854775807, 9223372036854775807]]", "[[-1]]", "nonsense",
                            "[[[]]]", "{\"a\": 1}"})
