@@ -21,7 +21,8 @@ enum class IterationMark : std::uint8_t {
 struct Iterations {
   struct Range {
     SliceId mark =
-        kNone<SliceId>;  // what begins it (kRangeStart; little may come before) or ends it
+        kNone<SliceId>;  // what begins it (kRangeStart; little may come before) or ends it; the
+                         // last step in it where several optimizers make an iteration
     std::int64_t start_ns = 0, end_ns = 0;
   };
   IterationMark kind = IterationMark::kRangeStart;
