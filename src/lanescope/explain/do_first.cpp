@@ -355,8 +355,10 @@ std::size_t piece_at(std::size_t index, std::size_t pieces, std::size_t size) {
       size - 1, static_cast<std::size_t>((turns - std::floor(turns)) * static_cast<double>(size)));
 }
 
-// Is half of the finding's work or less at this place? Asked of a few pieces.
-bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, const Sentence& place) {
+// Is half of the finding's work or less at this place? Asked of a few pieces. Of a place in the backward pass, makes that of the forward
+// pass, if pieces are there.
+bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, Sentence& place) {
+  constexpr std::string_view kBackward = "in the backward pass of ";
   constexpr std::size_t kMostPieces = 32;
   if (place.pattern.empty() || place.values.empty() || finding.all_work.empty()) return false;
   const std::size_t pieces = std::min(kMostPieces, finding.all_work.size());
@@ -365,10 +367,11 @@ bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, const Sente
     const SliceId work = finding.all_work[piece_at(i, pieces, finding.all_work.size())];
     const Sentence its = user_code(facts, work);
     // A function's forward and backward pass are one place.
-    here += !its.values.empty() &&
-                    without_line(its.values.front().text) == without_line(place.values.front().text)
-                ? 1
-                : 0;
+    if (its.values.empty() ||
+        without_line(its.values.front().text) != without_line(place.values.front().text))
+      continue;
+    ++here;
+    if (place.pattern.starts_with(kBackward) && !its.pattern.starts_with(kBackward)) place = its;
   }
   // Of a sample, two pieces more may be chance.
   const std::size_t chance = pieces < finding.all_work.size() ? 2 : 0;

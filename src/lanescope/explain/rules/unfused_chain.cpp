@@ -202,8 +202,11 @@ class Chains {
   bool is_aside(const Link& next) const {
     constexpr std::size_t kMostAside = 4;
     constexpr std::int64_t kMuchSmaller = 8;
-    return knows_sizes_ && aside_.size() < kMostAside &&
-           next.size.elements * kMuchSmaller <= size_of_chain().elements && follows(next, latest());
+    const Size& size = size_of_chain();
+    const bool is_much_smaller =
+        knows_sizes_ ? next.size.elements * kMuchSmaller <= size.elements
+                     : !next.size.is_any && next.size.by_grid * kMuchSmaller <= size.by_grid;
+    return is_much_smaller && aside_.size() < kMostAside && follows(next, latest());
   }
   // The chain's last kernel or the last one aside, whichever ends later.
   const Link& latest() const {
@@ -276,11 +279,14 @@ class Chains {
 
   // A grid has a whole number of blocks, of up to 8 elements for each of 512 threads.
   bool is_same_size(const Size& a, const Size& b) const {
-    constexpr std::int64_t kLargestRest = 4096, kManyTimesRest = 16;
-    if (a.is_any || b.is_any || a.elements == b.elements) return true;
+    constexpr std::int64_t kLargestRest = 4096, kFewest = 65'536;
+    // A norm of large tensors is none of the numbers of its channels, which are made just before it.
+    if (a.is_any || b.is_any)
+      return (a.is_any || a.by_grid >= kFewest) && (b.is_any || b.by_grid >= kFewest);
+    if (a.elements == b.elements) return true;
     if (knows_sizes_) return false;
     const auto [less, more] = std::minmax(a.by_grid, b.by_grid);
-    return less >= kManyTimesRest * kLargestRest && more - less <= kLargestRest;
+    return less >= kFewest && more - less <= kLargestRest;
   }
 
   bool follows(const Link& next, const Link& last) const {
@@ -290,7 +296,7 @@ class Chains {
   }
   const Facts& facts_;
   Memory memory_;
-  bool knows_sizes_ = false;  // by shapes; numbers of threads are no sizes
+  bool knows_sizes_ = false;  // by shapes, not by grids
   std::vector<Link> chain_;
   std::vector<Link> aside_;  // between the last kernel of the chain and the next one
   std::map<std::string, ChainGroup> groups_;

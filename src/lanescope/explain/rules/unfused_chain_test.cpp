@@ -277,6 +277,7 @@ TEST(UnfusedChainTest, ReadsSizesFromLoopsAndJoinsNormsThatOnlyScale) {
         p.op("aten::native_batch_norm", {},
              "void at::native::batch_norm_collect_statistics_channels_last_kernel<float>(int)", 10,
              testing::grid(8, 512));
+      p.op("aten::copy_", {}, kElementwise, 1, testing::grid(1, 128));  // of the statistics
       p.op("aten::native_batch_norm", {}, kElementwise, 1, testing::grid(1, 128));
       p.op("aten::native_batch_norm", {}, kApply, 20, testing::grid(512, 512));
       p.op("aten::silu", {}, kWide, 30, testing::grid(silu_grid, 128));
