@@ -14,13 +14,13 @@ namespace {
 constexpr std::string_view kModule = "nn.Module: ";
 constexpr std::string_view kBackwardPass = ", backward pass";
 
-// Elementwise operators and copies occur everywhere, so their names do not name a place.
+// Elementwise operators and copies occur everywhere, so their names do not name a place. Nor does the node that each parameter has.
 bool names_a_place(std::string_view op) {
   for (const std::string_view common :
        {"aten::to", "aten::_to_copy", "aten::copy_", "aten::add", "aten::add_", "aten::mul",
         "aten::mul_", "aten::pow", "aten::sub", "aten::div", "aten::fill_", "aten::zero_"})
     if (op == common) return false;
-  return !op.ends_with("::CopySlices");
+  return !op.ends_with("::CopySlices") && !op.ends_with("::AccumulateGrad");
 }
 
 // Ranges of torch.compile that hold no code of the program: its search for compiled code, and what comes before that code runs.

@@ -104,6 +104,11 @@ TEST(UserCodeTest, OperatorsOfTheBackwardPassLoseTheirPrefix) {
   Sketch sketch;
   sketch.op("autograd::engine::evaluate_function: MmBackward0", 50, 500).op("aten::mm", 60, 100);
   EXPECT_EQ(place_of(sketch, "aten::mm"), "in MmBackward0, backward pass");
+  // Each parameter has this node: its name is no place.
+  Sketch hook;
+  hook.op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 50, 500)
+      .op("aten::item", 60, 100);
+  EXPECT_EQ(place_of(hook, "aten::item"), "");
 }
 
 // The node has the sequence number of the forward operator, or that of another one.

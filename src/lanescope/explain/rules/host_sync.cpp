@@ -298,6 +298,14 @@ void advise_on_sizes_of(std::string_view op, Finding& finding) {
   }
 }
 
+// A node of autograd without the words that the engine puts before its name.
+Value asker_name(std::string_view label) {
+  constexpr std::string_view kTorchNode = "torch::autograd::";
+  if (label.starts_with(kEvaluateNode)) label.remove_prefix(std::string_view(kEvaluateNode).size());
+  if (label.starts_with(kTorchNode)) label.remove_prefix(kTorchNode.size());
+  return name(label);
+}
+
 // The CPU waits for a size that only the GPU knows: that of a boolean mask (aten::index), or of the output of another operator.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -322,7 +330,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
       has_mask ? "Boolean masks make the CPU wait for a size: {} (aten::nonzero), {} [time|times] "
                  "[in {} steps]"
                : "{} makes the CPU wait for the size of its output, {} [time|times] [in {} steps]",
-      {name(most->first), count(most->second), count(facts.selection.steady.size())});
+      {asker_name(most->first), count(most->second), count(facts.selection.steady.size())});
   // x[mask] and x[mask] = y are two operators with one cause.
   const auto reads = callers.find("aten::index"), writes = callers.find("aten::index_put_");
   if (has_mask && reads != callers.end() && writes != callers.end())
@@ -655,14 +663,6 @@ void tell_gradient_hooks_that_wait(const Facts& facts, const HostSyncs& found, F
       "or .cpu() waits for the GPU each time: keep its values on the GPU, torch.stack() them after "
       "backward(), and read them in one copy",
       "values that are only watched: every n steps"};
-}
-
-// A node of autograd without the words that the engine puts before its name.
-Value asker_name(std::string_view label) {
-  constexpr std::string_view kTorchNode = "torch::autograd::";
-  if (label.starts_with(kEvaluateNode)) label.remove_prefix(std::string_view(kEvaluateNode).size());
-  if (label.starts_with(kTorchNode)) label.remove_prefix(kTorchNode.size());
-  return name(label);
 }
 
 // "aten::to and aten::item make the CPU wait for the GPU, 180 times in 60 steps": the operators whose waits cost a tenth of
