@@ -1,6 +1,6 @@
 // A trace does not show which tensor a copy sends. Idea: follow what a thread calls before the copy. If the first operator that does
 // anything makes a tensor out of numbers, and all others compute, on the CPU and without a long pause, then what they make is what is
-// copied. Operators that read data (an index, an item, a copy) end such a chain. Example: arange, mul, cos, sin, to, to.
+// copied. Operators that read data (an index, an item, a copy of anything else) end such a chain. Example: arange, mul, cos, sin, to, to.
 #include "lanescope/explain/rules/built_chains.h"
 
 #include <algorithm>
@@ -64,6 +64,14 @@ bool computes(std::string_view op) {
       "aten::ge",          "aten::fill",        "aten::zero",        "aten::floor_divide"};
   return is_listed(kOps, op) || makes_random(op) || op == "aten::normal" || op == "aten::uniform" ||
          op == "aten::random" || op == "aten::bernoulli";
+}
+
+// One number everywhere: a tensor that is filled later.
+bool fills(std::string_view op) {
+  static constexpr std::array<std::string_view, 7> kFills = {
+      "aten::zeros",     "aten::ones",      "aten::full",         "aten::zeros_like",
+      "aten::ones_like", "aten::full_like", "aten::scalar_tensor"};
+  return is_listed(kFills, op);
 }
 
 bool joins(std::string_view op) {
@@ -178,6 +186,10 @@ class ChainFinder {
   bool stays_pure(SliceId op) const {
     const std::string_view label = facts_.trace->name(op);
     if (joins(label)) return open_.is_table;
+    // mask[a:b, a:b] = torch.triu(...): what was just computed. Into a tensor that was just filled, data may be copied.
+    if (const std::string_view last = facts_.trace->name(open_.makers.back());
+        label == "aten::copy_")
+      return !fills(last) && last != "aten::copy_";
     // x + data: only one tensor was made here.
     return computes(label) && (open_.makers.size() > 1 || !takes_two_tensors(*facts_.trace, op));
   }

@@ -86,8 +86,19 @@ TEST(CpuBuiltTensorTest, IsQuietWhereDataMayBeCopied) {
   EXPECT_TRUE(after_factory("aten::view"));
   EXPECT_FALSE(after_factory("aten::index"));
   EXPECT_FALSE(after_factory("aten::item"));
-  EXPECT_FALSE(after_factory("aten::copy_"));
   EXPECT_FALSE(after_factory("aten::cat"));
+  // mask[a:b, a:b] = torch.triu(...), and a batch that is copied into zeros.
+  const auto written = [&](bool computes) {
+    return is_found([&](ProgramSketch& p) {
+      p.cpu_op("aten::zeros", 60);
+      for (int i = 0; i < 2; ++i) {
+        if (computes) p.cpu_op("aten::full", 5).cpu_op("aten::triu", 5);
+        p.cpu_op("aten::slice", 2).cpu_op("aten::copy_", 5);
+      }
+    });
+  };
+  EXPECT_TRUE(written(true));
+  EXPECT_FALSE(written(false));
   const auto masked = [&](bool casts) {
     return is_found([&](ProgramSketch& p) {
       if (casts) p.begin_op("aten::to").cpu_op("aten::_to_copy", 20).end();
