@@ -24,6 +24,11 @@ using analysis::IdleCause;
 using analysis::IdlePart;
 using analysis::Window;
 
+Facts::Facts() = default;
+Facts::Facts(Facts&&) noexcept = default;
+Facts& Facts::operator=(Facts&&) noexcept = default;
+Facts::~Facts() = default;
+
 WallTimes& WallTimes::operator+=(const WallTimes& other) {
   partition += other.partition;
   for (std::size_t i = 0; i < idle.size(); ++i) idle[i] += other.idle[i];

@@ -69,6 +69,12 @@ std::shared_ptr<SequencesSlot> make_sequences_slot();
 
 // Borrows the trace. Read-only once made; any thread.
 struct Facts {
+  // Defined in facts.cpp, so that not every batch of sources compiles them again.
+  Facts();
+  Facts(Facts&&) noexcept;
+  Facts& operator=(Facts&&) noexcept;
+  ~Facts();
+
   const Trace* trace = nullptr;
   unsigned threads = 1;  // of gather_facts(), for what is computed later; 0: usual_threads()
   analysis::LaunchLinks links;

@@ -1,8 +1,21 @@
 #include "lanescope/model/trace.h"
 
+#include <utility>
+
 #include "lanescope/model/each_column.h"
 
 namespace lanescope {
+
+Trace::Trace() = default;
+Trace::Trace(Trace&&) noexcept = default;
+Trace& Trace::operator=(Trace&&) noexcept = default;
+Trace::~Trace() = default;
+
+Trace Trace::from_columns(TraceColumns columns) {
+  Trace trace;
+  trace.columns_ = std::move(columns);
+  return trace;
+}
 
 std::optional<std::string_view> Trace::metadata_json(std::string_view key) const {
   const StringId id = strings().find(key);

@@ -15,17 +15,15 @@ namespace lanescope {
 
 class Trace {
  public:
-  Trace() = default;
-  Trace(Trace&&) = default;
-  Trace& operator=(Trace&&) = default;
+  // Defined in trace.cpp: 60 columns each, which every batch of sources would compile again.
+  Trace();
+  Trace(Trace&&) noexcept;
+  Trace& operator=(Trace&&) noexcept;
+  ~Trace();
   // The columns must fit each other, as TraceBuilder leaves them: sorted, equally long within a
   // table, ids within the table that they point to. Whoever takes them from a file checks that
   // the file is whole.
-  static Trace from_columns(TraceColumns columns) {
-    Trace trace;
-    trace.columns_ = std::move(columns);
-    return trace;
-  }
+  static Trace from_columns(TraceColumns columns);
   const TraceColumns& columns() const { return columns_; }
 
   const SliceColumns& slices() const { return columns_.slices; }
