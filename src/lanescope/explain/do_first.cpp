@@ -419,7 +419,7 @@ double part_of_cpu(const Finding& finding) {
                     0.0, 1.0);
 }
 
-// True: the fix shortens some part of the CPU's time. Two such findings may be about the same time, such as code without events
+// True: the fix shortens some part of the CPU's time. Two such fixes may save the same time, such as that of code without events
 // and a function in it.
 bool is_part_of_cpu_time(const Finding& finding) {
   const Rule* rule = find_rule(finding.rule);
