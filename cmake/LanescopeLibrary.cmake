@@ -3,7 +3,8 @@
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
 #   OPTIMIZE Og, O2 or O3: the level of a release build; without it, O2. -Og compiles in a quarter less time than -O1 and inlines little.
 #   What has it there has -O0 with sanitizers.
-#   OG_SOURCES of a library have -Og: they write words, or look at few rows. O2_SOURCES of a library with -Og have -O2.
+#   OG_SOURCES of a library have -Og: they write words, or look at few rows. O2_SOURCES of a library with -Og have -O2, in batches of
+#   LANESCOPE_BATCH.
 #   BATCH n: how many of its sources are compiled as one; without it LANESCOPE_BATCH.
 # lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
@@ -77,7 +78,6 @@ function(lanescope_library name)
       string(TOLOWER ${target}_${level} part)
       add_library(${part} OBJECT ${arg_${sources}})
       lanescope_flags(${part})
-      set_target_properties(${part} PROPERTIES UNITY_BUILD_BATCH_SIZE 24)
       target_link_libraries(${part} PRIVATE ${deps} ${arg_PUBLIC_EXTERNAL} ${arg_EXTERNAL})
       target_compile_options(${part} PRIVATE $<$<CONFIG:Release>:-${level}>)
       if(level STREQUAL "Og")
@@ -140,7 +140,7 @@ endfunction()
 # Functions that headers define are in many objects, and the linker takes the first: here those of the analysing libraries that were
 # compiled for speed, before those of what prints (-Og). An archive cannot have this order: CMake puts the objects of other targets first.
 function(lanescope_link_fast_first target)
-  foreach(library analysis simulate explain model names)
+  foreach(library analysis simulate explain_o2 model names)
     target_link_options(${target} PRIVATE $<$<CONFIG:Release>:$<TARGET_OBJECTS:lanescope_${library}>>)
   endforeach()
 endfunction()

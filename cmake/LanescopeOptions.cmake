@@ -12,7 +12,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT "${CMAKE_CXX_COMPILER_LAUNCHER} 
   set(precompile ON)
 endif()
 option(LANESCOPE_PRECOMPILE "Read the headers of the standard library and of GoogleTest once, not once a batch" ${precompile})
-set(LANESCOPE_BATCH 12 CACHE STRING "How many sources of a folder are compiled as one batch")
+set(LANESCOPE_BATCH 24 CACHE STRING "How many sources of a folder are compiled as one batch")
 set(LANESCOPE_TEST_BATCH 32 CACHE STRING "How many sources of a test program are compiled as one batch")
 set(LANESCOPE_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined")
 set_property(GLOBAL PROPERTY LANESCOPE_PARTS "")

@@ -228,12 +228,12 @@ bool takes_or_makes(const TensorMakers& makers, const Trace& trace, SliceId op, 
 
 // Finds calls of the program that factor a matrix, if no other operator of the recording takes, makes or writes that matrix.
 void find_unchanged_matrix(const Facts& facts, FactoredAgain& found) {
-  constexpr std::int64_t kFewestRows = 256;  // rows
+  constexpr std::int64_t kFewestMatrixRows = 256;  // rows
   const Trace& trace = *facts.trace;
   std::vector<FactoredCall> calls;
   for (const CallSequence& sequence : call_sequences(facts))
     for (const SliceId op : sequence)
-      if (auto call = factored_call(trace, op); call && call->shape.back() >= kFewestRows)
+      if (auto call = factored_call(trace, op); call && call->shape.back() >= kFewestMatrixRows)
         calls.push_back(*std::move(call));
   if (calls.empty() || calls.size() < facts.selection.steady.size()) return;
   const FactoredCall& first = calls.front();

@@ -231,11 +231,12 @@ bool has_other_grid(const Facts& facts, SliceId op) {
 }
 
 SliceId lookup_before(const Facts& facts, SliceId op) {
-  constexpr double kFewestRows = 1 << 14;
+  constexpr double kFewestLookupRows = 1 << 14;
   const Trace& trace = *facts.trace;
   const auto rows = operator_inputs(trace, op).tensor(3);
   SliceId lookup = kNone<SliceId>;
-  if (!rows || rows->rank() != 2 || static_cast<double>(rows->dims[0]) < kFewestRows) return lookup;
+  if (!rows || rows->rank() != 2 || static_cast<double>(rows->dims[0]) < kFewestLookupRows)
+    return lookup;
   each_before(facts, op, [&](SliceId before) {
     const std::string_view name = trace.name(before);
     if (is_factory(name) || is_view(name) || name == "aten::zero_" || name == "aten::zeros_like")
@@ -284,7 +285,7 @@ std::optional<analysis::Sizes> distances_of(const Facts& facts, SliceId op) {
 
 // Does the next call read the distances, by one of these operators, and does no later one take a tensor of their shape?
 bool only_next_reads(const Facts& facts, SliceId op, std::initializer_list<std::string_view> by) {
-  constexpr int kFurthestTaker = 16;  // operators
+  constexpr int kFurthestReader = 16;  // operators
   const Trace& trace = *facts.trace;
   const auto made = distances_of(facts, op);
   SliceId next = next_call(facts, op);
@@ -293,7 +294,7 @@ bool only_next_reads(const Facts& facts, SliceId op, std::initializer_list<std::
     return false;
   const auto read = operator_inputs(trace, next).tensor(0);
   if (!read || read->dims != *made) return false;
-  for (int i = 0; i < kFurthestTaker; ++i) {
+  for (int i = 0; i < kFurthestReader; ++i) {
     next = next_call(facts, next);
     if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
     const TensorArguments inputs = operator_inputs(trace, next);
@@ -379,7 +380,7 @@ bool is_not_only_gathered(const Facts& facts, SliceId op) {
 }
 
 bool is_not_only_traced(const Facts& facts, SliceId op) {
-  constexpr int kFurthestTaker = 16;  // operators
+  constexpr int kFurthestReader = 16;  // operators
   const Trace& trace = *facts.trace;
   SliceId next = next_call(facts, op);
   if (next == kNone<SliceId> ||
@@ -394,7 +395,7 @@ bool is_not_only_traced(const Facts& facts, SliceId op) {
   if (made[0] != made[1] || !read || read->dims != made) return true;
   // A factor of that shape may be what a later call takes.
   if (a->dims == made || b->dims == made) return false;
-  for (int i = 0; i < kFurthestTaker; ++i) {
+  for (int i = 0; i < kFurthestReader; ++i) {
     next = next_call(facts, next);
     if (next == kNone<SliceId> || trace.name(next) == trace.name(op)) break;
     const TensorArguments inputs = operator_inputs(trace, next);

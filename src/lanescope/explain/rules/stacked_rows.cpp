@@ -13,7 +13,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr std::uint64_t kFewestRows = 8, kFewestOfARow = 3;
+constexpr std::uint64_t kFewestStackedRows = 8, kFewestOfARow = 3;
 
 // The number of tensors of one shape that a call joins; 0: others, or not recorded.
 std::uint64_t joined_rows(const Trace& trace, SliceId op) {
@@ -76,7 +76,7 @@ std::vector<StackedRows> make_stacked_rows(const Facts& facts) {
       std::uint64_t rows = joined_rows(trace, calls[end]);
       if (rows < 2)
         rows = rows_of_long_list(trace, calls, end);  // an empty list reads as one shape
-      if (rows < kFewestRows) continue;
+      if (rows < kFewestStackedRows) continue;
       const auto first = first_of_rows(trace, calls, end, rows);
       if (!first || end - *first < kFewestOfARow * rows) continue;
       found.push_back(
