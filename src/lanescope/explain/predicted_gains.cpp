@@ -97,6 +97,20 @@ std::int64_t longest_stream_ns(const Facts& facts, const simulate::Simulation& s
   return longest_ns;
 }
 
+// How long the GPU waits, in all steady steps, while the CPU is in one piece of code without an event for a millisecond or more.
+// Recording costs some microseconds an event, so next to nothing of that time is the profiler's.
+std::int64_t waiting_for_long_code_ns(const Facts& facts) {
+  constexpr std::int64_t kLongCodeNs = 1'000'000;
+  if (!facts.host) return 0;
+  std::int64_t total_ns = 0;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
+                      [&](SliceId, std::int64_t from_ns, std::int64_t to_ns) {
+                        if (to_ns - from_ns >= kLongCodeNs) total_ns += to_ns - from_ns;
+                      });
+  return total_ns;
+}
+
 void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns, StepBase& base) {
   const double longer = static_cast<double>(unprofiled_ns) /
                         static_cast<double>(std::max<std::int64_t>(1, base.step_ns));
@@ -221,6 +235,8 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
                   simulation.unprofiled.error_ns(), simulation.unprofiled.cpu_error_ns()};
   if (are_uneven(simulation)) use_mean(simulation, model->mean_step_ns(), model->base_);
   if (model->base_.step_ns < kLeastStepNs) return nullptr;
+  if (const std::int64_t long_ns = waiting_for_long_code_ns(facts); long_ns > 0)
+    model->keep_waiting(facts.per_step(long_ns));
   model->longest_stream_ns_ = facts.per_step(longest_stream_ns(facts, simulation));
   model->between_queued_ns_ =
       facts.per_step(facts.wall.idle_by(analysis::IdleCause::kBetweenQueued));
@@ -248,6 +264,12 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   return model;
 }
 
+// A replay with a faster CPU begins long code earlier, while the GPU has still work: but how much faster is an estimate.
+void GainModel::keep_waiting(std::int64_t waiting_ns) {
+  least_step_ns_ = std::min(base_.recorded_ns, busy_ns() + waiting_ns);
+  base_.step_ns = std::max(base_.step_ns, least_step_ns_);
+}
+
 // The GPU's work stays when the CPU is faster. Where launches stay, so do the pauses between queued work. Without a wait, work
 // of several streams may run at once. Other fixes may take the whole step.
 std::int64_t GainModel::rest_without(const Finding& finding) const {
@@ -266,7 +288,7 @@ std::int64_t GainModel::at_most_ns(const Finding& finding) const {
     most_ns = std::min(most_ns, finding.at_stake_ns - finding.waiting_ns +
                                     std::max<std::int64_t>(0, most_ns - busy_ns()));
   if (rule && rule->is_about_single_steps)
-    most_ns = std::min(most_ns, mean_step_ns() - simulation_.unprofiled.outcome.step_ns);
+    most_ns = std::min(most_ns, replayed_mean_ns() - simulation_.unprofiled.outcome.step_ns);
   if (finding.gain.state != Gain::State::kPredicted && finding.gain.most_ns >= 0)
     most_ns = std::min(most_ns, finding.gain.most_ns);
   return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, most_ns));

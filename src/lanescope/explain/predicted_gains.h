@@ -41,10 +41,7 @@ class GainModel {
   static std::shared_ptr<const GainModel> of(const Facts& facts);
   const StepBase& base() const { return base_; }
   // The mean, where base() has the median. So a step that is longer than the others counts.
-  std::int64_t mean_step_ns() const {
-    const simulate::CriticalPath& path = simulation_.unprofiled.outcome.path;
-    return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
-  }
+  std::int64_t mean_step_ns() const { return std::max(replayed_mean_ns(), least_step_ns_); }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
   // An upper bound for the gain of these fixes together. Fixes of the GPU's work gain at most that work; fixes of the CPU's
   // work gain at most the time by which the step is longer than the GPU's work.
@@ -69,11 +66,17 @@ class GainModel {
 
  private:
   StepBase base_;
+  std::int64_t least_step_ns_ = 0;  // the GPU's work, and its waiting for long code
   simulate::Simulation simulation_;
   // Per step, as recorded.
   std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0,
                between_queued_ns_ = 0;
   std::int64_t longest_stream_ns_ = 0;  // GPU work of one stream, without the cost of recording
+  std::int64_t replayed_mean_ns() const {
+    const simulate::CriticalPath& path = simulation_.unprofiled.outcome.path;
+    return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
+  }
+  void keep_waiting(std::int64_t waiting_ns);  // per step
   // The time of a step that the fix cannot remove.
   std::int64_t rest_without(const Finding& finding) const;
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies

@@ -341,7 +341,8 @@ std::string do_first_title(const Facts& facts, const Explanation& explanation,
 namespace {
 
 // The limit is as unsure as the step without the profiler. Where it is most of a step at both ends of that error, the share says
-// how much; where the share may be half or less, only the upper end is a limit.
+// how much; where the share may be half or less, the limit has its error. Limit and share are of the step in the middle, which
+// the screen shows.
 std::string unsure_limit(const Suggestion& suggestion) {
   const auto gain = static_cast<double>(suggestion.gain_ns),
              error = static_cast<double>(suggestion.error_ns),
@@ -350,10 +351,9 @@ std::string unsure_limit(const Suggestion& suggestion) {
   const double least = step > step_error ? (gain - error) / (step - step_error) : 0;
   const double most = std::min(1.0, (gain + error) / (step + step_error));
   const bool is_known = least * 2 >= most;
-  return fmt::format(
-      "up to about {} ({})",
-      rounded_time(is_known ? suggestion.gain_ns : suggestion.gain_ns + suggestion.error_ns),
-      rounded_percent(is_known ? suggestion.gain_ratio : most));
+  return fmt::format("up to about {}{} ({})", rounded_time(suggestion.gain_ns),
+                     is_known ? "" : " +- " + rounded_time(suggestion.error_ns),
+                     rounded_percent(suggestion.gain_ratio));
 }
 
 }  // namespace
