@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/explain/missing_operators.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
@@ -309,10 +310,60 @@ Sentence action_for_optimizer(const OptimizerKind& kind) {
 // around the hole, because they do not help users.
 struct HoleOwner {
   bool is_optimizer = false, is_autograd = false;
+  bool is_emptied_cache = false;  // torch.cuda.empty_cache() ends the hole
 };
 
+// A call that frees memory at the driver, outside of any operator. The allocator of PyTorch frees within an operator, except in
+// torch.cuda.empty_cache().
+bool is_free_outside_operators(const Facts& facts, SliceId id) {
+  if (!is_api_call(facts.trace->kind(id)) || !facts.trace->api_call(id).does(api_effect::kFrees))
+    return false;
+  const SliceId op = facts.links.op_of[raw(id)];
+  return op == kNone<SliceId> || facts.trace->kind(op) != CategoryKind::kCpuOp;
+}
+
+// True: torch.cuda.empty_cache() runs at the end of the hole, and no other function of the program is known to fill the hole.
+// Later operators must allocate again: so PyTorch's own allocator was emptied.
+bool is_before_emptied_cache(const Facts& facts, const EventHole& hole) {
+  const Trace& trace = *facts.trace;
+  if (hole.place.inside_after || !is_free_outside_operators(facts, hole.place.after)) return false;
+  const SliceId function = function_in_hole(facts, hole);
+  if (function != kNone<SliceId> &&
+      trace.name(function).find("function collect>") == std::string_view::npos &&
+      trace.name(function).find("empty_cache") == std::string_view::npos &&
+      trace.name(function).find("_cuda_emptyCache") == std::string_view::npos)
+    return false;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (const SliceId id{i};
+        trace.start_ns(id) > trace.end_ns(hole.place.after) && is_api_call(trace.kind(id)) &&
+        trace.api_call(id).does(api_effect::kAllocates) && facts.links.op_of[i] != kNone<SliceId> &&
+        trace.kind(facts.links.op_of[i]) == CategoryKind::kCpuOp)
+      return true;
+  return false;
+}
+
+// The calls that free memory right after these windows, with the time between them.
+std::vector<Window> frees_after(const Facts& facts, const EventHole& hole) {
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(hole.place.after);
+  std::vector<Window> found;
+  std::uint32_t i = track.first_slice;
+  for (const Window& window : hole.windows) {
+    while (i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < window.end_ns)
+      ++i;
+    Window frees{window.end_ns, window.end_ns};
+    for (;
+         i < track.first_slice + track.slice_count && is_free_outside_operators(facts, SliceId{i});
+         ++i)
+      frees.end_ns = trace.end_ns(SliceId{i});
+    if (frees.length_ns() > 0) found.push_back(frees);
+  }
+  return found;
+}
+
 HoleOwner owner_of(const Facts& facts, const EventHole& hole) {
-  return {is_hole_of_optimizer(facts, hole), is_hand_over(*facts.trace, hole.place)};
+  return {is_hole_of_optimizer(facts, hole), is_hand_over(*facts.trace, hole.place),
+          is_before_emptied_cache(facts, hole)};
 }
 
 // The one function of the program that runs in the hole, where no function that it calls takes half of it.
@@ -345,6 +396,14 @@ void tell_brief(const Facts& facts, const EventHole& hole, const HoleOwner& owne
   }
   if (owner.is_autograd) {
     finding.brief = say("The GPU waits while backward() wakes autograd's thread");
+    return;
+  }
+  if (owner.is_emptied_cache) {
+    finding.brief =
+        say(facts,
+            "The GPU waits for torch.cuda.empty_cache() and the code before it, {} [time|times] "
+            "[per step]",
+            {count(a_step(facts, hole.times))});
     return;
   }
   const SliceId function = function_in_hole(facts, hole);
@@ -394,6 +453,10 @@ Sentence action_for_hole(const Facts& facts, const EventHole& hole, const HoleOw
     return say(
         "Look for other work on these cores, other threads of the program too: "
         "this takes less than 0.1 ms on a quiet machine");
+  if (owner.is_emptied_cache)
+    return say(
+        "Take it out of the loop, with gc.collect() or other code right before it: only "
+        "empty_cache() calls cudaFree outside of operators");
   if (may_wait_for_work(facts, hole))
     return say(
         waits_for_a_thread(facts, hole)
@@ -452,15 +515,23 @@ std::int64_t spare_holes(const Facts& facts, const EventHoles& found, const Hole
   std::int64_t waiting_ns = 0;
   finding.spared_thread = facts.trace->slices().track[raw(main.place.after)];
   for (const EventHole& hole : found.places) {
-    const bool counts = owner.is_autograd    ? is_hand_over(*facts.trace, hole.place)
-                        : owner.is_optimizer ? is_hole_of_optimizer(facts, hole)
-                                             : true;
+    const bool counts = owner.is_autograd        ? is_hand_over(*facts.trace, hole.place)
+                        : owner.is_optimizer     ? is_hole_of_optimizer(facts, hole)
+                        : owner.is_emptied_cache ? is_before_emptied_cache(facts, hole)
+                                                 : true;
     if (!counts) continue;
     waiting_ns += hole.waiting_ns;
     // The replay keeps the holes of other threads, so it predicts a gain that is too small rather than too large.
     if (facts.trace->slices().track[raw(hole.place.after)] == finding.spared_thread)
       finding.spared_windows.insert(finding.spared_windows.end(), hole.windows.begin(),
                                     hole.windows.end());
+  }
+  if (owner.is_emptied_cache) {
+    const std::vector<Window> frees = frees_after(facts, main);
+    // A wait that began in the hole goes on in these calls.
+    waiting_ns =
+        std::max(waiting_ns, main.hole_ns + waiting_within(facts, finding.spared_thread, frees));
+    finding.spared_windows.insert(finding.spared_windows.end(), frees.begin(), frees.end());
   }
   if (is_read_from_list(*facts.trace, main.place))
     waiting_ns += spare_first_readings(facts, main, finding);

@@ -180,6 +180,38 @@ TEST(PythonHoleTest, SaysNothingOnFewSamples) {
       "every n steps");
 }
 
+// 500 us of code, then 300 us in which torch.cuda.empty_cache() frees memory, for which an operator asks again. Where the operator
+// itself frees, or nothing is allocated again, it is not known to be that call.
+TEST(PythonHoleTest, KnowsAnEmptiedCache) {
+  const auto find = [](bool in_operator, bool allocates) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().kernel("loss", 50).wait().pass(500);
+      if (in_operator) program.begin_op("aten::empty");
+      program.call("cudaFree", 200).call("cudaFree", 100);
+      if (in_operator) program.end();
+      program.begin_op("aten::mm");
+      if (allocates) program.call("cudaMalloc", 20);
+      program.kernel("gemm", 100).end().wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "python-hole");
+    EXPECT_TRUE(finding);
+    return finding.value_or(Finding{});
+  };
+  const Finding emptied = find(false, true), freed = find(true, true), unknown = find(false, false);
+  EXPECT_TRUE(emptied.brief.pattern.starts_with("The GPU waits for torch.cuda.empty_cache()"));
+  ASSERT_EQ(emptied.brief.values.size(), 1u);
+  EXPECT_EQ(emptied.brief.values[0].integer, 1);
+  EXPECT_NE(emptied.action.pattern.find("gc.collect()"), std::string::npos);
+  std::int64_t spared_ns = 0;
+  for (const auto& window : emptied.spared_windows) spared_ns += window.length_ns();
+  EXPECT_GE(spared_ns, 3 * us(795));  // three steady steps
+  for (const Finding& other : {freed, unknown}) {
+    EXPECT_EQ(other.brief.pattern.find("empty_cache"), std::string::npos);
+    EXPECT_EQ(other.action.pattern.find("gc.collect()"), std::string::npos);
+  }
+}
+
 // A pause in one step is for the rules about single steps.
 TEST(PythonHoleTest, IsQuietAboutOneStep) {
   EXPECT_FALSE(find_by_rule(drawn_hole(500, 2), "python-hole"));
