@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/near_calls.h"
@@ -501,6 +503,37 @@ bool copies_nothing_inside(const Facts& facts, SliceId op) {
 
 bool is_outside_index_backward(const Facts& facts, SliceId op) {
   return !is_inside(facts, op, "IndexBackward0");
+}
+
+bool is_in_backward_node(const Facts& facts, SliceId op) {
+  return is_inside(facts, op, kEvaluateNode);
+}
+
+namespace {
+
+// Only torch.use_deterministic_algorithms(True) fills memory that aten::empty has just made.
+bool make_fills_new_memory(const Facts& facts) {
+  constexpr std::uint64_t kFewestMade = 8;
+  const Trace& trace = *facts.trace;
+  std::uint64_t made = 0, filled = 0;
+  for (const SliceId op : slices_named(facts, "aten::empty")) {
+    if (trace.kind(op) != CategoryKind::kCpuOp) continue;
+    ++made;
+    const Track& track = trace.track(op);
+    const std::uint32_t next = raw(op) + 1;
+    filled += next < track.first_slice + track.slice_count &&
+                      trace.start_ns(SliceId{next}) < trace.end_ns(op) &&
+                      trace.name(SliceId{next}) == "aten::fill_"
+                  ? 1
+                  : 0;
+  }
+  return made >= kFewestMade && filled * 10 >= made * 9;
+}
+
+}  // namespace
+
+bool is_no_deterministic_interpolation(const Facts& facts, SliceId op) {
+  return !is_inside(facts, op, "UnsafeIndexBackward0") || !made_once<make_fills_new_memory>(facts);
 }
 
 namespace {

@@ -83,6 +83,13 @@ bool is_rare_or_not_host_bound(const Facts& facts, SliceId op);
 // Not called by the backward part of x[index].
 bool is_outside_index_backward(const Facts& facts, SliceId op);
 
+// In a node of autograd: no line of the program calls it.
+bool is_in_backward_node(const Facts& facts, SliceId op);
+
+// Not in the backward pass of an interpolation that deterministic algorithms take apart. There they are known to be on: they fill
+// all new memory (a child aten::fill_ of nine tenths of aten::empty or more).
+bool is_no_deterministic_interpolation(const Facts& facts, SliceId op);
+
 // True: after a convolution and operators that work on each element alone, no slice with a step along a dimension of the
 // picture takes all that is used; or sizes are not recorded.
 bool is_not_sliced_in_steps(const Facts& facts, SliceId op);

@@ -22,6 +22,14 @@ constexpr char kNotDeterministicMore[] =
     "without torch.use_deterministic_algorithms(True) index_add adds in parallel; sums may then "
     "differ in their last digits from run to run";
 
+constexpr char kSortsInInterpolation[] =
+    "sorts pixels in the backward pass of an interpolation, as use_deterministic_algorithms(True) "
+    "demands";
+constexpr char kNotDeterministicInterpolation[] =
+    "with torch.use_deterministic_algorithms(True), F.interpolate runs as lookups by index, whose "
+    "backward pass sorts them, and all new memory is filled. Where last digits may differ from run "
+    "to run, leave it off, or switch it off around the interpolation and its backward pass";
+
 constexpr char kResamples[] =
     "computes a place for each pixel, where grid_sample then interpolates";
 constexpr char kByWholePixels[] =
@@ -213,14 +221,16 @@ constexpr std::array kLookupOperatorRows = {
         "matrix (few classes), or a sort and torch.segment_reduce, adds them in parallel",
         kIndexAdd, adds_into_few_rows, nullptr, false, true},
     adds_up_lookup("aten::index_add_"),
+    OperatorAdvice{"aten::index_put_", "indexing_backward_kernel", "aten::index_add", 1,
+                   kSortsInInterpolation, kNotDeterministic, kNotDeterministicInterpolation,
+                   kDeterministic, nullptr, is_no_deterministic_interpolation},
     OperatorAdvice{
         "aten::index_put_", "indexing_backward_kernel", "aten::index_add", 1,
         "with accumulate sorts all indices and adds equal ones one after another",
         "Use index_add_ or scatter_add_ instead of index_put_(accumulate=True)",
         "index_add_ and scatter_add_ add in parallel; for few distinct indices a product "
-        "with a one-hot matrix is faster still. In a backward pass: look rows of up to 16 numbers "
-        "up with index_select instead of x[indices]",
-        kIndexAdd},
+        "with a one-hot matrix is faster still",
+        kIndexAdd, nullptr, is_in_backward_node},
     takes_narrow_rows("aten::index_select"),
     OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch, nullptr,
                    nullptr, false, true},
