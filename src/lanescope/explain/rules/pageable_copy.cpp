@@ -84,6 +84,7 @@ struct PageableCopy {
   CopyDirection from_device;
   std::int64_t exposed = 0;
   std::int64_t held_up = 0;
+  std::int64_t held_by_reads = 0;   // the part of `held_up` after copies to the CPU
   std::int64_t after_waits_ns = 0;  // the GPU was idle after waits in the operators of such copies
   bool comes_back = false;          // nearly all of the data
   bool is_input_of_cpu =
@@ -141,7 +142,12 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
       if (is_pageable_copy(trace, work)) return true;
     return false;
   };
-  std::int64_t held_up = 0, after_waits_ns = 0;
+  std::int64_t held_up = 0, held_by_reads = 0, after_waits_ns = 0;
+  const auto reads = [&](SliceId call) {
+    for (const SliceId work : facts.links.launched_by(call))
+      if (is_pageable_copy(trace, work) && !is_upload(trace, work)) return true;
+    return false;
+  };
   for (const HostStretch& stretch : host_late_stretches(facts)) {
     if (stretch.blame != kNone<SliceId> &&
         (is_pageable_call(stretch.blame) ||
@@ -149,7 +155,10 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
       after_waits_ns += stretch.end_ns - stretch.start_ns;
     // If the copy did not wait, the CPU could go on earlier, by the time of the call.
     if (stretch.blame != kNone<SliceId> && is_pageable_call(stretch.blame)) {
-      held_up += std::min(stretch.end_ns - stretch.start_ns, trace.dur_ns(stretch.blame));
+      const std::int64_t part_ns =
+          std::min(stretch.end_ns - stretch.start_ns, trace.dur_ns(stretch.blame));
+      held_up += part_ns;
+      held_by_reads += reads(stretch.blame) ? part_ns : 0;
       continue;
     }
     facts.host->visit(
@@ -164,13 +173,18 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   if (!any_data || share_of(lost, wall_ns) < 0.01) return std::nullopt;
   const bool is_input_of_cpu = has_launches(facts) && bytes_for_cpu_operators(facts) * 2 >
                                                           to_device.bytes + from_device.bytes;
-  return PageableCopy{to_device,      from_device,    exposed,
-                      held_up,        after_waits_ns, returned.is_nearly_all(),
+  return PageableCopy{to_device,
+                      from_device,
+                      exposed,
+                      held_up,
+                      held_by_reads,
+                      after_waits_ns,
+                      returned.is_nearly_all(),
                       is_input_of_cpu};
 }
 
 Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
-  const auto& [to_device, from_device, exposed, held_up, after_waits_ns, comes_back,
+  const auto& [to_device, from_device, exposed, held_up, held_by_reads, after_waits_ns, comes_back,
                is_input_of_cpu] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
@@ -235,6 +249,20 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
         say(facts, "{} go to the CPU [per step], which computes with them, {} [copy|copies]",
             {bytes(facts.per_step(from_device.bytes)), count(a_step(facts, from_device.copies))});
     finding.action = say("Compute on the GPU, and copy the end result only");
+    return finding;
+  }
+  // Inputs in pinned memory would not change that the CPU waits for results before it prepares them.
+  if (to_device.copies > 0 && held_by_reads * 2 > lost) {
+    finding.brief =
+        say(facts, "The CPU waits for results ({} [per step]), then the GPU for the CPU",
+            {bytes(facts.per_step(from_device.bytes))});
+    finding.action =
+        say("Prepare the next batch while the GPU works: in a thread or DataLoader workers, or "
+            "before you read the results");
+    finding.try_next = {
+        "the CPU waits in the copy of the results until the GPU has computed them, and only then "
+        "prepares and launches what follows: launch the next step first and read the results a "
+        "step later (pinned memory, non_blocking=True), or prepare its batch in another thread"};
     return finding;
   }
   finding.action =

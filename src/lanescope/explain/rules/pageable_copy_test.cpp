@@ -72,6 +72,30 @@ TEST(PageableCopyTest, SaysToKeepDataThatComesBack) {
   EXPECT_FALSE(std::string_view(action_of({true, true, true, false})).starts_with("Keep them"));
 }
 
+// In each step the CPU uploads a batch, launches 400 us of work, waits in a copy until that is done, and prepares the next batch for
+// 300 us. If it copies the result, pinned inputs would not spare the wait. If it copies another input, they would.
+TEST(PageableCopyTest, SaysToPrepareAheadWhereResultsAreAwaited) {
+  const auto action = [](const char* name) {
+    testing::ProgramSketch program;
+    std::int64_t correlation = 10'000;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.launch(testing::ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 5));
+      p.kernel("gemm", 400);
+      const std::int64_t start = p.cpu_us(), call_us = p.gpu_us() + 20 - start;
+      p.sketch().op("aten::copy_", us(start), us(call_us + 3));
+      p.sketch().runtime("cudaMemcpyAsync", us(start + 1), us(call_us),
+                         {.correlation = ++correlation});
+      p.sketch().slice("gpu_memcpy", name, us(p.gpu_us() + 5), us(5),
+                       {.correlation = correlation, .bytes = 300'000});
+      p.pass(call_us + 3).pass(300);
+    });
+    const auto finding = find_by_rule(program.trace(), "pageable-copy");
+    return finding ? finding->action.pattern : std::string();
+  };
+  EXPECT_TRUE(action("Memcpy DtoH (Device -> Pageable)").starts_with("Prepare the next batch"));
+  EXPECT_TRUE(action("Memcpy HtoD (Pageable -> Device)").starts_with("Copy from a pinned buffer"));
+}
+
 TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
   EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(),
                             "pageable-copy"));
