@@ -306,6 +306,22 @@ Value asker_name(std::string_view label) {
   return name(label);
 }
 
+// "autograd::engine::evaluate_function: IndexBackward0" -> "IndexBackward0".
+std::string_view last_word(std::string_view label) {
+  const std::size_t space = label.rfind(' ');
+  return space == std::string_view::npos ? label : label.substr(space + 1);
+}
+
+// True: most of these operators are x[mask], whose result may be far smaller than x. Writes, x[mask] = y, keep the size of x.
+bool reads_by_mask(const std::map<std::string_view, std::uint64_t>& callers) {
+  std::uint64_t reads = 0, all = 0;
+  for (const auto& [op, calls] : callers) {
+    all += calls;
+    reads += op == "aten::index" ? calls : 0;
+  }
+  return reads * 2 > all;
+}
+
 // The CPU waits for a size that only the GPU knows: that of a boolean mask (aten::index), or of the output of another operator.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -343,6 +359,25 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
   finding.action =
       say("Use torch.where(mask, a, b) or a multiplication with the mask: sizes known "
           "ahead need no wait");
+  // The backward pass of x[mask] looks for the elements of the mask again, once for each read.
+  if (const std::string_view node = last_word(most->first); node == "IndexBackward0") {
+    finding.brief =
+        say(facts,
+            "The backward pass of x[mask] makes the CPU wait for a size, {} [time|times] [in {} "
+            "steps]",
+            {count(most->second), count(facts.selection.steady.size())});
+    finding.action =
+        say("Make the mask's indices once: i = mask.nonzero(as_tuple=True); x[i] does not wait, "
+            "and neither does its backward pass");
+    finding.try_next = {
+        "with i = mask.nonzero(as_tuple=True), all reads x[i] of one mask share one wait, and the "
+        "backward pass knows the size",
+        "where the mask keeps most rows: torch.where(mask, x, 0) needs no size at all"};
+  } else if (reads_by_mask(callers)) {
+    finding.action =
+        say("If the mask keeps most rows: torch.where(mask, a, b) or a product with it; if few, "
+            "its indices once: i = mask.nonzero(as_tuple=True), x[i]");
+  }
   if (has_mask && count_same_masks(facts, found.sizers) * 2 > found.sizers.size()) {
     finding.action =
         say("If it is one mask, make its indices once: i = mask.nonzero(as_tuple=True); x[i]");
@@ -694,6 +729,20 @@ Sentence brief_of_waits(const Facts& facts, const HostSyncs& found) {
              std::move(values));
 }
 
+// True: of the operators that cost a tenth or more, those that copy an index from the CPU (x[i]) have four fifths of the calls, and others
+// read results.
+bool mostly_copies_indices(const HostSyncs& found) {
+  std::int64_t total_ns = 0;
+  for (const auto& [op, group] : found.ranked) total_ns += group.cost_ns();
+  std::uint64_t calls = 0, of_indices = 0;
+  for (const auto& [op, group] : found.ranked) {
+    if (group.cost_ns() * 10 < total_ns || group.cost_ns() == 0) break;
+    calls += group.calls;
+    of_indices += op == "aten::index" && group.is_of_uploads() ? group.calls : 0;
+  }
+  return of_indices > 0 && of_indices * 5 >= calls * 4;
+}
+
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -755,6 +804,11 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
       found.is_for_streams_in_turn
           ? say("Launch on all streams first, then wait for all: they can run at the same time")
           : remedy_for(facts, found.ranked.front());
+  if (!found.is_for_streams_in_turn && !found.ranked.front().second.is_of_uploads() &&
+      mostly_copies_indices(found))
+    finding.action =
+        say("x[i] with i on the CPU copies i each time, and waits: join all indices, copy them to "
+            "the GPU once; results: one copy, too");
   return finding;
 }
 

@@ -16,6 +16,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramSketch;
+using ::testing::StartsWith;
 
 ProgramSketch with_waits(bool in_the_middle) {
   ProgramSketch program;
@@ -499,6 +500,49 @@ TEST(HostSyncTest, NamesMasksThatAskForASize) {
   const auto value = action_of("aten::item");
   ASSERT_TRUE(value);
   EXPECT_THAT(value->action.pattern, Not(HasSubstr("torch.where")));
+}
+
+// Six reads of a matrix cost most, 60 indices on the CPU nearly as much. "A step later" is nothing for copies to the GPU.
+TEST(HostSyncTest, AdvisesOneCopyOfIndicesNextToReads) {
+  const auto action = [](std::string_view op) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int i = 0; i < 2; ++i) {
+        p.launch({.us = 50}).begin_op("aten::to");
+        p.copy(2, 4096, "Memcpy DtoH (Device -> Pageable)").wait("aten::copy_").end().pass(300);
+        for (int k = 0; k < 10; ++k) {
+          p.begin_op(op).copy(2, 64, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_");
+          p.end().pass(20);
+        }
+      }
+      p.launch({.us = 50});
+    });
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("aten::index"), StartsWith("x[i] with i on the CPU copies i"));
+  EXPECT_THAT(action("aten::relu"), Not(HasSubstr("i on the CPU")));
+}
+
+// x[mask] may select few rows, and then torch.where computes more; x[mask] = y keeps all. The backward pass of x[mask] waits as well.
+TEST(HostSyncTest, AdvisesIndicesOfAMaskThatIsRead) {
+  const auto action = [](std::string_view op) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.launch({.us = 50}).begin_op(op).wait("aten::nonzero").end();
+      p.pass(20).launch({.us = 50});
+    });
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("autograd::engine::evaluate_function: IndexBackward0"),
+              StartsWith("Make the mask's indices once"));
+  EXPECT_THAT(action("aten::index"), StartsWith("If the mask keeps most rows: torch.where"));
+  EXPECT_THAT(action("aten::index_put_"), StartsWith("Use torch.where"));
+  EXPECT_THAT(action("autograd::engine::evaluate_function: OtherBackward0"),
+              Not(HasSubstr("indices")));
 }
 
 // torch.where(mask) with one argument is what waits.
