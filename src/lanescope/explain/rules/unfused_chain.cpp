@@ -164,6 +164,7 @@ class Chains {
       add_those_aside();
       if (!chain_.empty()) return add(link);
     }
+    if (chain_.empty() || !link.size.is_any) size_ = link.size;
     chain_.push_back(link);
   }
 
@@ -202,10 +203,9 @@ class Chains {
   bool is_aside(const Link& next) const {
     constexpr std::size_t kMostAside = 4;
     constexpr std::int64_t kMuchSmaller = 8;
-    const Size& size = size_of_chain();
     const bool is_much_smaller =
-        knows_sizes_ ? next.size.elements * kMuchSmaller <= size.elements
-                     : !next.size.is_any && next.size.by_grid * kMuchSmaller <= size.by_grid;
+        knows_sizes_ ? next.size.elements * kMuchSmaller <= size_.elements
+                     : !next.size.is_any && next.size.by_grid * kMuchSmaller <= size_.by_grid;
     return is_much_smaller && aside_.size() < kMostAside && follows(next, latest());
   }
   // The chain's last kernel or the last one aside, whichever ends later.
@@ -267,14 +267,7 @@ class Chains {
   }
 
   bool continues(const Link& next) const {
-    return is_same_size(next.size, size_of_chain()) && follows(next, latest());
-  }
-
-  // Of the last kernel that has one.
-  const Size& size_of_chain() const {
-    for (auto link = chain_.rbegin(); link != chain_.rend(); ++link)
-      if (!link->size.is_any) return link->size;
-    return chain_.back().size;
+    return is_same_size(next.size, size_) && follows(next, latest());
   }
 
   // A grid has a whole number of blocks, of up to 8 elements for each of 512 threads.
@@ -298,6 +291,7 @@ class Chains {
   Memory memory_;
   bool knows_sizes_ = false;  // by shapes, not by grids
   std::vector<Link> chain_;
+  Size size_;                // of the chain's last kernel that has one
   std::vector<Link> aside_;  // between the last kernel of the chain and the next one
   std::map<std::string, ChainGroup> groups_;
   std::vector<const DeviceWork*> works_;  // of all chains
