@@ -465,7 +465,9 @@ bool advises_smaller_history(const Facts& facts, const Sentence& action) {
 
 bool advises_parts_between_waits(const Facts& facts, const Sentence& action) {
   const WaitsInside& waits = waits_inside(facts);
-  return waits.are_many() && (waits.may_stay() || waits.may_stay_between_rounds()) &&
+  return waits.are_many() &&
+         (waits.may_stay() || waits.may_stay_between_rounds() ||
+          (waits.may_leave_out() && !is_history_of_optimizer(waits))) &&
          action.pattern == graph_beside_waits(facts, waits).pattern;
 }
 
@@ -492,6 +494,16 @@ Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
     return say(
         "Most launches and waits are L-BFGS's own, for each entry of its history: use a smaller "
         "history_size (100 unless set)");
+  if (waits.may_leave_out())
+    return say(facts,
+               "Use torch.compile(mode=\"reduce-overhead\") on code without waits: {} of the "
+               "launches{} lie in {}. Leave the {} waits [per step], most in {}, outside of it",
+               {ratio(static_cast<std::int64_t>(waits.parts() == 1 ? waits.in_longest
+                                                                   : waits.in_two_longest),
+                      static_cast<std::int64_t>(waits.pieces)),
+                text(waits.has_optimizer ? " before the optimizer's" : ""),
+                text(waits.parts() == 1 ? "one part" : "two parts"), count(waits.per_step),
+                name(waits.op)});
   return say(facts,
              "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
              "Then torch.compile(mode=\"reduce-overhead\")",

@@ -43,6 +43,12 @@ struct WaitsInside {
   bool is_mostly_model() const { return pieces > 0 && pieces * 2 >= all_pieces; }
   // The waits lie around the forward and the backward pass, or in the optimizer: each of the one or two parts can be captured.
   bool may_stay() const { return is_mostly_model() && in_two_longest * 10 >= pieces * 9; }
+  // More than half of the pieces lie in these two parts, of which one has 100 pieces or more: they can be captured as they are, while the
+  // code with the waits stays outside.
+  bool may_leave_out() const {
+    return !may_stay() && !may_stay_between_rounds() && is_mostly_model() && rounds > 0 &&
+           in_two_longest * 2 > pieces;
+  }
   std::uint64_t parts() const { return in_longest * 10 >= in_two_longest * 9 ? 1 : 2; }
   // Parts of 100 pieces or more: their pieces in all steps; of the last step, which part comes most often (ties: the longer) and how
   // many different ones there are. Parts are equal if they have the same names in the same order.
