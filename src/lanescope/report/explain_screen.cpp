@@ -351,9 +351,11 @@ std::string unsure_limit(const Suggestion& suggestion) {
   const double least = step > step_error ? (gain - error) / (step - step_error) : 0;
   const double most = std::min(1.0, (gain + error) / (step + step_error));
   const bool is_known = least * 2 >= most;
-  return fmt::format("up to about {}{} ({})", rounded_time(suggestion.gain_ns),
-                     is_known ? "" : " +- " + rounded_time(suggestion.error_ns),
-                     rounded_percent(suggestion.gain_ratio));
+  return is_known ? fmt::format("up to about {} ({})", rounded_time(suggestion.gain_ns),
+                                rounded_percent(suggestion.gain_ratio))
+                  : fmt::format("up to {} +- {} ({})", rounded_time(suggestion.gain_ns),
+                                rounded_time(suggestion.error_ns),
+                                rounded_percent(suggestion.gain_ratio));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ std::string do_first_title(const explain::Facts& facts, const explain::Explanati
                            const std::vector<explain::Suggestion>& first);
 
 // "predicted 2.90 ms (at most 3.20 ms)", "up to 15.7 us (8 %)", "up to about 3.64 ms (75 %)",
-// "up to about 3.64 ms +- 3.07 ms (75 %)", "13.1 ms to 36.8 ms"; empty: no time is at stake.
+// "up to 3.64 ms +- 3.07 ms (75 %)", "13.1 ms to 36.8 ms"; empty: no time is at stake.
 std::string gain_text(const explain::Suggestion& suggestion);
 // "Fixes 1 and 3 together: predicted 4.10 ms."; empty: fewer than two are predicted.
 std::string together_text(const explain::Explanation& explanation,

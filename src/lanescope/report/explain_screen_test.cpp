@@ -480,7 +480,7 @@ TEST(ExplainScreenTest, AnUpperLimitHasTheErrorOfTheStep) {
   EXPECT_EQ(gain_text(suggestion), "up to about 3.64 ms (75 %)");
   // 0.57 of 2.85 ms is 20 %, 6.71 of 6.85 ms is 98 %: the limit has its error. Time and share are those of 4.85 ms.
   suggestion.error_ns = 3'070'000;
-  EXPECT_EQ(gain_text(suggestion), "up to about 3.64 ms +- 3.07 ms (75 %)");
+  EXPECT_EQ(gain_text(suggestion), "up to 3.64 ms +- 3.07 ms (75 %)");
 }
 
 // Replays gain 13.1 to 45.5, and no more than 36.8 can be gained.
