@@ -72,8 +72,8 @@ bool is_bound_of_launches(const Finding& calls, const Finding& launches) {
 
 // A cost that names its cause comes before a vague one that gains less beyond it than the cause does: of the GPU's waiting
 // for the CPU, the cause removes its part. Where nothing predicts what the vague one gains, a third of its bound is enough.
-// Where neither is predicted, two thirds of what is lost between many small kernels; and a wait needs two thirds, too, because
-// what the GPU is idle after it may be the launches that follow.
+// Where neither is predicted, two thirds of what is lost between many small kernels, or of calls that can be left out; and a
+// wait needs two thirds, too, because what the GPU is idle after it may be the launches that follow.
 bool comes_before_vague(const Explanation& explanation, const Finding& cause,
                         const Finding& vague) {
   if (cause.kind != FindingKind::kCost || is_general(cause) ||
@@ -83,8 +83,11 @@ bool comes_before_vague(const Explanation& explanation, const Finding& cause,
   if (!is_predicted(vague)) {
     const Rule* rule = find_rule(cause.rule);
     const bool is_wait = rule && rule->fix == Fix::kRemoveSync;
-    const bool needs_more =
-        !is_predicted(cause) && !is_general(vague) && (is_of_all_launches(vague) || is_wait);
+    const Rule* vague_rule = find_rule(vague.rule);
+    const bool leaves_out_calls =
+        names_cause(vague) && vague_rule && vague_rule->fix == Fix::kCalls;
+    const bool needs_more = !is_predicted(cause) && !is_general(vague) &&
+                            (is_of_all_launches(vague) || is_wait || leaves_out_calls);
     return gain * 3 >= vague_ns * (needs_more ? 2 : 1);
   }
   const std::int64_t shared_ns = is_of_cpu(cause) ? gain : std::min(gain, cause.waiting_ns);

@@ -306,6 +306,21 @@ TEST_F(DoFirstTest, ANamedCauseComesBeforeAFixOfUnknownGain) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator", "few-blocks"}));
 }
 
+// Calls that can be left out surely gain, though how much is only a bound: what gains half as much does not come before them.
+// Few blocks may gain nothing.
+TEST_F(DoFirstTest, CallsThatCanBeLeftOutComeBeforeWhatGainsHalfAsMuch) {
+  all_.findings = {cost("cpu-built-tensor", 9'000, 0.09, "make it on the GPU"),
+                   cost("costly-operator", 5'000, 0.05, "use topk")};
+  all_.findings[0].gain_is_bound = true;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"cpu-built-tensor", "costly-operator"}));
+  all_.findings[1].at_stake_ns = 6'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator", "cpu-built-tensor"}));
+  all_.findings = {cost("few-blocks", 9'000, 0.09, "use a larger batch"),
+                   cost("costly-operator", 5'000, 0.05, "use topk")};
+  all_.findings[0].gain_is_bound = true;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator", "few-blocks"}));
+}
+
 // A graph that is known to gain 60 us comes before a cause of 20 us of other time, and after one of 35 us of the same
 // waiting, because it gains only 25 us beyond that. Where nothing predicts it, 60 us are a bound.
 TEST_F(DoFirstTest, APredictedGeneralGainCountsBeyondTheCause) {
