@@ -284,6 +284,13 @@ void tell_rare_operators(const Facts& facts, const CpuOperators& found, Finding&
              {count(rare.equal_names), ns(rare.equal_least_ns), ns(rare.equal_most_ns)}));
 }
 
+Sentence where_to_compute(const Facts& facts) {
+  return may_depend_on_results(facts)
+             ? say("Bring the inputs to the GPU first, and compute this there")
+             : say("Make the inputs on the GPU and compute this there; or compute it ahead, in "
+                   "DataLoader workers");
+}
+
 Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
   const std::int64_t total_ns = found.computing_ns + found.uploading.total_ns() + found.freeing_ns;
   const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
@@ -360,10 +367,7 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
     return finding;
   }
   finding.action = is_table ? say("Move the table to the GPU if it fits, and copy only the indices")
-                   : may_depend_on_results(facts)
-                       ? say("Bring the inputs to the GPU first, and compute this there")
-                       : say("Make the inputs on the GPU and compute this there; or compute it "
-                             "ahead, in DataLoader workers");
+                            : where_to_compute(facts);
   return finding;
 }
 

@@ -322,6 +322,21 @@ bool reads_by_mask(const std::map<std::string_view, std::uint64_t>& callers) {
   return reads * 2 > all;
 }
 
+// The backward pass of x[mask] waits, so many times.
+void tell_backward_of_masks(const Facts& facts, std::uint64_t waits, Finding& finding) {
+  finding.brief = say(
+      facts,
+      "The backward pass of x[mask] makes the CPU wait for a size, {} [time|times] [in {} steps]",
+      {count(waits), count(facts.selection.steady.size())});
+  finding.action =
+      say("Make the mask's indices once: i = mask.nonzero(as_tuple=True); x[i] does not wait, "
+          "and neither does its backward pass");
+  finding.try_next = {
+      "with i = mask.nonzero(as_tuple=True), all reads x[i] of one mask share one wait, and the "
+      "backward pass knows the size",
+      "where the mask keeps most rows: torch.where(mask, x, 0) needs no size at all"};
+}
+
 // The CPU waits for a size that only the GPU knows: that of a boolean mask (aten::index), or of the output of another operator.
 void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
   const Trace& trace = *facts.trace;
@@ -361,18 +376,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
           "ahead need no wait");
   // The backward pass of x[mask] looks for the elements of the mask again, once for each read.
   if (const std::string_view node = last_word(most->first); node == "IndexBackward0") {
-    finding.brief =
-        say(facts,
-            "The backward pass of x[mask] makes the CPU wait for a size, {} [time|times] [in {} "
-            "steps]",
-            {count(most->second), count(facts.selection.steady.size())});
-    finding.action =
-        say("Make the mask's indices once: i = mask.nonzero(as_tuple=True); x[i] does not wait, "
-            "and neither does its backward pass");
-    finding.try_next = {
-        "with i = mask.nonzero(as_tuple=True), all reads x[i] of one mask share one wait, and the "
-        "backward pass knows the size",
-        "where the mask keeps most rows: torch.where(mask, x, 0) needs no size at all"};
+    tell_backward_of_masks(facts, most->second, finding);
   } else if (reads_by_mask(callers)) {
     finding.action =
         say("If the mask keeps most rows: torch.where(mask, a, b) or a product with it; if few, "

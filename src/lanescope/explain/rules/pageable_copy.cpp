@@ -183,6 +183,35 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
                       is_input_of_cpu};
 }
 
+// The CPU waits for the copy of results, then prepares what follows.
+void tell_waits_for_results(const Facts& facts, const CopyDirection& from_device,
+                            Finding& finding) {
+  finding.brief = say(facts, "The CPU waits for results ({} [per step]), then the GPU for the CPU",
+                      {bytes(facts.per_step(from_device.bytes))});
+  finding.action =
+      say("Prepare the next batch while the GPU works: in a thread or DataLoader workers, or "
+          "before you read the results");
+  finding.try_next = {
+      "the CPU waits in the copy of the results until the GPU has computed them, and only then "
+      "prepares and launches what follows: launch the next step first and read the results a "
+      "step later (pinned memory, non_blocking=True), or prepare its batch in another thread"};
+}
+
+// Most of what goes to the CPU comes back in the same step.
+void tell_returning_copies(const Facts& facts, const PageableCopy& measured, Finding& finding) {
+  finding.try_next = {
+      "keep the data on the GPU: nearly all of it comes back in the same step, in copies of the "
+      "same sizes, as with torch.autograd.graph.save_on_cpu",
+      "where memory is short, activation checkpointing computes it again, which takes less time "
+      "than these copies in most models"};
+  finding.brief =
+      say(facts, "{} go to the CPU and come back [per step], {} [copy|copies]",
+          {bytes(facts.per_step(measured.from_device.bytes)),
+           count(a_step(facts, measured.to_device.copies + measured.from_device.copies))});
+  finding.action =
+      say("Keep them on the GPU (save_on_cpu?); if memory is short, checkpoint activations");
+}
+
 Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   const auto& [to_device, from_device, exposed, held_up, held_by_reads, after_waits_ns, comes_back,
                is_input_of_cpu] = measured;
@@ -228,16 +257,7 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
           {count(a_step(facts, to_device.copies + from_device.copies)),
            bytes(facts.per_step(to_device.bytes + from_device.bytes))});
   if (comes_back) {
-    finding.try_next = {
-        "keep the data on the GPU: nearly all of it comes back in the same step, in copies of the "
-        "same sizes, as with torch.autograd.graph.save_on_cpu",
-        "where memory is short, activation checkpointing computes it again, which takes less time "
-        "than these copies in most models"};
-    finding.brief = say(facts, "{} go to the CPU and come back [per step], {} [copy|copies]",
-                        {bytes(facts.per_step(from_device.bytes)),
-                         count(a_step(facts, to_device.copies + from_device.copies))});
-    finding.action =
-        say("Keep them on the GPU (save_on_cpu?); if memory is short, checkpoint activations");
+    tell_returning_copies(facts, measured, finding);
     return finding;
   }
   if (is_input_of_cpu) {
@@ -253,16 +273,7 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   }
   // Inputs in pinned memory would not change that the CPU waits for results before it prepares them.
   if (to_device.copies > 0 && held_by_reads * 2 > lost) {
-    finding.brief =
-        say(facts, "The CPU waits for results ({} [per step]), then the GPU for the CPU",
-            {bytes(facts.per_step(from_device.bytes))});
-    finding.action =
-        say("Prepare the next batch while the GPU works: in a thread or DataLoader workers, or "
-            "before you read the results");
-    finding.try_next = {
-        "the CPU waits in the copy of the results until the GPU has computed them, and only then "
-        "prepares and launches what follows: launch the next step first and read the results a "
-        "step later (pinned memory, non_blocking=True), or prepare its batch in another thread"};
+    tell_waits_for_results(facts, from_device, finding);
     return finding;
   }
   finding.action =

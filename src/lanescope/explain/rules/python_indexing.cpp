@@ -327,6 +327,11 @@ struct PythonIndexing {
   bool joins_slices() const { return ranked.front().second.are_joined; }
 };
 
+void keep_each_call_once(std::vector<SliceId>& calls) {
+  sort_rows(calls.begin(), calls.end(), [](SliceId a, SliceId b) { return raw(a) < raw(b); });
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+}
+
 std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   const Trace& trace = *facts.trace;
   FoundIndexing found = loops_of(facts);
@@ -395,10 +400,7 @@ std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   if (pieces == 0 && waiting_ns > kLongRoundNs * static_cast<std::int64_t>(calls))
     return std::nullopt;
   if (share_of(long_ns, wall_ns) >= kLeastLongWork) found.later_calls.clear();
-  sort_rows(found.later_calls.begin(), found.later_calls.end(),
-            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
-  const auto repeats = std::unique(found.later_calls.begin(), found.later_calls.end());
-  found.later_calls.erase(repeats, found.later_calls.end());
+  keep_each_call_once(found.later_calls);
   return PythonIndexing{.ranked = std::move(ranked),
                         .calls = calls,
                         .pieces = pieces,
