@@ -38,7 +38,7 @@ std::string plain_letters(std::string_view label) {
 // kEvaluateNode + "UnsafeViewBackward0" -> "unsafeview", which aten::_unsafe_view made. Empty: a
 // node of C++ code that is not named after an operator.
 std::string operator_of_node(std::string_view node) {
-  node.remove_prefix(std::string_view(kEvaluateNode).size());
+  node = without_evaluate(node);
   const std::size_t end = node.rfind("Backward");
   return end == node.npos || node.find('<') != node.npos ? std::string()
                                                          : plain_letters(node.substr(0, end));
@@ -291,6 +291,13 @@ std::optional<double> elements_of_input(const Facts& facts, SliceId op) {
 }
 
 }  // namespace
+
+std::string_view without_evaluate(std::string_view label) {
+  if (label.starts_with(kEvaluateNode)) label.remove_prefix(std::string_view(kEvaluateNode).size());
+  return label;
+}
+
+bool is_accumulating_node(std::string_view label) { return label.ends_with("AccumulateGrad"); }
 
 SliceId forward_of_node(const Facts& facts, SliceId node) {
   const auto& forward = made_once<make_forward_of_nodes>(facts);

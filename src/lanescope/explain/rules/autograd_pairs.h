@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -11,6 +12,12 @@
 namespace lanescope::explain::rules {
 
 inline constexpr char kEvaluateNode[] = "autograd::engine::evaluate_function: ";
+
+// "MmBackward0" of "autograd::engine::evaluate_function: MmBackward0". Another name stays as it is.
+std::string_view without_evaluate(std::string_view label);
+
+// True: the node, with kEvaluateNode before its name or without, adds to the gradient of a parameter.
+bool is_accumulating_node(std::string_view label);
 
 // A forward operator, and the first run of each node that it made.
 struct AutogradPair {

@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -236,13 +237,17 @@ class ChainFinder {
   std::vector<BuiltChain> chains_;
 };
 
-}  // namespace
-
-std::vector<BuiltChain> built_chains(const Facts& facts) {
+std::vector<BuiltChain> find_built_chains(const Facts& facts) {
   ChainFinder finder(facts);
   if (finder.has_moves())
     for (const CallSequence& calls : call_sequences(facts)) finder.add(calls);
   return finder.take();
+}
+
+}  // namespace
+
+const std::vector<BuiltChain>& built_chains(const Facts& facts) {
+  return made_once<find_built_chains>(facts);
 }
 
 }  // namespace lanescope::explain::rules

@@ -17,7 +17,7 @@ struct BuiltChain {
   bool is_table = false, is_random = false;
 };
 
-// Of the steady steps, by thread and time. Needs a main device. O(slices x depth).
-std::vector<BuiltChain> built_chains(const Facts& facts);
+// Of the steady steps, by thread and time. Needs a main device. Found once, in O(slices x depth).
+const std::vector<BuiltChain>& built_chains(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

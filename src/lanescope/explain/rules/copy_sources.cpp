@@ -65,10 +65,7 @@ const std::vector<SourcedCopy>& sourced_copies(const Facts& facts) {
 std::vector<CopySource> copy_sources(const Facts& facts) {
   std::map<std::string_view, std::int64_t> times;
   for (const SourcedCopy& copy : sourced_copies(facts)) {
-    std::string_view label = facts.trace->name(copy.outermost);
-    if (label.starts_with(kEvaluateNode))
-      label.remove_prefix(std::string_view(kEvaluateNode).size());
-    times[label] += copy.kernel->dur_ns();
+    times[without_evaluate(facts.trace->name(copy.outermost))] += copy.kernel->dur_ns();
   }
   std::vector<CopySource> sources;
   for (const auto& [label, time_ns] : times) sources.push_back({label, time_ns});

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -52,8 +53,8 @@ struct BuiltGroup {
 };
 
 struct BuiltOnCpu {
-  std::vector<BuiltChain> chains;
-  std::vector<BuiltGroup> groups;  // most cost first; they point into `chains`
+  std::span<const BuiltChain> chains;  // built_chains()
+  std::vector<BuiltGroup> groups;      // most cost first; they point into `chains`
   std::uint64_t tensors = 0;
   std::int64_t cost_ns = 0, idle_ns = 0;  // idle_ns: part of it
   std::int64_t moving_ns = 0, computing_ns = 0, after_waits_ns = 0;
@@ -84,7 +85,7 @@ void group_chains(const Facts& facts, BuiltOnCpu& found) {
 }
 
 // When the GPU is idle because the CPU waited for such a copy, as host-sync counts: the copy's operator ends before that.
-std::vector<Window> waits_for_copies(const Facts& facts, const std::vector<BuiltChain>& chains) {
+std::vector<Window> waits_for_copies(const Facts& facts, std::span<const BuiltChain> chains) {
   std::unordered_set<std::uint32_t> copies;
   for (const BuiltChain& chain : chains)
     for (const SliceId op : chain.copies) copies.insert(raw(op));

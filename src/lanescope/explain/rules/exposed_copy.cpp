@@ -292,7 +292,7 @@ std::optional<Sentence> action_for_own_node(const Facts& facts, std::string_view
     return say(
         "A view that is written in place, or as_strided(), makes these copies: write into a new "
         "tensor, or view it otherwise");
-  if (label.find("AccumulateGrad") == label.npos) return std::nullopt;
+  if (!is_accumulating_node(label)) return std::nullopt;
   if (!slices_starting_with(facts, "DistributedDataParallel.forward").empty())
     return say(
         "DistributedDataParallel copies gradients into buckets: gradient_as_bucket_view=True");

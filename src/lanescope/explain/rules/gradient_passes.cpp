@@ -40,8 +40,7 @@ GradientPasses make_gradient_passes(const Facts& facts) {
     const SliceId node = ancestor_named(facts, id, kEvaluateNode);
     if (node != kNone<SliceId>) {
       if (label == kAccumulate) nodes_that_add.insert(raw(node));
-      has_inner_rows = has_inner_rows ||
-                       label == trace.name(node).substr(std::string_view(kEvaluateNode).size());
+      has_inner_rows = has_inner_rows || label == without_evaluate(trace.name(node));
       continue;
     }
     calls_of[raw(trace.slices().track[i])].push_back(trace.start_ns(id));

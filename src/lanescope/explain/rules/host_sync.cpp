@@ -301,15 +301,9 @@ void advise_on_sizes_of(std::string_view op, Finding& finding) {
 // A node of autograd without the words that the engine puts before its name.
 Value asker_name(std::string_view label) {
   constexpr std::string_view kTorchNode = "torch::autograd::";
-  if (label.starts_with(kEvaluateNode)) label.remove_prefix(std::string_view(kEvaluateNode).size());
+  label = without_evaluate(label);
   if (label.starts_with(kTorchNode)) label.remove_prefix(kTorchNode.size());
   return name(label);
-}
-
-// "autograd::engine::evaluate_function: IndexBackward0" -> "IndexBackward0".
-std::string_view last_word(std::string_view label) {
-  const std::size_t space = label.rfind(' ');
-  return space == std::string_view::npos ? label : label.substr(space + 1);
 }
 
 // True: most of these operators are x[mask], whose result may be far smaller than x. Writes, x[mask] = y, keep the size of x.
@@ -375,7 +369,7 @@ void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding)
       say("Use torch.where(mask, a, b) or a multiplication with the mask: sizes known "
           "ahead need no wait");
   // The backward pass of x[mask] looks for the elements of the mask again, once for each read.
-  if (const std::string_view node = last_word(most->first); node == "IndexBackward0") {
+  if (const std::string_view node = without_evaluate(most->first); node == "IndexBackward0") {
     tell_backward_of_masks(facts, most->second, finding);
   } else if (reads_by_mask(callers)) {
     finding.action =
@@ -670,7 +664,7 @@ bool is_in_gradient_hook(const Facts& facts, SliceId wait) {
        up = facts.nesting.parent[raw(up)]) {
     const std::string_view label = trace.name(up);
     if (label.starts_with(kEvaluateNode))
-      return label.find("AccumulateGrad") != label.npos && outermost != kNone<SliceId> &&
+      return is_accumulating_node(label) && outermost != kNone<SliceId> &&
              !trace.name(outermost).starts_with("aten::add") &&
              trace.name(outermost) != "aten::detach" && trace.name(outermost) != "aten::copy_";
     if (label.starts_with("aten::")) outermost = up;
@@ -682,10 +676,8 @@ bool is_in_gradient_hook(const Facts& facts, SliceId wait) {
 // Nodes of the steady steps in which such a hook waits: one for each gradient and backward pass.
 std::uint64_t hooked_gradients(const Facts& facts, const HostSyncs& found) {
   return static_cast<std::uint64_t>(
-      std::count_if(found.waiting_ops.begin(), found.waiting_ops.end(), [&](SliceId op) {
-        const std::string_view label = facts.trace->name(op);
-        return label.starts_with(kEvaluateNode) && label.find("AccumulateGrad") != label.npos;
-      }));
+      std::count_if(found.waiting_ops.begin(), found.waiting_ops.end(),
+                    [&](SliceId op) { return is_accumulating_node(facts.trace->name(op)); }));
 }
 
 void tell_gradient_hooks_that_wait(const Facts& facts, const HostSyncs& found, Finding& finding) {

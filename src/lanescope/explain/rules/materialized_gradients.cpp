@@ -50,8 +50,7 @@ TakenGradients gradients_taken(const Trace& trace, SliceId node) {
 
 // The node itself inside of "evaluate_function: ..."; none: torch's own, which end with a number.
 SliceId own_node_in(const Trace& trace, SliceId evaluated) {
-  const std::string_view name =
-      trace.name(evaluated).substr(std::string_view(kEvaluateNode).size());
+  const std::string_view name = without_evaluate(trace.name(evaluated));
   if (!name.ends_with("Backward") || analysis::is_of_compiled_function(name)) return kNone<SliceId>;
   const Track& track = trace.track(evaluated);
   for (std::uint32_t i = raw(evaluated) + 1; i < track.first_slice + track.slice_count &&

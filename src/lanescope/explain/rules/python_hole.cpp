@@ -29,15 +29,10 @@ using analysis::Window;
 
 namespace {
 
-// "autograd::engine::evaluate_function: MmBackward0" -> "MmBackward0".
-std::string_view node_or_event(const Trace& trace, SliceId slice) {
-  std::string_view label = trace.name(slice);
-  if (label.starts_with(kEvaluateNode)) label.remove_prefix(std::string_view(kEvaluateNode).size());
-  return label;
-}
-
 Sentence words_of(const Facts& facts, const HolePlace& place) {
-  const auto label = [&](SliceId slice) { return name(node_or_event(*facts.trace, slice)); };
+  const auto label = [&](SliceId slice) {
+    return name(without_evaluate(facts.trace->name(slice)));
+  };
   if (place.inside_before && place.inside_after && place.before == place.after)
     return say("inside {}", {label(place.before)});
   if (place.inside_before)

@@ -42,7 +42,7 @@ std::string_view dims_of(const Trace& trace, SliceId node) {
 
 // A sum or mean of all elements: its gradients depend on the shape alone.
 bool is_plain_root(const Trace& trace, SliceId node) {
-  const std::string_view name = trace.name(node).substr(std::string_view(kEvaluateNode).size());
+  const std::string_view name = without_evaluate(trace.name(node));
   return (name == "SumBackward0" || name == "MeanBackward0") && dims_of(trace, node) == "[[]]";
 }
 

@@ -76,13 +76,6 @@ constexpr std::array<std::string_view, 8> kUsualViews = {
     "UnbindBackward0", "SplitBackward0",      "SplitWithSizesBackward0", "UnsafeSplitBackward0",
     "ExpandBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0",   "ViewBackward0"};
 
-// "autograd::engine::evaluate_function: MmBackward0" -> "MmBackward0".
-std::string_view node_label(const Trace& trace, SliceId node) {
-  std::string_view label = trace.name(node);
-  label.remove_prefix(std::min(label.size(), std::string_view(kEvaluateNode).size()));
-  return label;
-}
-
 struct SlowPart {
   std::uint64_t calls = 0;
   std::int64_t forward_ns = 0, backward_ns = 0, excess_ns = 0;
@@ -103,8 +96,8 @@ struct SlowBackward {
 bool is_usual_view(const Trace& trace, const AutogradPair& pair) {
   return pair.forward_ns == 0 &&
          std::all_of(pair.nodes.begin(), pair.nodes.end(), [&](SliceId node) {
-           return std::find(kUsualViews.begin(), kUsualViews.end(), node_label(trace, node)) !=
-                  kUsualViews.end();
+           return std::find(kUsualViews.begin(), kUsualViews.end(),
+                            without_evaluate(trace.name(node))) != kUsualViews.end();
          });
 }
 
@@ -176,12 +169,13 @@ std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
 const NodeAdvice* known_node(const Facts& facts, const SlowPart& part) {
   constexpr std::size_t kStepArgument = 4;  // of aten::slice(input, dim, start, end, step)
   const auto steps = step_count(facts);
-  if (node_label(*facts.trace, part.node) == kSteppedSlice.node)
+  if (without_evaluate(facts.trace->name(part.node)) == kSteppedSlice.node)
     if (const auto step = operator_inputs(*facts.trace, part.forward).value(kStepArgument);
         step && step->integer && *step->integer >= 2)
       return &kSteppedSlice;
   for (const NodeAdvice& row : kNodes)
-    if (row.node == node_label(*facts.trace, part.node) && part.calls >= row.least_calls * steps)
+    if (row.node == without_evaluate(facts.trace->name(part.node)) &&
+        part.calls >= row.least_calls * steps)
       return &row;
   return nullptr;
 }
@@ -208,13 +202,13 @@ Sentence against_forward(const Facts& facts, const std::string& label, const Slo
 
 // True: the node is of a class that the program derives from autograd.Function. Such names have no number at the end.
 bool is_of_program(const Trace& trace, const SlowPart& part) {
-  const std::string_view label = node_label(trace, part.node);
+  const std::string_view label = without_evaluate(trace.name(part.node));
   return label.ends_with("Backward") && !trace.name(part.forward).starts_with("aten::") &&
          !label.starts_with("Compiled");
 }
 
 void add_advice(const Facts& facts, const SlowPart& part, Finding& finding) {
-  const std::string_view label = node_label(*facts.trace, part.node);
+  const std::string_view label = without_evaluate(facts.trace->name(part.node));
   if (const NodeAdvice* row = known_node(facts, part)) {
     finding.arithmetic.push_back(say("each {} {}", {name(label), text(row->meaning)}));
     finding.action = say(row->action);
@@ -265,7 +259,7 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
         "the others"));
   Sentence longest =
       say(facts, "{}, for {} [call|calls] of {}: the call with the most time",
-          {name(node_label(*facts.trace, part.node)), count(part.calls), name(label)});
+          {name(without_evaluate(facts.trace->name(part.node))), count(part.calls), name(label)});
   add_line(facts, part.forward, longest);
   finding.evidence.push_back({part.node, std::move(longest)});
   finding.evidence.push_back({part.forward, say("its forward part")});

@@ -33,7 +33,7 @@ constexpr std::size_t kMostInputs = 8;  // only the first inputs of a call are c
 // True: the program defines this node of autograd. The names of torch's own nodes end with a number. Nodes of compiled code are
 // left out, because their operators are not all recorded.
 bool is_own_node(std::string_view node) {
-  const std::string_view name = node.substr(std::string_view(kEvaluateNode).size());
+  const std::string_view name = without_evaluate(node);
   return name.ends_with("Backward") && !analysis::is_of_compiled_function(name);
 }
 
@@ -187,10 +187,8 @@ void find_in_node(const Facts& facts, const BackwardPass& pass, std::size_t node
       continue;
     const SliceId product = (*calls)[i];
     found.products.insert(raw(product));
-    found
-        .by_node[std::string(
-            trace.name(pass.nodes[node]).substr(std::string_view(kEvaluateNode).size()))]
-        .add(product, trace.dur_ns(product));
+    found.by_node[std::string(without_evaluate(trace.name(pass.nodes[node])))].add(
+        product, trace.dur_ns(product));
     if (found.longest != kNone<SliceId> && trace.dur_ns(product) <= trace.dur_ns(found.longest))
       continue;
     found.longest = product;
