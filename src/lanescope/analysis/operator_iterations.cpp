@@ -43,7 +43,7 @@ std::vector<SliceId> outermost_operators(const IterationInput& input) {
   return first;
 }
 
-// Operators of one name are told apart by the work that they launch.
+// Operators of one name count as different if they launch different work.
 std::vector<std::uint64_t> symbols_of(const IterationInput& input,
                                       const std::vector<SliceId>& operators) {
   const Trace& trace = input.trace;

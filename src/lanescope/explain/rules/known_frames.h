@@ -1,4 +1,4 @@
-// Frames of Python that a rule has advice for. The others ask, so that one call is not told twice.
+// Frames of Python that a rule has advice for. Other rules ask for them, so that no call is reported twice.
 #pragma once
 #include <string_view>
 
