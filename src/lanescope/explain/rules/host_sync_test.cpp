@@ -8,6 +8,7 @@
 
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_lock_test.h"
+#include "lanescope/explain/rules/drawn_waits_test.h"
 
 namespace lanescope::explain {
 namespace {
@@ -39,9 +40,6 @@ TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::item");
 }
 
-// One sample a microsecond. A launch takes the CPU 10 us, a kernel 50. When a step begins, 170 us of the
-// step before are left on the GPU; 40 us later the CPU waits for 130 us of them and four kernels: 330
-// us, in three steady steps.
 // The GPU has nothing left to do when the CPU asks: the wait is short, and the 60 us of Python after it are not its cost.
 TEST(HostSyncTest, AShortWaitCostsNoMoreThanItsOperator) {
   const auto stake_ns = [](std::int64_t kernel_us) {
@@ -56,25 +54,6 @@ TEST(HostSyncTest, AShortWaitCostsNoMoreThanItsOperator) {
   };
   EXPECT_LE(stake_ns(5), us(40));
   EXPECT_GE(stake_ns(200), us(200));
-}
-
-// A table that the CPU makes in each round, and then copies. Near miss: a batch that was there before.
-TEST(HostSyncTest, TablesThatTheCpuMakesAreMadeOnTheGpu) {
-  const auto action = [](bool makes) {
-    ProgramSketch program;
-    program.steps(4, [&](ProgramSketch& p) {
-      for (int i = 0; i < 4; ++i) {
-        if (makes) p.cpu_op("aten::arange", 20).cpu_op("aten::cos", 20);
-        p.launch({.us = 100});
-        if (makes) p.cpu_op("aten::arange", 20).cpu_op("aten::cos", 20);
-        p.begin_op("aten::to").copy(5, 1'000'000, "Memcpy HtoD (Pageable -> Device)");
-        p.wait("aten::copy_").end().launch({.us = 50});
-      }
-    });
-    return find_by_rule(program.trace(), "host-sync").value_or(Finding()).action.pattern;
-  };
-  EXPECT_THAT(action(true), HasSubstr("device=x.device"));
-  EXPECT_THAT(action(false), Not(HasSubstr("device=x.device")));
 }
 
 // A hook on each of four gradients reads a value. Near misses: a node of another kind, and AccumulateGrad's own addition.
@@ -103,38 +82,6 @@ TEST(HostSyncTest, NamesHooksOnGradients) {
   EXPECT_EQ(own.brief.values[0].text, "AccumulateGrad");
 }
 
-// torch.distributions: all values of a comparison, then Python asks.
-TEST(HostSyncTest, ChecksOfArgumentsCanBeSwitchedOff) {
-  const auto action = [](std::string_view before) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step().launch({.us = 100}).cpu_op(before, 2).wait("aten::is_nonzero").pass(50);
-      program.launch({.us = 100}).end();
-    }
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    return finding ? finding->action.pattern : std::string();
-  };
-  EXPECT_THAT(action("aten::_is_all_true"), HasSubstr("set_default_validate_args(False)"));
-  EXPECT_THAT(action("aten::gt"), HasSubstr("Keep the value on the GPU"));
-}
-
-// What is read last cannot be read any later in its step.
-TEST(HostSyncTest, AdvisesToReadAStepLaterWhatIsReadLast) {
-  const auto action = [](int launches_after) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step().launch({.us = 50}).wait();
-      for (int k = 0; k < launches_after; ++k) program.launch({.us = 50});
-      program.end();
-    }
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  EXPECT_THAT(action(0), HasSubstr("a step later"));
-  EXPECT_THAT(action(1), Not(HasSubstr("a step later")));
-}
-
 // Three results of a step are copied and waited for, one after the other. A kernel between them needs the value before it.
 TEST(HostSyncTest, AdvisesOneWaitForTheResultsThatAreReadLast) {
   const auto action = [](bool launches_between) {
@@ -154,44 +101,6 @@ TEST(HostSyncTest, AdvisesOneWaitForTheResultsThatAreReadLast) {
   };
   EXPECT_THAT(action(false), HasSubstr("then wait once"));
   EXPECT_THAT(action(true), HasSubstr("Keep the value on the GPU"));
-}
-
-TEST(HostSyncTest, AdvisesAboutValuesThatALoopReads) {
-  const auto action = [](int reads) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step();
-      for (int k = 0; k < reads; ++k) program.launch({.us = 20}).wait("aten::is_nonzero");
-      program.launch({.us = 50}).end();
-    }
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  EXPECT_THAT(action(20), HasSubstr("at once on the GPU"));
-  EXPECT_THAT(action(4), Not(HasSubstr("at once on the GPU")));
-}
-
-// 20 thresholds, each compared with all scores: one operation could try all. Not so where nothing is compared, or where a round
-// does more than to count.
-TEST(HostSyncTest, AdvisesToTryAllLimitsOfASearchAtOnce) {
-  const auto action = [](const char* op, const char* next = "aten::sum") {
-    ProgramSketch program;
-    program.steps(4, [&](ProgramSketch& p) {
-      p.launch({.us = 50, .op = "aten::relu"});
-      for (int i = 0; i < 20; ++i)
-        p.launch({.us = 2, .op = op}).launch({.us = 2, .op = next}).wait("aten::item");
-    });
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action : Sentence{};
-  };
-  const Sentence search = action("aten::gt");
-  EXPECT_THAT(search.pattern, HasSubstr("try all {} at once"));
-  ASSERT_EQ(search.values.size(), 1u);
-  EXPECT_EQ(search.values[0].integer, 20);
-  EXPECT_THAT(action("aten::mul").pattern, HasSubstr("at once on the GPU"));
-  EXPECT_THAT(action("aten::gt", "aten::multinomial").pattern, HasSubstr("at once on the GPU"));
 }
 
 // torch.linalg checks its matrices on the CPU: the value is none of the program's.
@@ -215,44 +124,9 @@ TEST(HostSyncTest, AdvisesTheFormWithoutCheckWhereTorchChecksMatrices) {
   EXPECT_THAT(action("aten::linalg_inv", "aten::any").pattern, HasSubstr("Keep the value"));
 }
 
-// What comes in one copy may be needed at once, as the sizes of slices are; a single number is more often printed.
-TEST(HostSyncTest, DoesNotAdviseToKeepWhatComesInOneCopy) {
-  const auto action = [](std::int64_t size_bytes) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step().launch({.us = 50}).begin_op("aten::to");
-      program.copy(2, size_bytes, "Memcpy DtoH (Device -> Pageable)").wait("aten::copy_").end();
-      program.launch({.us = 50}).end();
-    }
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  EXPECT_THAT(action(384), HasSubstr("one copy is right"));
-  EXPECT_THAT(action(8), HasSubstr("Keep the value"));
-}
-
-// A loss may be read every n steps. What a step without training reads is rather its result.
-TEST(HostSyncTest, AdvisesToReadRarelyOnlyWhereTheProgramTrains) {
-  const auto action = [](bool has_optimizer, bool at_end) {
-    ProgramSketch program;
-    for (int i = 0; i < 6; ++i) {
-      program.step().launch({.us = 100});
-      if (has_optimizer) program.begin("Optimizer.step#SGD.step").launch({.us = 20}).end();
-      program.wait("aten::item").pass(50);
-      if (!at_end) program.launch({.us = 100});
-      program.end();
-    }
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  for (const bool at_end : {false, true}) {
-    EXPECT_THAT(action(true, at_end), HasSubstr("every n steps"));
-    EXPECT_THAT(action(false, at_end), Not(HasSubstr("every n steps")));
-  }
-}
-
+// One sample a microsecond. A launch takes the CPU 10 us, a kernel 50. When a step begins, 170 us of the
+// step before are left on the GPU; 40 us later the CPU waits for 130 us of them and four kernels: 330
+// us, in three steady steps.
 TEST(HostSyncTest, NamesThePythonLineThatWaits) {
   ProgramSketch program = with_waits(true);
   sampled(program, {.function = "train.py(1): step", .self = 30'000});
@@ -330,36 +204,10 @@ TEST(HostSyncTest, IsQuietAboutTheWaitAtTheEnd) {
   EXPECT_FALSE(find_by_rule(with_waits(false).trace(), "host-sync"));
 }
 
-// An operator that waits `waits` times, 300 us each, for `upload`s or for values.
-ProgramSketch waiting(int waits, bool upload) {
-  ProgramSketch program;
-  for (int i = 0; i < 4; ++i) {
-    program.step().launch({.us = 100});
-    const std::int64_t start = program.cpu_us();
-    if (upload) program.launch(ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 5));
-    for (int k = 0; k < waits; ++k) program.call("cudaStreamSynchronize", 300);
-    program.sketch().op(upload ? "aten::to" : "aten::nonzero", us(start),
-                        us(program.cpu_us() - start));
-    program.pass(50).launch({.us = 100}).end();
-  }
-  return program;
-}
-
 TEST(HostSyncTest, AnOperatorThatWaitsTwiceCountsOnce) {
   const auto finding = find_by_rule(waiting(2, false).trace(), "host-sync");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, us(600));
-}
-
-TEST(HostSyncTest, AdviceForUploadsIsPinnedMemoryAndForValuesIsNot) {
-  const auto upload = find_by_rule(waiting(1, true).trace(), "host-sync");
-  ASSERT_TRUE(upload);
-  EXPECT_THAT(upload->try_next, Contains(HasSubstr("pinned memory")));
-  EXPECT_THAT(upload->try_next, Not(Contains(HasSubstr(".item()"))));
-  const auto value = find_by_rule(waiting(1, false).trace(), "host-sync");
-  ASSERT_TRUE(value);
-  EXPECT_THAT(value->try_next, Not(Contains(HasSubstr("pinned memory"))));
-  EXPECT_THAT(value->try_next, Contains(HasSubstr(".item()")));
 }
 
 // Old traces record the step's range as an operator. It is not the operator that waits.
@@ -424,46 +272,6 @@ TEST(HostSyncTest, KnowsCopiesThatBlockAndWaitsOfXpus) {
   EXPECT_THAT(stream->action.pattern, ::testing::StartsWith("Let a stream wait"));
 }
 
-// 16 tensors of 64 bytes, one by one; larger ones are a matter of pinned memory.
-TEST(HostSyncTest, ManySmallUploadsAreOneCopyOfAll) {
-  const auto action = [](std::int64_t size_bytes) {
-    ProgramSketch program;
-    program.steps(4, [&](ProgramSketch& p) {
-      for (int i = 0; i < 16; ++i) {
-        p.begin_op("aten::to").copy(5, size_bytes, "Memcpy HtoD (Pageable -> Device)");
-        p.call("cudaStreamSynchronize", 20).end();
-        p.pass(20).kernel("gemm", 5);
-      }
-    });
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    return finding ? finding->action.pattern : std::string();
-  };
-  EXPECT_THAT(action(64), ::testing::StartsWith("If known ahead: join them"));
-  EXPECT_THAT(action(1 << 20), ::testing::HasSubstr("Use pinned memory"));
-}
-
-// x[index] = 0: the number is a tensor of 8 bytes on the CPU. A table of 1 MiB can be pinned.
-TEST(HostSyncTest, ANumberIsNotPinned) {
-  const auto action = [](std::string_view op, std::int64_t size_bytes,
-                         const std::string& dims = {}) {
-    ProgramSketch program;
-    program.steps(4, [&](ProgramSketch& p) {
-      p.launch({.us = 200}).begin_op(op, {.input_dims = dims});
-      p.copy(5, size_bytes, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_");
-      p.end().pass(50).launch({.us = 100});
-    });
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    return finding ? finding->action.pattern : std::string();
-  };
-  EXPECT_THAT(action("aten::index_put_", 8), HasSubstr("index_fill_"));
-  EXPECT_THAT(action("aten::to", 8), HasSubstr("make it on the GPU"));
-  // The labels of a batch are several numbers, as their bytes or their shape show.
-  EXPECT_THAT(action("aten::to", 16), ::testing::StartsWith("A few bytes per copy"));
-  EXPECT_THAT(action("aten::to", 8, "[[2]]"), ::testing::StartsWith("A few bytes per copy"));
-  EXPECT_THAT(action("aten::to", 8, "[[]]"), HasSubstr("make it on the GPU"));
-  EXPECT_THAT(action("aten::index_put_", 1 << 20), ::testing::StartsWith("Use pinned memory"));
-}
-
 // After each wait of 300 us the CPU gives memory back for 1 ms, which is allocator-calls' matter.
 TEST(HostSyncTest, LeavesEveryCallForMemoryOut) {
   const auto idle_after = [](std::string_view call) {
@@ -480,26 +288,6 @@ TEST(HostSyncTest, LeavesEveryCallForMemoryOut) {
     return finding ? finding->verdict.values.at(1).integer : 0;
   };
   EXPECT_EQ(idle_after("cudaGetLastError") - idle_after("cuMemFree_v2"), us(1000));
-}
-
-// x[mask] waits for the number of its rows; .item() waits for a value.
-TEST(HostSyncTest, NamesMasksThatAskForASize) {
-  const auto action_of = [](std::string_view inner) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step().launch({.us = 50});
-      program.begin_op("aten::index").wait(inner).pass(20).end();
-      program.launch({.us = 50}).end();
-    }
-    return find_by_rule(program.trace(), "host-sync");
-  };
-  const auto mask = action_of("aten::nonzero");
-  ASSERT_TRUE(mask);
-  EXPECT_THAT(mask->brief.pattern, HasSubstr("Boolean masks"));
-  EXPECT_THAT(mask->action.pattern, HasSubstr("torch.where"));
-  const auto value = action_of("aten::item");
-  ASSERT_TRUE(value);
-  EXPECT_THAT(value->action.pattern, Not(HasSubstr("torch.where")));
 }
 
 // Six reads of a matrix cost most, 60 indices on the CPU nearly as much. "A step later" is nothing for copies to the GPU.
@@ -523,64 +311,6 @@ TEST(HostSyncTest, AdvisesOneCopyOfIndicesNextToReads) {
   };
   EXPECT_THAT(action("aten::index"), StartsWith("x[i] with i on the CPU copies i"));
   EXPECT_THAT(action("aten::relu"), Not(HasSubstr("i on the CPU")));
-}
-
-// x[mask] may select few rows, and then torch.where computes more; x[mask] = y keeps all. The backward pass of x[mask] waits as well.
-TEST(HostSyncTest, AdvisesIndicesOfAMaskThatIsRead) {
-  const auto action = [](std::string_view op) {
-    ProgramSketch program;
-    program.steps(4, [&](ProgramSketch& p) {
-      p.launch({.us = 50}).begin_op(op).wait("aten::nonzero").end();
-      p.pass(20).launch({.us = 50});
-    });
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  EXPECT_THAT(action("autograd::engine::evaluate_function: IndexBackward0"),
-              StartsWith("Make the mask's indices once"));
-  EXPECT_THAT(action("aten::index"), StartsWith("If the mask keeps most rows: torch.where"));
-  EXPECT_THAT(action("aten::index_put_"), StartsWith("Use torch.where"));
-  EXPECT_THAT(action("autograd::engine::evaluate_function: OtherBackward0"),
-              Not(HasSubstr("indices")));
-}
-
-// torch.where(mask) with one argument is what waits.
-TEST(HostSyncTest, AdvisesNoTorchWhereWithAMaskAlone) {
-  const auto action_of = [](std::string_view op) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i)
-      program.step()
-          .launch({.us = 50})
-          .begin_op(op)
-          .wait("aten::nonzero")
-          .end()
-          .pass(20)
-          .launch({.us = 50})
-          .end();
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  EXPECT_THAT(action_of("aten::where"), HasSubstr("torch.where(mask) alone"));
-  EXPECT_THAT(action_of("aten::index"), Not(HasSubstr("alone")));
-}
-
-// What waits has advice of its own: the sum of counts may be known, a matrix sorted once.
-TEST(HostSyncTest, AdvisesAboutTheOperatorThatWaits) {
-  const auto action_of = [](std::string_view op) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i)
-      program.step().launch({.us = 50}).wait(op).pass(20).launch({.us = 50}).end();
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  EXPECT_THAT(action_of("aten::repeat_interleave"), HasSubstr("output_size"));
-  EXPECT_THAT(action_of("aten::one_hot"), HasSubstr("num_classes"));
-  EXPECT_THAT(action_of("aten::one_hot_of_mine"), Not(HasSubstr("num_classes")));
-  EXPECT_THAT(action_of("aten::coalesce"), HasSubstr("coalesce it once"));
-  EXPECT_THAT(action_of("aten::item"), HasSubstr("Keep the value"));
 }
 
 // A wait of 2 ms, then work that the CPU does alone. Had it not waited, the GPU would still work meanwhile.
@@ -682,87 +412,6 @@ TEST(HostSyncTest, KnowsStreamsThatAreWaitedForInTurn) {
   };
   EXPECT_TRUE(action(true).starts_with("Launch on all streams first"));
   EXPECT_TRUE(action(false).starts_with("Let a stream wait"));
-}
-
-// Three reads by one mask and a write make its indices four times. A comparison between them makes another mask.
-TEST(HostSyncTest, MakesTheIndicesOfOneMaskOnce) {
-  const auto finding_with = [](std::string_view between) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step().launch({.us = 50}).cpu_op("aten::gt", 2);
-      for (const char* op : {"aten::index", "aten::index", "aten::index", "aten::index_put_"}) {
-        program.begin_op(op).wait("aten::nonzero").pass(20).end();
-        program.launch({.us = 50}).cpu_op(between, 2);
-      }
-      program.end();
-    }
-    return find_by_rule(program.trace(), "host-sync");
-  };
-  const auto same = finding_with("aten::mul");
-  ASSERT_TRUE(same);
-  EXPECT_THAT(same->action.pattern, HasSubstr("mask.nonzero(as_tuple=True)"));
-  EXPECT_EQ(same->brief.values.at(1).text, "aten::index_put_");
-  const auto others = finding_with("aten::gt");
-  ASSERT_TRUE(others);
-  EXPECT_THAT(others->action.pattern, HasSubstr("torch.where"));
-  // One of the four waits of a step stays.
-  EXPECT_NEAR(static_cast<double>(same->at_stake_ns),
-              0.75 * static_cast<double>(others->at_stake_ns), 2);
-}
-
-// torch.bincount has no mask to multiply with.
-TEST(HostSyncTest, AdvisesAboutCounts) {
-  ProgramSketch program;
-  for (int i = 0; i < 4; ++i)
-    program.step().launch({.us = 50}).wait("aten::bincount").pass(20).launch({.us = 50}).end();
-  const auto finding = find_by_rule(program.trace(), "host-sync");
-  ASSERT_TRUE(finding);
-  EXPECT_THAT(finding->action.pattern, HasSubstr("scatter_add_"));
-}
-
-// Each step counts twice, waits, and splits a tensor by sizes that it has read.
-TEST(HostSyncTest, SeesSizesThatAreTheSameEachTime) {
-  const auto action = [](std::string_view first, std::string_view second) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step();
-      for (const std::string_view sizes : {first, second}) {
-        program.launch({.us = 50}).begin_op("aten::bincount").wait("aten::item").end();
-        program.begin_op("aten::split_with_sizes",
-                         {.input_dims = "[[100, 8], [], []]",
-                          .input_types = R"(["float", "ScalarList", "Scalar"])",
-                          .concrete_inputs = R"(["", ")" + std::string(sizes) + R"(", "0"])"});
-        program.end().launch({.us = 50});
-      }
-      program.end();
-    }
-    const auto finding = find_by_rule(program.trace(), "host-sync");
-    EXPECT_TRUE(finding);
-    return finding ? finding->action.pattern : "";
-  };
-  EXPECT_THAT(action("[20, 31, 22, 27]", "[20, 31, 22, 27]"), HasSubstr("Compute it once"));
-  EXPECT_THAT(action("[20, 31, 22, 27]", "[24, 27, 22, 27]"), HasSubstr("scatter_add_"));
-  EXPECT_THAT(action("[25, 25, 25, 25]", "[25, 25, 25, 25]"), HasSubstr("scatter_add_"));
-  EXPECT_THAT(action("[60, 30, 10]", "[60, 30, 10]"), HasSubstr("scatter_add_"));
-}
-
-// Nobody can pin what a conversion copies for itself.
-TEST(HostSyncTest, DoesNotAdviseToPinWhatAConversionCopies) {
-  const auto found = [](const char* op) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i) {
-      program.step().launch({.us = 50}).begin_op(op);
-      program.copy(2, 4096, "Memcpy HtoD (Pageable -> Device)").wait("aten::copy_").end();
-      program.launch({.us = 50}).end();
-    }
-    return find_by_rule(program.trace(), "host-sync");
-  };
-  const auto conversion = found("aten::to_sparse_csr"), copy = found("aten::to");
-  ASSERT_TRUE(conversion);
-  ASSERT_TRUE(copy);
-  EXPECT_THAT(conversion->action.pattern, HasSubstr("convert it once"));
-  EXPECT_THAT(conversion->try_next, Not(Contains(HasSubstr("pinned"))));
-  EXPECT_THAT(copy->action.pattern, HasSubstr("pinned memory"));
 }
 
 // All operators whose waits cost a tenth or more are named, with all of their waits.
