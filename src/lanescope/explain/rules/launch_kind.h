@@ -13,6 +13,9 @@ namespace lanescope::explain::rules {
 // they are for parameters, and a larger batch neither spares nor enlarges them. O(work x depth).
 bool are_for_parameters(const Facts& facts);
 
+// More than half of the launches are an optimizer's, which is no part of the model that torch.compile would get. O(work x depth).
+bool are_mostly_the_optimizers(const Facts& facts);
+
 // Half of the pieces of GPU work or more are launched by loops whose rounds each take a part of a tensor, or by their backward
 // passes: with a larger batch there may be more rounds.
 bool are_of_parts(const Facts& facts);
@@ -71,13 +74,6 @@ Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits);
 bool advises_smaller_history(const Facts& facts, const Sentence& action);
 // True: `action` is that advice, to capture parts. Then only launches in `WaitsInside::parts_windows` become cheaper.
 bool advises_parts_between_waits(const Facts& facts, const Sentence& action);
-
-// A node of autograd such as ThresholdBackwardBackward0 runs in a steady step: the program differentiates a backward pass, which
-// torch.compile does not support.
-bool differentiates_backward(const Facts& facts);
-// Advice to torch.compile becomes advice that holds there too. `finding`: of any rule. Findings whose first event is in an optimizer,
-// or in code that a backward pass goes through once, stay as they are.
-void leave_out_compiling_of_backward(const Facts& facts, Finding& finding);
 
 // FSDP runs Python around each layer that it shards, in the forward and in the backward pass: neither a CUDA graph of the step
 // nor one compiled function can hold that.
