@@ -105,4 +105,15 @@ void advise_about_sleep(Finding& finding) {
       "if nothing is waited for, remove the sleep"};
 }
 
+std::int64_t waiting_within(const Facts& facts, TrackId thread,
+                            const std::vector<analysis::Window>& windows) {
+  std::vector<HostStretch> of_thread;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    if (stretch.thread == thread) of_thread.push_back(stretch);
+  std::int64_t waiting_ns = 0;
+  for (const HostStretch& part : parts_within(of_thread, windows))
+    waiting_ns += part.end_ns - part.start_ns;
+  return waiting_ns;
+}
+
 }  // namespace lanescope::explain::rules

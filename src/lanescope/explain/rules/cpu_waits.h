@@ -44,6 +44,10 @@ WaitTime waiting_for_batches(const Facts& facts);
 std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,
                                       const std::vector<analysis::Window>& windows);
 
+// How long the GPU waits for this CPU thread within these windows, in ns.
+std::int64_t waiting_within(const Facts& facts, TrackId thread,
+                            const std::vector<analysis::Window>& windows);
+
 // Words and advice for a thread that launches and sleeps (time.sleep) while the GPU waits.
 void advise_about_sleep(Finding& finding);
 
