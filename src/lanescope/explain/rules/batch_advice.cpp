@@ -108,12 +108,8 @@ bool is_transposed(const analysis::Tensor& tensor) {
 }
 
 bool makes_is_memory_nearly_full(const Facts& facts) {
-  const analysis::MemoryDevice* device = main_memory(facts);
-  if (!device || !device->is_accelerator()) return false;
-  const std::int64_t all_bytes = device_memory_bytes(facts, device->id);
-  const std::int64_t used_bytes = std::max(
-      device->peak_reserved, device->has_totals ? device->samples[device->peak].allocated : 0);
-  return all_bytes > 0 && share_of(used_bytes, all_bytes) > 0.9;
+  const MemoryUse use = use_of_memory(facts);
+  return use.is_known() && share_of(use.most_bytes, use.device_bytes) > 0.9;
 }
 
 bool makes_trains_in_steps(const Facts& facts) {

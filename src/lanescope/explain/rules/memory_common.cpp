@@ -35,6 +35,14 @@ std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device) {
   return 0;
 }
 
+MemoryUse use_of_memory(const Facts& facts) {
+  const MemoryDevice* device = main_memory(facts);
+  if (!device || !device->is_accelerator()) return {};
+  return {std::max(device->peak_reserved,
+                   device->has_totals ? device->samples[device->peak].allocated : 0),
+          device_memory_bytes(facts, device->id)};
+}
+
 Sentence owner_sentence(const Facts& facts, const MemoryShare& share) {
   const MemoryOwner& owner = facts.memory.owners[share.owner];
   Sentence sentence =

@@ -16,6 +16,12 @@ std::int64_t growth_of_a_step(const Facts& facts);
 const char* memory_name(const analysis::MemoryDevice& device);  // "GPU memory", "CPU memory"
 // How much memory the device has, from the file's deviceProperties; 0: unknown.
 std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device);
+// The most of the main accelerator's memory that the allocator held at a time, and all that the device has. 0: unknown.
+struct MemoryUse {
+  std::int64_t most_bytes = 0, device_bytes = 0;
+  bool is_known() const { return most_bytes > 0 && device_bytes > 0; }
+};
+MemoryUse use_of_memory(const Facts& facts);
 // The four largest as evidence: bytes, blocks, who allocated them.
 void add_owners(const Facts& facts, const std::vector<analysis::MemoryShare>& shares,
                 Finding& finding);

@@ -46,11 +46,7 @@ Measurement<MemoryLimit> measure_memory_limit(const Facts& facts) {
   if (!device && failures == 0)
     return NotChecked{facts.memory.devices.empty() ? need::kMemoryRecords.missing
                                                    : need::kGpuMemoryRecords.missing};
-  const std::int64_t most = device ? device_memory_bytes(facts, device->id) : 0;
-  const std::int64_t used =
-      !device ? 0
-              : std::max(device->peak_reserved,
-                         device->has_totals ? device->samples[device->peak].allocated : 0);
+  const auto [used, most] = use_of_memory(facts);
   if (failures == 0 && most == 0)
     return NotChecked{"the size of the device's memory (deviceProperties in the trace)"};
   if (failures == 0 && used == 0)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/memory_end.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -22,6 +23,9 @@ using analysis::DeviceWork;
 using analysis::Phase;
 
 namespace {
+
+// With at most this share of the memory in use, some layers need no checkpoint.
+constexpr double kRoomRatio = 0.5;
 
 struct Recompute {
   std::int64_t again_ns = 0;   // cost_of_calls()
@@ -93,6 +97,16 @@ Measurement<Recompute> measure_recompute(const Facts& facts) {
   return Recompute{again_ns, std::move(calls), std::move(by_op)};
 }
 
+// Says how much memory the device has left, where the trace knows it to the end.
+Sentence advise_fewer_checkpoints(const Facts& facts) {
+  const MemoryUse use = use_of_memory(facts);
+  if (!use.is_known() || !has_memory_to_the_end(facts) ||
+      share_of(use.most_bytes, use.device_bytes) > kRoomRatio)
+    return say("Checkpoint fewer layers if memory allows");
+  return say("Checkpoint fewer layers: at most {} of the GPU's {} are in use",
+             {bytes(use.most_bytes), bytes(use.device_bytes)});
+}
+
 Finding tell_recompute(const Facts& facts, const Recompute& measured) {
   const auto& [again_ns, calls, by_op] = measured;
   Finding finding;
@@ -127,7 +141,7 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
   finding.spared_calls = calls;
   finding.sample_noun = "operator";
   finding.brief = say("The backward pass computes forward work again (checkpointing)");
-  finding.action = say("Checkpoint fewer layers if memory allows");
+  finding.action = advise_fewer_checkpoints(facts);
   return finding;
 }
 

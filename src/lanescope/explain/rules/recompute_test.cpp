@@ -41,6 +41,25 @@ TEST(RecomputeTest, SpeaksOfForwardWorkInTheBackwardPass) {
   EXPECT_EQ(finding->sample_count, 3u);
 }
 
+// 40 of 80 GiB are in use. With more, and without the records, nobody knows whether fewer checkpoints fit.
+TEST(RecomputeTest, SaysHowMuchMemoryIsLeft) {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30U;
+  const auto action = [](std::int64_t used) {
+    Sketch sketch = checkpointed(true);
+    sketch.metadata("deviceProperties",
+                    R"([{"id": 0, "name": "GPU", "totalGlobalMem": 85899345920}])");
+    if (used > 0)
+      sketch.memory_at(us(50), 100, {.address = 1, .allocated = used / 2, .reserved = used});
+    return find_by_rule(sketch.trace(), "recompute")->action;
+  };
+  const Sentence room = action(40 * kGiB);
+  ASSERT_EQ(room.values.size(), 2u);
+  EXPECT_EQ(room.values.at(0).integer, 40 * kGiB);
+  EXPECT_EQ(room.values.at(1).integer, 80 * kGiB);
+  EXPECT_TRUE(action(41 * kGiB).values.empty());
+  EXPECT_TRUE(action(0).values.empty());
+}
+
 // The GPU does little and waits for launches: while the CPU computes again for 60 us it is idle for 58 of them, and works for 2.
 TEST(RecomputeTest, CountsTheWaitsOfTheGpuMeanwhile) {
   testing::ProgramSketch program;
