@@ -78,28 +78,45 @@ class Folder {
   // Folds rounds of `size` parts; false: there are none.
   bool fold(std::size_t size) {
     std::vector<Part> folded;
-    std::size_t i = 0, kept = 0;  // parts before `kept` are in `folded`
+    std::size_t kept = 0;  // parts before it are in `folded`
     comparisons_ += parts_.size();
-    while (i + size < parts_.size()) {
-      std::size_t equal = 0;
-      while (i + equal + size < parts_.size() &&
-             parts_[i + equal].symbol == parts_[i + equal + size].symbol)
-        ++equal;
-      const std::size_t rounds = equal / size + 1;
-      if (rounds < kFewestRounds) {
-        i += equal + 1;
-        continue;
-      }
+    for (auto run = next_run(size, 0); run.end > 0; run = next_run(size, kept)) {
+      const std::size_t rounds = (run.end - run.first) / size + 1;
       folded.insert(folded.end(), parts_.begin() + static_cast<std::ptrdiff_t>(kept),
-                    parts_.begin() + static_cast<std::ptrdiff_t>(i));
-      folded.push_back(replace(i, size, rounds));
-      i += size * rounds;
-      kept = i;
+                    parts_.begin() + static_cast<std::ptrdiff_t>(run.first));
+      folded.push_back(replace(run.first, size, rounds));
+      kept = run.first + size * rounds;
     }
     if (kept == 0) return false;
     folded.insert(folded.end(), parts_.begin() + static_cast<std::ptrdiff_t>(kept), parts_.end());
     parts_ = std::move(folded);
     return true;
+  }
+
+  bool repeats_after(std::size_t size, std::size_t at) const {
+    return parts_[at].symbol == parts_[at + size].symbol;
+  }
+
+  // Parts [first, end) that each come again `size` parts later; end 0: there are none.
+  struct Run {
+    std::size_t first = 0, end = 0;
+  };
+  // The next one from `from` on that is long enough for kFewestRounds. So long a run that begins at `from` or later holds the part
+  // `least` - 1 further on: if that does not come again, no run begins before it, and most parts are never looked at.
+  Run next_run(std::size_t size, std::size_t from) const {
+    const std::size_t least = size * (kFewestRounds - 1);
+    while (from + least + size <= parts_.size()) {
+      Run run{from + least - 1, from + least};
+      if (!repeats_after(size, run.first)) {
+        from = run.end;
+        continue;
+      }
+      while (run.first > from && repeats_after(size, run.first - 1)) --run.first;
+      while (run.end + size < parts_.size() && repeats_after(size, run.end)) ++run.end;
+      if (run.end - run.first >= least) return run;
+      from = run.end + 1;
+    }
+    return {};
   }
 
   Part replace(std::size_t at, std::size_t size, std::size_t rounds) {

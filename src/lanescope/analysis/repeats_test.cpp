@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace lanescope::analysis {
 namespace {
@@ -75,6 +79,47 @@ TEST(RepeatsTest, LongStretchesThatComeAgainWithOtherCallsBetweenAreNoLoop) {
     for (const auto& calls : {different(1, 200), different(1000 + round * 100, 50)})
       symbols.insert(symbols.end(), calls.begin(), calls.end());
   EXPECT_TRUE(find_repeats(symbols).empty());
+}
+
+// The first fold of rounds of `size` symbols: where each begins and how many rounds it has, found by looking at each place.
+std::vector<std::pair<std::size_t, std::size_t>> plain_rounds(std::string_view text,
+                                                              std::size_t size) {
+  std::vector<std::pair<std::size_t, std::size_t>> found;
+  for (std::size_t at = 0; at + size < text.size();) {
+    std::size_t equal = 0;
+    while (at + equal + size < text.size() && text[at + equal] == text[at + equal + size]) ++equal;
+    const std::size_t rounds = equal / size + 1;
+    if (rounds >= kFewestRounds) found.emplace_back(at, rounds);
+    at += rounds >= kFewestRounds ? rounds * size : equal + 1;
+  }
+  return found;
+}
+
+TEST(RepeatsTest, NoRoundIsSkippedInRandomTexts) {
+  std::uint32_t state = 1;
+  const auto draw = [&](std::uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return (state >> 16) % below;
+  };
+  for (int text = 0; text < 2000; ++text) {
+    std::string letters;
+    for (std::uint32_t left = 1 + draw(40); left > 0; --left) {
+      const std::string word = std::string(1, static_cast<char>('a' + draw(3))) + "xyz";
+      for (std::uint32_t again = draw(4); again > 0; --again)
+        letters += word.substr(0, 1 + text % 4);
+      letters += static_cast<char>('a' + draw(3));
+    }
+    // The shortest rounds are folded first, so these are the first repeats.
+    std::vector<std::pair<std::size_t, std::size_t>> expected;
+    for (std::size_t size = 1; size < letters.size() && expected.empty(); ++size)
+      expected = plain_rounds(letters, size);
+    const std::vector<Repeat> found = repeats_of(letters);
+    ASSERT_GE(found.size(), expected.size()) << letters;
+    ASSERT_EQ(found.empty(), expected.empty()) << letters;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_EQ(std::pair(std::size_t{found[i].first}, std::size_t{found[i].rounds}), expected[i])
+          << letters;
+  }
 }
 
 TEST(RepeatsTest, TwoRoundsAreNoLoop) { EXPECT_TRUE(repeats_of("abcabcx").empty()); }
