@@ -23,6 +23,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/model/api_calls.h"
+#include "lanescope/model/names_where.h"
 #include "lanescope/names/training_ranges.h"
 
 namespace lanescope::analysis {
@@ -122,7 +123,7 @@ class Finder {
       put(key, Rank::kOptimizer, id);
     else if (names::is_data_loader(name))
       put(key, Rank::kLoader, id);
-    else if (trace_.kind(id) == CategoryKind::kUserAnnotation && !is_part_of_iteration(name))
+    else if (trace_.kind(id) == CategoryKind::kUserAnnotation && !is_part_(id))
       put(key, Rank::kRange, id);
   }
 
@@ -369,6 +370,7 @@ class Finder {
   const SliceNesting nesting_;
   const std::vector<LaunchedPiece> pieces_;
   const Periods periods_;
+  NamesWhere<bool (*)(std::string_view)> is_part_{trace_, is_part_of_iteration};
   // XLA's search for the best kernels launches, waits and repeats, too.
   bool compiles_with_xla_ = false;
   std::map<Key, Candidate> by_key_;

@@ -12,6 +12,7 @@
 #include "lanescope/analysis/iteration_marks.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
+#include "lanescope/model/names_where.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -22,13 +23,14 @@ constexpr std::size_t kFewestOperators = 8;  // outermost ones in an iteration t
 std::vector<SliceId> outermost_operators(const IterationInput& input) {
   const Trace& trace = input.trace;
   constexpr std::size_t kMany = 4;  // a quarter of the most
+  NamesWhere is_step(trace, is_step_of_loop);
   std::vector<std::vector<SliceId>> threads;
   for (const Track& track : trace.tracks()) {
     if (input.process != kNone<ProcessId> && track.process != input.process) continue;
     std::vector<SliceId>& found = threads.emplace_back();
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId id{i};
-      if (trace.kind(id) == CategoryKind::kCpuOp && !is_step_of_loop(trace.name(id)) &&
+      if (trace.kind(id) == CategoryKind::kCpuOp && !is_step(id) &&
           (found.empty() || trace.start_ns(id) >= trace.end_ns(found.back())))
         found.push_back(id);
     }

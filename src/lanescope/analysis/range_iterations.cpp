@@ -10,6 +10,7 @@
 
 #include "lanescope/analysis/iteration_marks.h"
 #include "lanescope/base/wide.h"
+#include "lanescope/model/names_where.h"
 #include "lanescope/names/training_ranges.h"
 
 namespace lanescope::analysis {
@@ -40,6 +41,7 @@ struct RangesOfThread {
 RangesOfThread ranges_of(const Trace& trace, const Track& track,
                          const std::vector<SliceId>& opened) {
   RangesOfThread found;
+  NamesWhere is_part(trace, is_part_of_iteration);
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
     const SliceId id{i};
     if (trace.kind(id) == CategoryKind::kCpuOp) {
@@ -50,8 +52,7 @@ RangesOfThread ranges_of(const Trace& trace, const Track& track,
     const std::string_view name = trace.name(id);
     const bool is_loops = is_step_of_loop(name);
     if (names::is_optimizer_step(name)) found.optimizer_steps.push_back(trace.start_ns(id));
-    if ((!is_loops && is_part_of_iteration(name)) ||
-        std::find(opened.begin(), opened.end(), id) != opened.end())
+    if ((!is_loops && is_part(id)) || std::find(opened.begin(), opened.end(), id) != opened.end())
       continue;
     if (!found.ranges.empty() && trace.start_ns(id) < trace.end_ns(found.ranges.back())) continue;
     found.ranges.push_back(id);
