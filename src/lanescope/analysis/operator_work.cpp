@@ -154,8 +154,7 @@ MaybeWork attention(const TensorArguments& inputs, const AttentionArguments& at,
   work.type = q->type->name;
   work.is_attention_backward = backward;
   double read = q->stored_bytes() + k->stored_bytes() + v->stored_bytes();
-  if (const auto mask = at.mask ? inputs.tensor(*at.mask) : std::nullopt)
-    read += mask->stored_bytes();
+  if (const auto mask = at.mask ? inputs.tensor(*at.mask) : nullptr) read += mask->stored_bytes();
   // Forward: Q K and P V. Backward: Q K again, dO V, and the gradients of V, Q and K.
   work.flops = backward ? 2 * pairs * (3 * d + 2 * d_v) : 2 * pairs * (d + d_v);
   work.bytes = backward

@@ -38,6 +38,13 @@ constexpr TypeRow kTypes[] = {
 
 JsonValue parse_text(std::string_view text) { return parse_json(text).value_or(JsonValue{}); }
 
+std::optional<Tensor> tensor_from(const JsonValue& dims, const JsonValue& type) {
+  auto sizes = sizes_of(dims);
+  const TypeRow* const row = find_type(type.text);
+  if (!sizes || !row) return std::nullopt;
+  return Tensor{*std::move(sizes), std::nullopt, row};
+}
+
 }  // namespace
 
 const TypeRow* find_type(std::string_view torch) {
@@ -114,18 +121,31 @@ std::int64_t Tensor::leading() const {
 }
 
 struct TensorArguments::Texts {
-  JsonValue dims, types, strides, concrete;
+  std::vector<std::optional<Tensor>> tensors;
+  std::vector<std::string> concrete;
 };
 
 std::shared_ptr<const TensorArguments::Texts> TensorArguments::parse(const OperatorCall& call) {
-  return std::make_shared<const Texts>(Texts{parse_text(call.dims), parse_text(call.types),
-                                             parse_text(call.strides), parse_text(call.concrete)});
+  const JsonValue dims = parse_text(call.dims), types = parse_text(call.types),
+                  strides = parse_text(call.strides);
+  Texts texts;
+  texts.tensors.reserve(dims.items.size());
+  for (std::size_t i = 0; i < std::min(dims.items.size(), types.items.size()); ++i) {
+    auto& tensor = texts.tensors.emplace_back(tensor_from(dims.items[i], types.items[i]));
+    if (!tensor || i >= strides.items.size()) continue;
+    tensor->strides = sizes_of(strides.items[i]);
+    if (tensor->strides && tensor->strides->size() != tensor->rank()) tensor->strides.reset();
+  }
+  JsonValue concrete = parse_text(call.concrete);
+  texts.concrete.reserve(concrete.items.size());
+  for (JsonValue& item : concrete.items) texts.concrete.push_back(std::move(item.text));
+  return std::make_shared<const Texts>(std::move(texts));
 }
 
 // Most calls of a loop have inputs like those of the round before. Keys are copies of the texts, so that a row outlives its trace.
 std::shared_ptr<const TensorArguments::Texts> TensorArguments::find_recent(
     const OperatorCall& call) {
-  constexpr std::size_t kRecentRows = 64, kLongestText = 1024;  // bytes
+  constexpr std::size_t kRecentRows = 256, kLongestText = 1024;  // bytes
   struct Row {
     std::string dims, types, strides, concrete;
     std::shared_ptr<const Texts> texts;
@@ -135,8 +155,9 @@ std::shared_ptr<const TensorArguments::Texts> TensorArguments::find_recent(
   if (std::max({call.dims.size(), call.types.size(), call.strides.size(), call.concrete.size()}) >
       kLongestText)
     return parse(call);
-  const std::hash<std::string_view> hash;
-  Row& row = (*rows)[(hash(call.dims) ^ hash(call.concrete)) % kRecentRows];
+  // A trace has each text once, so equal texts mostly have one address.
+  const std::hash<const char*> hash;
+  Row& row = (*rows)[(hash(call.dims.data()) * 3 + hash(call.concrete.data())) % kRecentRows];
   if (!row.texts || row.dims != call.dims || row.types != call.types ||
       row.strides != call.strides || row.concrete != call.concrete) {
     row = {std::string(call.dims), std::string(call.types), std::string(call.strides),
@@ -147,29 +168,23 @@ std::shared_ptr<const TensorArguments::Texts> TensorArguments::find_recent(
 
 TensorArguments::TensorArguments(const OperatorCall& call) : texts_(find_recent(call)) {}
 
-std::optional<Tensor> TensorArguments::tensor(std::size_t index) const {
-  if (index >= texts_->dims.items.size() || index >= texts_->types.items.size())
-    return std::nullopt;
-  Tensor tensor;
-  tensor.type = find_type(texts_->types.items[index].text);
-  auto sizes = sizes_of(texts_->dims.items[index]);
-  if (!tensor.type || !sizes) return std::nullopt;
-  tensor.dims = std::move(*sizes);
-  if (index < texts_->strides.items.size()) {
-    tensor.strides = sizes_of(texts_->strides.items[index]);
-    if (tensor.strides && tensor.strides->size() != tensor.dims.size()) tensor.strides.reset();
-  }
-  return tensor;
+const Tensor* TensorArguments::tensor(std::size_t index) const& {
+  const auto& tensors = texts_->tensors;
+  return index < tensors.size() && tensors[index] ? &*tensors[index] : nullptr;
+}
+
+std::optional<Tensor> TensorArguments::tensor(std::size_t index) && {
+  return index < texts_->tensors.size() ? texts_->tensors[index] : std::nullopt;
 }
 
 std::optional<JsonValue> TensorArguments::value(std::size_t index) const {
-  if (index >= texts_->concrete.items.size()) return std::nullopt;
-  return parse_json(texts_->concrete.items[index].text);
+  if (index >= texts_->concrete.size()) return std::nullopt;
+  return parse_json(texts_->concrete[index]);
 }
 
 std::optional<double> TensorArguments::number(std::size_t index) const {
-  if (index >= texts_->concrete.items.size()) return std::nullopt;
-  const std::string& text = texts_->concrete.items[index].text;
+  if (index >= texts_->concrete.size()) return std::nullopt;
+  const std::string& text = texts_->concrete[index];
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(number))
@@ -178,8 +193,8 @@ std::optional<double> TensorArguments::number(std::size_t index) const {
 }
 
 std::optional<bool> TensorArguments::flag(std::size_t index) const {
-  if (index >= texts_->concrete.items.size()) return std::nullopt;
-  const std::string& text = texts_->concrete.items[index].text;
+  if (index >= texts_->concrete.size()) return std::nullopt;
+  const std::string& text = texts_->concrete[index];
   if (text == "True" || text == "true" || text == "1") return true;
   if (text == "False" || text == "false" || text == "0") return false;
   return std::nullopt;
@@ -187,8 +202,8 @@ std::optional<bool> TensorArguments::flag(std::size_t index) const {
 
 std::vector<bool> TensorArguments::flags(std::size_t index) const {
   std::vector<bool> values;
-  if (index >= texts_->concrete.items.size()) return values;
-  std::string_view text = texts_->concrete.items[index].text;
+  if (index >= texts_->concrete.size()) return values;
+  std::string_view text = texts_->concrete[index];
   if (!text.starts_with('[')) return values;
   for (std::size_t from = 0; from != std::string_view::npos && values.size() < 8;) {
     const std::size_t end = text.find(',', from);
@@ -209,8 +224,8 @@ std::optional<Sizes> TensorArguments::list(std::size_t index, std::size_t length
 
 std::vector<double> TensorArguments::numbers(std::size_t index) const {
   std::vector<double> found;
-  if (index >= texts_->concrete.items.size()) return found;
-  const std::string& text = texts_->concrete.items[index].text;
+  if (index >= texts_->concrete.size()) return found;
+  const std::string& text = texts_->concrete[index];
   const char* at = text.data();
   const char* const end = at + text.size();
   if (at == end || *at++ != '[') return found;

@@ -55,8 +55,9 @@ class TensorArguments {
  public:
   explicit TensorArguments(const OperatorCall& call);
 
-  // Argument `index`, when it is a tensor of numbers.
-  std::optional<Tensor> tensor(std::size_t index) const;
+  // Argument `index`, when it is a tensor of numbers. The pointer is good as long as these arguments; null: it is no such tensor.
+  const Tensor* tensor(std::size_t index) const&;
+  std::optional<Tensor> tensor(std::size_t index) &&;
   std::optional<JsonValue> value(std::size_t index) const;
   // "0." and "0.5", which torch writes and JSON does not allow.
   std::optional<double> number(std::size_t index) const;

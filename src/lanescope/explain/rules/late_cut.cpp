@@ -96,10 +96,9 @@ class ChainBefore {
     if (is_factory(label) || label == "aten::new_zeros") return met_factory(op, inputs);
     if (adds_by_index(label)) return met_adder(op, inputs);
     if (label == "aten::cat") return met_cat(op);
-    std::optional<Tensor> own;
+    const Tensor* own = nullptr;
     for (std::size_t k = 0; k < kMostCutInputs && !own; ++k)
-      if (auto tensor = inputs.tensor(k); tensor && is_own(row_count(*tensor)))
-        own = std::move(tensor);
+      if (const auto tensor = inputs.tensor(k); tensor && is_own(row_count(*tensor))) own = tensor;
     if (!own) return is_view(label) ? Met::kCounted : Met::kOther;
     if (const auto kept = rows_kept(label, inputs)) {
       if (*kept == row_count(*own) && is_view(label)) return Met::kCounted;

@@ -24,8 +24,7 @@ bool has_large_prime_factor(std::int64_t length) {
 }
 
 // The dimension that an operator goes along: its neighbours are 32 bytes apart or more.
-bool is_along_far_elements(const std::optional<analysis::Tensor>& tensor,
-                           const std::optional<JsonValue>& dim) {
+bool is_along_far_elements(const analysis::Tensor* tensor, const std::optional<JsonValue>& dim) {
   if (!tensor || tensor->rank() < 2 || !tensor->strides || !dim || !dim->integer) return false;
   const auto rank = static_cast<std::int64_t>(tensor->rank());
   const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
@@ -34,8 +33,7 @@ bool is_along_far_elements(const std::optional<analysis::Tensor>& tensor,
 }
 
 // A dimension of 256 elements or more that is not the last, however the tensor lies in memory.
-bool is_along_many_not_last(const std::optional<analysis::Tensor>& tensor,
-                            const std::optional<JsonValue>& dim) {
+bool is_along_many_not_last(const analysis::Tensor* tensor, const std::optional<JsonValue>& dim) {
   if (!tensor || tensor->rank() < 3 || !dim || !dim->integer) return false;
   const auto rank = static_cast<std::int64_t>(tensor->rank());
   const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;

@@ -1,9 +1,9 @@
 #include "lanescope/explain/rules/operator_results.h"
 
-#include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace lanescope::explain::rules {
@@ -13,82 +13,81 @@ using analysis::element_count;
 using analysis::Sizes;
 using analysis::sizes_of;
 
-struct Row {
-  std::string_view name;  // without "aten::" and the "_" of operators in place
-  ResultKind kind;
-};
-
-constexpr std::array kRows = {
-    Row{"arange", ResultKind::kSeries},
-    Row{"eye", ResultKind::kSeries},
-    Row{"linspace", ResultKind::kSeries},
-    Row{"logspace", ResultKind::kSeries},
-    Row{"tril_indices", ResultKind::kSeries},
-    Row{"triu_indices", ResultKind::kSeries},
-    Row{"full", ResultKind::kFill},
-    Row{"ones", ResultKind::kFill},
-    Row{"zeros", ResultKind::kFill},
-    Row{"full_like", ResultKind::kFillLike},
-    Row{"ones_like", ResultKind::kFillLike},
-    Row{"zeros_like", ResultKind::kFillLike},
-    Row{"cumsum", ResultKind::kShape},
-    Row{"tril", ResultKind::kShape},
-    Row{"triu", ResultKind::kShape},
-    Row{"abs", ResultKind::kElementwise},
-    Row{"add", ResultKind::kElementwise},
-    Row{"bitwise_and", ResultKind::kElementwise},
-    Row{"bitwise_not", ResultKind::kElementwise},
-    Row{"bitwise_or", ResultKind::kElementwise},
-    Row{"clamp", ResultKind::kElementwise},
-    Row{"clone", ResultKind::kElementwise},
-    Row{"contiguous", ResultKind::kElementwise},
-    Row{"cos", ResultKind::kElementwise},
-    Row{"div", ResultKind::kElementwise},
-    Row{"eq", ResultKind::kElementwise},
-    Row{"exp", ResultKind::kElementwise},
-    Row{"exp2", ResultKind::kElementwise},
-    Row{"floor", ResultKind::kElementwise},
-    Row{"floor_divide", ResultKind::kElementwise},
-    Row{"ge", ResultKind::kElementwise},
-    Row{"gt", ResultKind::kElementwise},
-    Row{"le", ResultKind::kElementwise},
-    Row{"log", ResultKind::kElementwise},
-    Row{"logical_and", ResultKind::kElementwise},
-    Row{"logical_not", ResultKind::kElementwise},
-    Row{"logical_or", ResultKind::kElementwise},
-    Row{"lt", ResultKind::kElementwise},
-    Row{"masked_fill", ResultKind::kElementwise},
-    Row{"maximum", ResultKind::kElementwise},
-    Row{"minimum", ResultKind::kElementwise},
-    Row{"mul", ResultKind::kElementwise},
-    Row{"ne", ResultKind::kElementwise},
-    Row{"neg", ResultKind::kElementwise},
-    Row{"pow", ResultKind::kElementwise},
-    Row{"reciprocal", ResultKind::kElementwise},
-    Row{"remainder", ResultKind::kElementwise},
-    Row{"rsqrt", ResultKind::kElementwise},
-    Row{"rsub", ResultKind::kElementwise},
-    Row{"sin", ResultKind::kElementwise},
-    Row{"sqrt", ResultKind::kElementwise},
-    Row{"sub", ResultKind::kElementwise},
-    Row{"to", ResultKind::kElementwise},
-    Row{"where", ResultKind::kElementwise},
-    Row{"expand", ResultKind::kView},
-    Row{"flatten", ResultKind::kView},
-    Row{"permute", ResultKind::kView},
-    Row{"reshape", ResultKind::kView},
-    Row{"select", ResultKind::kView},
-    Row{"slice", ResultKind::kView},
-    Row{"squeeze", ResultKind::kView},
-    Row{"t", ResultKind::kView},
-    Row{"transpose", ResultKind::kView},
-    Row{"unsqueeze", ResultKind::kView},
-    Row{"view", ResultKind::kView},
-    Row{"cat", ResultKind::kJoin},
-    Row{"stack", ResultKind::kJoin},
-    Row{"outer", ResultKind::kOuter},
-    Row{"repeat", ResultKind::kRepeat},
-};
+// Names without "aten::" and the "_" of operators in place.
+const std::unordered_map<std::string_view, ResultKind>& kinds_by_name() {
+  static const std::unordered_map<std::string_view, ResultKind> kKinds = {
+      {"arange", ResultKind::kSeries},
+      {"eye", ResultKind::kSeries},
+      {"linspace", ResultKind::kSeries},
+      {"logspace", ResultKind::kSeries},
+      {"tril_indices", ResultKind::kSeries},
+      {"triu_indices", ResultKind::kSeries},
+      {"full", ResultKind::kFill},
+      {"ones", ResultKind::kFill},
+      {"zeros", ResultKind::kFill},
+      {"full_like", ResultKind::kFillLike},
+      {"ones_like", ResultKind::kFillLike},
+      {"zeros_like", ResultKind::kFillLike},
+      {"cumsum", ResultKind::kShape},
+      {"tril", ResultKind::kShape},
+      {"triu", ResultKind::kShape},
+      {"abs", ResultKind::kElementwise},
+      {"add", ResultKind::kElementwise},
+      {"bitwise_and", ResultKind::kElementwise},
+      {"bitwise_not", ResultKind::kElementwise},
+      {"bitwise_or", ResultKind::kElementwise},
+      {"clamp", ResultKind::kElementwise},
+      {"clone", ResultKind::kElementwise},
+      {"contiguous", ResultKind::kElementwise},
+      {"cos", ResultKind::kElementwise},
+      {"div", ResultKind::kElementwise},
+      {"eq", ResultKind::kElementwise},
+      {"exp", ResultKind::kElementwise},
+      {"exp2", ResultKind::kElementwise},
+      {"floor", ResultKind::kElementwise},
+      {"floor_divide", ResultKind::kElementwise},
+      {"ge", ResultKind::kElementwise},
+      {"gt", ResultKind::kElementwise},
+      {"le", ResultKind::kElementwise},
+      {"log", ResultKind::kElementwise},
+      {"logical_and", ResultKind::kElementwise},
+      {"logical_not", ResultKind::kElementwise},
+      {"logical_or", ResultKind::kElementwise},
+      {"lt", ResultKind::kElementwise},
+      {"masked_fill", ResultKind::kElementwise},
+      {"maximum", ResultKind::kElementwise},
+      {"minimum", ResultKind::kElementwise},
+      {"mul", ResultKind::kElementwise},
+      {"ne", ResultKind::kElementwise},
+      {"neg", ResultKind::kElementwise},
+      {"pow", ResultKind::kElementwise},
+      {"reciprocal", ResultKind::kElementwise},
+      {"remainder", ResultKind::kElementwise},
+      {"rsqrt", ResultKind::kElementwise},
+      {"rsub", ResultKind::kElementwise},
+      {"sin", ResultKind::kElementwise},
+      {"sqrt", ResultKind::kElementwise},
+      {"sub", ResultKind::kElementwise},
+      {"to", ResultKind::kElementwise},
+      {"where", ResultKind::kElementwise},
+      {"expand", ResultKind::kView},
+      {"flatten", ResultKind::kView},
+      {"permute", ResultKind::kView},
+      {"reshape", ResultKind::kView},
+      {"select", ResultKind::kView},
+      {"slice", ResultKind::kView},
+      {"squeeze", ResultKind::kView},
+      {"t", ResultKind::kView},
+      {"transpose", ResultKind::kView},
+      {"unsqueeze", ResultKind::kView},
+      {"view", ResultKind::kView},
+      {"cat", ResultKind::kJoin},
+      {"stack", ResultKind::kJoin},
+      {"outer", ResultKind::kOuter},
+      {"repeat", ResultKind::kRepeat},
+  };
+  return kKinds;
+}
 
 std::optional<Sizes> broadcast_all(const std::vector<Sizes>& shapes) {
   std::optional<Sizes> result = Sizes{};
@@ -168,9 +167,8 @@ ResultKind result_kind(std::string_view op) {
   if (!op.starts_with("aten::")) return ResultKind::kOther;
   op.remove_prefix(6);
   if (op.ends_with("_") && op.size() > 1) op.remove_suffix(1);
-  const auto* row =
-      std::find_if(kRows.begin(), kRows.end(), [&](const Row& each) { return each.name == op; });
-  return row == kRows.end() ? ResultKind::kOther : row->kind;
+  const auto row = kinds_by_name().find(op);
+  return row == kinds_by_name().end() ? ResultKind::kOther : row->second;
 }
 
 std::optional<Sizes> TakenTensors::list(std::size_t index) const {

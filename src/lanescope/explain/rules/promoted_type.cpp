@@ -47,7 +47,7 @@ std::optional<Promotion> promotion_of(std::string_view op, const TensorArguments
   if (!a->type->is_floating || !b->type->is_floating || a->elements() < kLeastPromotedElements ||
       b->elements() * 16 > a->elements() || a->type->size_bytes >= b->type->size_bytes)
     return std::nullopt;
-  return Promotion{std::move(*a), std::move(*b)};
+  return Promotion{*a, *b};
 }
 
 bool takes_type(const TensorArguments& inputs, const analysis::TypeRow* type,

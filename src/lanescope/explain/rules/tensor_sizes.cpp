@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <unordered_map>
 
 #include "lanescope/explain/rules/operator_results.h"
 
@@ -46,14 +47,6 @@ std::optional<Sizes> product_size(const Tensor& a, const Tensor& b, bool is_line
   size->push_back(a.dims[a.rank() - 2]);
   size->push_back(b.dims.back());
   return size;
-}
-
-std::optional<std::pair<Tensor, Tensor>> factors_of(std::string_view op,
-                                                    const TensorArguments& inputs) {
-  const std::size_t first = op == "aten::addmm" || op == "aten::baddbmm" ? 1 : 0;
-  auto a = inputs.tensor(first), b = inputs.tensor(first + 1);
-  if (!a || !b) return std::nullopt;
-  return std::pair{*std::move(a), *std::move(b)};
 }
 
 std::optional<Sizes> broadcast_size(const TensorArguments& inputs) {
@@ -166,17 +159,17 @@ std::optional<Taken> taken_by_index(std::string_view name, const TensorArguments
 }  // namespace
 
 MakerKind maker_kind(std::string_view op) {
-  static constexpr std::array<std::string_view, 7> kProducts = {
-      "linear", "matmul", "mm", "addmm", "bmm", "baddbmm", "_scaled_mm"};
-  static constexpr std::array<std::string_view, 6> kComparisons = {"eq", "ne", "lt",
-                                                                   "le", "gt", "ge"};
-  const std::string_view name = plain_name(op);
-  if (is_named_in(kProducts, name)) return MakerKind::kProduct;
-  if (is_named_in(kComparisons, name)) return MakerKind::kCompare;
-  if (name == "repeat") return MakerKind::kRepeat;
-  if (name == "cdist") return MakerKind::kDistance;
-  if (name == "outer" || name == "kron") return MakerKind::kOuter;
-  if (name == "one_hot") return MakerKind::kOneHot;
+  static const std::unordered_map<std::string_view, MakerKind> kKinds = {
+      {"linear", MakerKind::kProduct}, {"matmul", MakerKind::kProduct},
+      {"mm", MakerKind::kProduct},     {"addmm", MakerKind::kProduct},
+      {"bmm", MakerKind::kProduct},    {"baddbmm", MakerKind::kProduct},
+      {"eq", MakerKind::kCompare},     {"_scaled_mm", MakerKind::kProduct},
+      {"ne", MakerKind::kCompare},     {"lt", MakerKind::kCompare},
+      {"le", MakerKind::kCompare},     {"gt", MakerKind::kCompare},
+      {"ge", MakerKind::kCompare},     {"repeat", MakerKind::kRepeat},
+      {"cdist", MakerKind::kDistance}, {"outer", MakerKind::kOuter},
+      {"kron", MakerKind::kOuter},     {"one_hot", MakerKind::kOneHot}};
+  if (const auto kind = kKinds.find(plain_name(op)); kind != kKinds.end()) return kind->second;
   return result_kind(op) == ResultKind::kElementwise ? MakerKind::kElementwise : MakerKind::kOther;
 }
 
@@ -185,9 +178,9 @@ std::optional<Sizes> made_size(std::string_view op, const TensorArguments& input
   const auto a = inputs.tensor(0), b = inputs.tensor(1);
   switch (kind) {
     case MakerKind::kProduct: {
-      const auto factors = factors_of(op, inputs);
-      return factors ? product_size(factors->first, factors->second, op == "aten::linear")
-                     : std::nullopt;
+      const std::size_t first = op == "aten::addmm" || op == "aten::baddbmm" ? 1 : 0;
+      const auto left = inputs.tensor(first), right = inputs.tensor(first + 1);
+      return left && right ? product_size(*left, *right, op == "aten::linear") : std::nullopt;
     }
     case MakerKind::kCompare:
     case MakerKind::kElementwise:

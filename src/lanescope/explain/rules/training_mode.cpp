@@ -35,7 +35,7 @@ bool is_training_norm(const Facts& facts, SliceId op) {
   const SliceId around = facts.nesting.parent[raw(op)];
   if (around != kNone<SliceId> && facts.trace->name(around) == "aten::instance_norm") return false;
   const analysis::TensorArguments inputs = operator_inputs(*facts.trace, op);
-  return inputs.flag(5).value_or(false) && inputs.tensor(3).has_value();
+  return inputs.flag(5).value_or(false) && inputs.tensor(3) != nullptr;
 }
 
 struct TrainingMode {

@@ -27,13 +27,11 @@ constexpr std::int64_t kLeastMaskLength = 1024;    // shorter: a block mask has 
 constexpr std::int64_t kMostMaskLength = 1 << 20;  // longer is damage
 constexpr std::int64_t kMaskBlock = 128;           // flex_attention's, by default
 
-bool is_square_of(const std::optional<analysis::Tensor>& tensor, std::int64_t length) {
-  return tensor && tensor->rank() >= 2 && tensor->dim(0) == length && tensor->dim(1) == length;
+bool is_square_of(const analysis::Tensor& tensor, std::int64_t length) {
+  return tensor.rank() >= 2 && tensor.dim(0) == length && tensor.dim(1) == length;
 }
 
-bool is_bool(const std::optional<analysis::Tensor>& tensor) {
-  return tensor && tensor->type && tensor->type->torch == "bool";
-}
+bool is_bool(const analysis::Tensor& tensor) { return tensor.type->torch == "bool"; }
 
 // A position sees those from `least` to `most` positions after it.
 struct Band {
@@ -80,7 +78,7 @@ MaskOrigin mask_origin(const Trace& trace, const CallSequence& calls, std::size_
     const auto inputs = operator_inputs(trace, calls[i]);
     const auto takes_mask = [&](std::size_t index) {
       const auto tensor = inputs.tensor(index);
-      return is_square_of(tensor, length) && is_bool(tensor);
+      return tensor && is_square_of(*tensor, length) && is_bool(*tensor);
     };
     if (!takes_mask(0) && !takes_mask(1)) continue;
     if (band.made == kNone<SliceId>) band.made = calls[i];
@@ -114,7 +112,8 @@ std::optional<Band> band_of_masks(const Facts& facts, std::int64_t length) {
       if (trace.name(calls[i]) != "aten::scaled_dot_product_attention" ||
           masked_length(trace, calls[i]) != length)
         continue;
-      if (!is_bool(operator_inputs(trace, calls[i]).tensor(3))) return std::nullopt;
+      const auto mask = operator_inputs(trace, calls[i]).tensor(3);
+      if (!mask || !is_bool(*mask)) return std::nullopt;
       const MaskOrigin origin = mask_origin(trace, calls, begin, i, length);
       if (origin.is_made) band = origin.band;  // else the mask of the call before
       if (!band || (common && (common->least != band->least || common->most != band->most)))
