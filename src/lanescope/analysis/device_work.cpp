@@ -30,7 +30,7 @@ constexpr std::string_view kCommunicationNames[] = {
 bool is_communication_name(std::string_view name) {
   for (const std::string_view part : kCommunicationNames)
     if (name.find(part) != std::string_view::npos) return true;
-  return names::parse_kernel_name(name).kind == "collective";
+  return names::is_collective_kernel(name);
 }
 
 class Classifier {

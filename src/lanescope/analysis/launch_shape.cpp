@@ -1,28 +1,42 @@
 #include "lanescope/analysis/launch_shape.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-
-#include "lanescope/base/json_value.h"
+#include <string_view>
+#include <system_error>
 
 namespace lanescope::analysis {
 namespace {
 
 constexpr std::int64_t kMostBlocks = 1'000'000'000'000;  // blocks; no real grid is larger
 
-// [x, y, z] multiplied.
+// [x, y, z] multiplied. Asked of each kernel, so the numbers are read where they are.
 std::optional<std::int64_t> volume(const Trace& trace, const ArgsView& args, ArgKey key) {
   const auto text = args.text(key);
   if (!text) return std::nullopt;
-  const auto value = parse_json(trace.text(*text));
-  if (!value || !value->is_array() || value->items.size() != 3) return std::nullopt;
+  std::string_view rest = trace.text(*text);
+  const auto skip_spaces = [&] {
+    while (rest.starts_with(' ') || rest.starts_with('\n') || rest.starts_with('\t'))
+      rest.remove_prefix(1);
+  };
+  const auto take = [&](char wanted) {
+    skip_spaces();
+    if (!rest.starts_with(wanted)) return false;
+    rest.remove_prefix(1);
+    skip_spaces();
+    return true;
+  };
   std::int64_t product = 1;
-  for (const JsonValue& item : value->items) {
-    if (!item.integer || *item.integer < 1 || *item.integer > kMostBlocks / product)
-      return std::nullopt;
-    product *= *item.integer;
+  for (const char before : {'[', ',', ','}) {
+    std::int64_t size = 0;
+    if (!take(before)) return std::nullopt;
+    const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), size);
+    if (read.ec != std::errc() || size < 1 || size > kMostBlocks / product) return std::nullopt;
+    product *= size;
+    rest.remove_prefix(static_cast<std::size_t>(read.ptr - rest.data()));
   }
-  return product;
+  return take(']') && rest.empty() ? std::optional(product) : std::nullopt;
 }
 
 std::int64_t tiles_of(const GemmShape& gemm, std::int64_t tile_m, std::int64_t tile_n) {

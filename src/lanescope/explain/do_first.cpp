@@ -597,7 +597,7 @@ std::vector<KindOfWork> kinds_of_gpu_work(const Facts& facts) {
   }
   std::map<std::string, std::int64_t> by_kind;
   for (const auto& [named, time_ns] : by_name)
-    by_kind[kind_of_work(*facts.trace, example.at(named))] += time_ns;
+    by_kind[kind_of_work(facts, example.at(named))] += time_ns;
   for (const auto& [words, time_ns] : by_kind)
     if (!words.empty() && all_ns > 0)
       kinds.push_back({words, static_cast<double>(time_ns) / static_cast<double>(all_ns)});

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <mutex>
+#include <unordered_map>
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/owners.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sentences.h"
 
@@ -50,6 +52,7 @@ namespace {
 void gather_kernels(const Facts& facts, KernelFacts& result) {
   const Trace& trace = *facts.trace;
   const auto& works = facts.device().timeline.work;
+  const rules::KernelNames names(facts);
   std::unordered_map<std::uint32_t, analysis::MatrixUnits> units;
   std::int64_t latest_end = 0;  // of all work before
   bool any_before = false;
@@ -65,13 +68,10 @@ void gather_kernels(const Facts& facts, KernelFacts& result) {
     kernel.start_ns = work.start_ns;
     kernel.end_ns = work.end_ns;
     const StringId label = trace.slices().name[raw(work.slice)];
-    const auto [name, is_new] = result.names.try_emplace(raw(label));
-    if (is_new) {
-      name->second = names::parse_kernel_name(trace.text(label));
-      units[raw(label)] = analysis::matrix_units(trace.text(label));
-    }
-    kernel.name = &name->second;  // nodes of the map stay where they are
-    kernel.matrix_units = units[raw(label)];
+    const auto [unit, is_new] = units.try_emplace(raw(label));
+    if (is_new) unit->second = analysis::matrix_units(trace.text(label));
+    kernel.name = &names.of(work.slice);
+    kernel.matrix_units = unit->second;
     kernel.op = facts.links.op_of[raw(work.slice)];
     if (const std::uint32_t call = result.roofline.call_of[i];
         call != analysis::Roofline::kNoCall) {

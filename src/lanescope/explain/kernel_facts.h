@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
@@ -39,8 +38,7 @@ struct KernelCall {
 // Facts about the kernels of the main device. Borrows the trace.
 struct KernelFacts {
   analysis::Roofline roofline;
-  std::vector<KernelCall> kernels;                             // by start
-  std::unordered_map<std::uint32_t, names::KernelName> names;  // by raw StringId
+  std::vector<KernelCall> kernels;  // by start
   std::optional<analysis::LaunchShape> shape(const Trace& trace, const KernelCall& kernel) const;
 };
 

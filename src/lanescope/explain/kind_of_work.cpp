@@ -2,13 +2,13 @@
 
 #include <map>
 
-#include "lanescope/names/kernel_name.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 
 namespace lanescope::explain {
 
-std::string kind_of_work(const Trace& trace, SliceId work) {
-  if (trace.kind(work) != CategoryKind::kKernel) return "copies and fills";
-  const names::KernelName kernel_name = names::parse_kernel_name(trace.name(work));
+std::string kind_of_work(const Facts& facts, SliceId work) {
+  if (facts.trace->kind(work) != CategoryKind::kKernel) return "copies and fills";
+  const names::KernelName& name = rules::KernelNames(facts).of(work);
   static const std::map<std::string, std::string> kWords = {
       {"gemm", "matrix products"},     {"convolution", "convolutions"},
       {"attention", "attention"},      {"normalization", "normalization"},
@@ -16,9 +16,8 @@ std::string kind_of_work(const Trace& trace, SliceId work) {
       {"indexing", "indexing"},        {"optimizer", "optimizer"},
       {"collective", "communication"}, {"fft", "FFT"},
       {"copy", kCastsAndCopies},       {"memset", "copies and fills"}};
-  if (kernel_name.kind == "elementwise")
-    return kernel_name.operation == "copy" ? kCastsAndCopies : "elementwise";
-  const auto words = kWords.find(kernel_name.kind);
+  if (name.kind == "elementwise") return name.operation == "copy" ? kCastsAndCopies : "elementwise";
+  const auto words = kWords.find(name.kind);
   return words == kWords.end() ? "" : words->second;
 }
 

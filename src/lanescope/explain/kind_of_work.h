@@ -2,13 +2,13 @@
 #pragma once
 #include <string>
 
-#include "lanescope/model/trace.h"
+#include "lanescope/explain/facts.h"
 
 namespace lanescope::explain {
 
 inline constexpr char kCastsAndCopies[] = "casts and copies";
 
 // "matrix products", "elementwise"; empty: its name does not say.
-std::string kind_of_work(const Trace& trace, SliceId work);
+std::string kind_of_work(const Facts& facts, SliceId work);
 
 }  // namespace lanescope::explain

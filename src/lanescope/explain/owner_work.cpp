@@ -139,7 +139,7 @@ void add_gpu_work(const Facts& facts, const FindOwner& owner_of) {
   for (const auto& [key, kernels] : by_name) {
     OwnerWork& sum = key.first->work;
     if (launches_graph(*key.first))
-      add_kind(kind_of_work(trace, kernels.longest), kernels.time_ns, sum);
+      add_kind(kind_of_work(facts, kernels.longest), kernels.time_ns, sum);
     if (kernels.time_ns <= sum.top_kernel_ns) continue;
     sum.top_kernel_ns = kernels.time_ns;
     sum.top_kernel_count = kernels.count;

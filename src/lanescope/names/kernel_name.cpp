@@ -122,7 +122,11 @@ std::string stripped(const kn::ParsedText& name) {
 
 }  // namespace
 
-KernelName parse_kernel_name(std::string_view raw) {
+namespace {
+
+// read(text) of the name, cut at its brackets.
+template <typename Read>
+auto read_text_of(std::string_view raw, Read read) {
   raw = raw.substr(0, kMaxKernelNameBytes);
   if (raw.ends_with(".kd")) raw.remove_suffix(3);  // ROCm's kernel descriptor of the same name
   kn::ParsedText name;
@@ -130,13 +134,28 @@ KernelName parse_kernel_name(std::string_view raw) {
   name.text = demangled ? std::string_view(*demangled) : raw;
   name.cxx = kn::cut_cxx_name(name.text);
   name.plain = name.cxx.qualified.substr(0, name.cxx.qualified.find_first_of("<("));
-  KernelName out;
-  for (const auto family : kKernelFamilies) {
-    if (family(name, out)) break;
-    out = KernelName();
-  }
-  out.text = out.known() ? cut(short_text(out)) : stripped(name);
-  return out;
+  return read(name);
+}
+
+}  // namespace
+
+KernelName parse_kernel_name(std::string_view raw) {
+  return read_text_of(raw, [](const kn::ParsedText& name) {
+    KernelName out;
+    for (const auto family : kKernelFamilies) {
+      if (family(name, out)) break;
+      out = KernelName();
+    }
+    out.text = out.known() ? cut(short_text(out)) : stripped(name);
+    return out;
+  });
+}
+
+bool is_collective_kernel(std::string_view raw) {
+  return read_text_of(raw, [](const kn::ParsedText& name) {
+    KernelName copy, collective;  // in the order of kKernelFamilies
+    return !kn::read_copy_name(name, copy) && kn::read_collective_name(name, collective);
+  });
 }
 
 std::string readable_kernel_name(std::string_view name) {

@@ -50,6 +50,8 @@ inline constexpr std::size_t kLongestText = 100;
 // only the first 64 KiB, in linear time; recursion has a fixed limit. The text can contain any
 // character of the name: escape it for a terminal. Any thread.
 KernelName parse_kernel_name(std::string_view name);
+// True: KernelName::kind is "collective". Takes less time than to parse all of the name.
+bool is_collective_kernel(std::string_view name);
 // KernelName::text if that is known(), else the name as it is. Escape it for a terminal.
 std::string readable_kernel_name(std::string_view name);
 

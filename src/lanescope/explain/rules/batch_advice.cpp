@@ -12,9 +12,9 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/memory_common.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/phase_work.h"
 #include "lanescope/explain/rules/step_state.h"
-#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -57,10 +57,11 @@ bool is_norm_of_linalg(std::string_view op) {
 
 bool has_kernels_of_layers(const Facts& facts) {
   if (!facts.main_device) return false;
+  const KernelNames names(facts);
   const auto& works = steady_work(facts);
   return std::any_of(works.begin(), works.end(), [&](const analysis::DeviceWork* work) {
     if (facts.trace->kind(work->slice) != CategoryKind::kKernel) return false;
-    const std::string kind = names::parse_kernel_name(facts.trace->name(work->slice)).kind;
+    const std::string& kind = names.of(work->slice).kind;
     return kind == "gemm" || kind == "convolution" || kind == "attention";
   });
 }

@@ -3,14 +3,13 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/launch_mode.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain::rules {
 
@@ -46,15 +45,14 @@ bool is_while_compiling(const Trace& trace, const CompiledFacts& compiled, Slice
 
 void add_kernels(const Facts& facts, const CompiledFacts& compiled, CompiledWork& found) {
   const Trace& trace = *facts.trace;
-  std::unordered_map<std::uint32_t, names::KernelName> names;
+  const KernelNames names(facts);
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (trace.kind(work.slice) != CategoryKind::kKernel ||
         !inside(facts.steady_windows, work.start_ns))
       continue;
     ++found.kernels;
     const StringId id = trace.slices().name[raw(work.slice)];
-    auto [entry, is_new] = names.try_emplace(raw(id));
-    if (is_new) entry->second = names::parse_kernel_name(trace.text(id));
+    const names::KernelName& name = names.of(work.slice);
     const std::int64_t dur_ns = work.end_ns - work.start_ns;
     const SliceId launch = facts.links.launch_of[raw(work.slice)];
     if (launch != kNone<SliceId> &&
@@ -62,13 +60,13 @@ void add_kernels(const Facts& facts, const CompiledFacts& compiled, CompiledWork
       found.in_graphs_ns += dur_ns;
     else if (launch != kNone<SliceId> && is_while_compiling(trace, compiled, launch))
       found.in_trials_ns += dur_ns;
-    if (entry->second.fused.empty() && !trace.text(id).starts_with("triton_")) {
+    if (name.fused.empty() && !trace.text(id).starts_with("triton_")) {
       found.other_ns += dur_ns;
       continue;
     }
     Fused& kernel = found.fused[std::string(trace.text(id))];
     ++kernel.calls;
-    kernel.operators = entry->second.fused.size();
+    kernel.operators = name.fused.size();
     kernel.gpu_ns += dur_ns;
     if (kernel.longest == kNone<SliceId> || dur_ns > trace.dur_ns(kernel.longest))
       kernel.longest = work.slice;

@@ -83,7 +83,7 @@ Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
   if (!work.any_range)
     return trains(facts) ? Measurement<OptimizerLoop>(NotChecked{kNeedsOptimizer}) : Quiet{};
   std::uint64_t kernels = 0, elementwise = 0, most = 0;
-  KernelNames names(*facts.trace);
+  const KernelNames names(facts);
   for (const auto& [label, op] : work.ops) {
     // State that is filled with zeros: an optimizer does that once.
     if (label == "aten::fill_" || label == "aten::zero_") continue;

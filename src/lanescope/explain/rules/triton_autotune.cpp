@@ -32,7 +32,7 @@ struct Run {
 
 // True: the name is that of generated code, or the driver launched it under a plain name, as it
 // does with kernels of @triton.jit. C++ templates also have many builds, but these are no trials.
-bool may_be_tuned(const Facts& facts, KernelNames& names, SliceId kernel) {
+bool may_be_tuned(const Facts& facts, const KernelNames& names, SliceId kernel) {
   const std::string_view label = facts.trace->name(kernel);
   if (label.starts_with("triton_") || names.of(kernel).library == "Triton") return true;
   const SliceId launch = facts.links.launch_of[raw(kernel)];
@@ -177,7 +177,7 @@ struct TritonAutotune {
 std::optional<TritonAutotune> measure_triton_autotune(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const CompiledFacts compiled = compiled_facts_of(facts);
-  KernelNames names(trace);
+  const KernelNames names(facts);
   const auto& works = facts.device().timeline.work;
   const bool in_steps = facts.steps.marked && facts.device().windows.size() > 1;
   std::vector<const DeviceWork*> trials;

@@ -351,17 +351,32 @@ bool is_accumulating(const Facts& facts, SliceId op) {
          }) != kNone<SliceId>;
 }
 
-// Of a kernel's grid; 0: not recorded.
-std::int64_t threads_of(const Trace& trace, SliceId kernel) {
-  std::int64_t threads = 1;
-  for (const ArgKey key : {ArgKey::kGrid, ArgKey::kBlock}) {
-    const auto text = trace.slice_args(kernel).text(key);
-    if (!text) return 0;
-    threads *= product(parse_json(trace.text(*text)).value_or(JsonValue{}));
-    if (threads <= 0 || threads > kLargest) return 0;
+// The threads of kernels' grids. Parses each different text once.
+class GridThreads {
+ public:
+  explicit GridThreads(const Trace& trace) : trace_(trace) {}
+  // 0: not recorded.
+  std::int64_t of(SliceId kernel) {
+    std::int64_t threads = 1;
+    for (const ArgKey key : {ArgKey::kGrid, ArgKey::kBlock}) {
+      const auto text = trace_.slice_args(kernel).text(key);
+      if (!text) return 0;
+      threads *= product_of(*text);
+      if (threads <= 0 || threads > kLargest) return 0;
+    }
+    return threads;
   }
-  return threads;
-}
+
+ private:
+  std::int64_t product_of(StringId text) {
+    const auto [known, is_new] = products_.try_emplace(raw(text));
+    if (is_new) known->second = product(parse_json(trace_.text(text)).value_or(JsonValue{}));
+    return known->second;
+  }
+
+  const Trace& trace_;
+  std::unordered_map<std::uint32_t, std::int64_t> products_;
+};
 
 // The most elements that a kernel of these threads works on, by torch's loops: elementwise_kernel<128, 2, ...> and vectorized loops
 // say how many a thread takes, others take four.
@@ -400,7 +415,8 @@ bool takes_complex(const Trace& trace, SliceId op) {
 Measurement<UnfusedChains> measure_chains(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& phases = training_phases(facts);
-  KernelNames names(trace);
+  const KernelNames names(facts);
+  GridThreads threads_in_grid(trace);
   ChainSizes sizes(trace);
   const Memory memory = memory_of(facts);
   const auto& steps = facts.steps.steps;
@@ -435,7 +451,7 @@ Measurement<UnfusedChains> measure_chains(const Facts& facts) {
     ++elementwise;
     // Operators on lists of tensors (cat, _foreach_*) have shapes, but no one size.
     if (trace.slice_args(op).has(ArgKey::kInputDims)) ++with_shapes;
-    if (threads_of(trace, work->slice) > 0) ++with_threads;
+    if (threads_in_grid.of(work->slice) > 0) ++with_threads;
     links.push_back({work, op, sizes.of(op), step_of(op)});
   }
   const bool by_threads = elementwise >= 3 && with_shapes * 2 < elementwise;
@@ -447,7 +463,7 @@ Measurement<UnfusedChains> measure_chains(const Facts& facts) {
   for (Link& link : links) {
     if (by_threads && link.op != kNone<SliceId>) {
       const SliceId kernel = link.work->slice;
-      const std::int64_t threads = threads_of(trace, kernel);
+      const std::int64_t threads = threads_in_grid.of(kernel);
       link.size = {threads, 0, elements_of_threads(trace.name(kernel), names.of(kernel), threads),
                    applies_norm(names.of(kernel))};
     }

@@ -132,7 +132,7 @@ struct UnfusedNorm {
 
 std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  KernelNames names(trace);
+  const KernelNames names(facts);
   std::map<std::uint32_t, std::vector<NormEntry>> streams;
   for (const DeviceWork* work : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(work->slice)];
