@@ -11,7 +11,7 @@ namespace lanescope::explain {
 
 // As user_code() of a slice of a CPU thread. `outward`: the slice itself, its parent and so on; empty:
 // the sentence is empty.
-Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward,
+Sentence code_of_slice(const FramesAround& frames, std::span<const SliceId> outward,
                        PlaceDetail detail = PlaceDetail::kOperators);
 
 // The slice itself, its parent and so on.

@@ -71,7 +71,7 @@ bool is_short_loop(const Facts& facts, const Owner& owner) {
 bool is_outside_modules(const Facts& facts, const Owner& owner) {
   const SliceId call = cpu_side(facts, owner.example);
   return call != kNone<SliceId> && has_python_frames(*facts.trace) &&
-         module_class_around(*facts.trace, call).empty();
+         module_class_around(frames_around(facts), call).empty();
 }
 
 // May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.

@@ -4,6 +4,7 @@
 
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/code_of_slice.h"
+#include "lanescope/explain/frames_around.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_mechanism.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -147,7 +148,7 @@ Sentence line_around(const Facts& facts, const Owner& owner) {
 std::string shared_line_module(const Facts& facts, const Owner& owner) {
   const SliceId slice = cpu_side(facts, owner.example);
   if (slice == kNone<SliceId>) return {};
-  const std::string module = module_class_around(*facts.trace, slice);
+  const std::string module = module_class_around(frames_around(facts), slice);
   return std::ranges::find(owner.around, module) == owner.around.end() ? std::string() : module;
 }
 
@@ -189,7 +190,8 @@ Sentence owner_text(const Facts& facts, const Owner& owner) {
   const bool is_one_place = owner.kind == OwnerKind::kOperator || owner.kind == OwnerKind::kLoop ||
                             owner.kind == OwnerKind::kCall;
   if (is_one_place && owner.around_kind != OwnerKind::kLine && slice != kNone<SliceId>) {
-    const rules::PythonPlace place = rules::python_place(*facts.trace, outward_from(facts, slice));
+    const rules::PythonPlace place =
+        rules::python_place(frames_around(facts), outward_from(facts, slice));
     const std::string line = short_line(place.frame);
     if (place.is_call)
       append(text, say(", at {}", {name(line)}));

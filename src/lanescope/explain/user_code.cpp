@@ -47,6 +47,11 @@ SliceId forward_of(const Facts& facts, const std::vector<SliceId>& outward) {
   return kNone<SliceId>;
 }
 
+bool is_of_module(const Trace& trace, SliceId frame) {
+  return trace.kind(frame) == CategoryKind::kPythonFunction &&
+         trace.name(frame).starts_with(kModule);
+}
+
 // The slice itself; for GPU work, the operator around its launch, else the launch.
 SliceId operator_side(const Facts& facts, SliceId slice) {
   if (!is_device_work(facts.trace->kind(slice))) return slice;
@@ -94,14 +99,14 @@ std::string module_class(std::string_view frame) {
   return std::string(name);
 }
 
-std::string module_class_around(const Trace& trace, SliceId slice) {
-  for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
-    const SliceId frame{i};
-    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
-        trace.end_ns(frame) >= trace.end_ns(slice) && trace.name(frame).starts_with(kModule))
-      return module_class(trace.name(frame));
-  }
-  return {};
+std::string module_class_around(const FramesAround& frames, SliceId slice) {
+  std::string found;
+  frames.visit(slice, [&](SliceId frame) {
+    if (!is_of_module(frames.trace(), frame)) return false;
+    found = module_class(frames.trace().name(frame));
+    return true;
+  });
+  return found;
 }
 
 std::string short_line(std::string_view frame) {
@@ -135,10 +140,12 @@ std::vector<SliceId> outward_from(const Facts& facts, SliceId slice) {
   return outward;
 }
 
-Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, PlaceDetail detail) {
+Sentence code_of_slice(const FramesAround& frames, std::span<const SliceId> outward,
+                       PlaceDetail detail) {
   if (outward.empty()) return {};
-  const rules::PythonPlace place = rules::python_place(trace, outward);
-  const std::string module = module_class_around(trace, outward.front());
+  const Trace& trace = frames.trace();
+  const rules::PythonPlace place = rules::python_place(frames, outward);
+  const std::string module = module_class_around(frames, outward.front());
   if (!place.frame.empty()) {
     const std::string line = short_line(place.frame);
     Sentence text =
@@ -165,12 +172,12 @@ Sentence code_of_slice(const Trace& trace, std::span<const SliceId> outward, Pla
 Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
   if (slice == kNone<SliceId>) return {};
   const std::vector<SliceId> outward = outward_from(facts, operator_side(facts, slice));
-  Sentence place = code_of_slice(*facts.trace, outward, detail);
+  Sentence place = code_of_slice(frames_around(facts), outward, detail);
   // A node of autograd is no line of the program: the operator that made it has one.
   if (!place.pattern.empty() && !place.pattern.ends_with(kBackwardPass)) return place;
   const SliceId forward = forward_of(facts, outward);
   if (forward == kNone<SliceId>) return place;
-  Sentence made_in = code_of_slice(*facts.trace, outward_from(facts, forward), detail);
+  Sentence made_in = code_of_slice(frames_around(facts), outward_from(facts, forward), detail);
   // Of an operator that occurs everywhere: its name says more than that of its node.
   if (made_in.pattern.empty() && detail == PlaceDetail::kOperators)
     made_in = say("in {}", {name(facts.trace->name(forward))});
@@ -195,15 +202,12 @@ Sentence outer_user_code(const Facts& facts, SliceId slice) {
   if (slice == kNone<SliceId>) return {};
   const Trace& trace = *facts.trace;
   SliceId module = kNone<SliceId>, range = kNone<SliceId>;
-  for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
-    const SliceId frame{i};
-    if (trace.end_ns(frame) < trace.end_ns(slice)) continue;
-    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
-        trace.name(frame).starts_with(kModule))
-      module = frame;
+  frames_around(facts).visit(slice, [&](SliceId frame) {
+    if (is_of_module(trace, frame)) module = frame;
     if (trace.kind(frame) == CategoryKind::kUserAnnotation && is_own_range(trace.name(frame)))
       range = frame;
-  }
+    return false;
+  });
   if (module != kNone<SliceId>)
     return say("in nn.Module {}", {name(module_class(trace.name(module)))});
   return range == kNone<SliceId> ? Sentence{} : say("in range {}", {name(trace.name(range))});

@@ -6,6 +6,7 @@
 
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
+#include "lanescope/explain/frames_around.h"
 
 namespace lanescope::explain {
 
@@ -44,7 +45,6 @@ bool is_own_range(std::string_view range);
 bool is_module_frame(std::string_view frame);
 std::string module_class(std::string_view frame);
 // The class of the innermost nn.Module around a slice of a CPU thread; empty: none is recorded.
-// O(slices of the thread).
-std::string module_class_around(const Trace& trace, SliceId slice);
+std::string module_class_around(const FramesAround& frames, SliceId slice);
 
 }  // namespace lanescope::explain

@@ -74,7 +74,8 @@ class EventAnswer {
           .end_object();
     arguments();
     describe();
-    const explain::Sentence code = explain::code_of_slice(trace_, details_.code);
+    const explain::Sentence code =
+        explain::code_of_slice(explain::FramesAround(trace_), details_.code);
     if (!code.pattern.empty()) json_.text("code", report::sentence_text(code));
     chain();
     if (details_.queue_ns) json_.integer("queue_ns", *details_.queue_ns);

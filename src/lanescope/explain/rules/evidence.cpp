@@ -8,6 +8,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/code_of_slice.h"
+#include "lanescope/explain/frames_around.h"
 #include "lanescope/explain/rules/own_frames.h"
 #include "lanescope/explain/rules/python_line.h"
 #include "lanescope/explain/sentences.h"
@@ -61,47 +62,45 @@ struct OwnFrame {
   SliceId frame = kNone<SliceId>;   // the innermost Python frame of the program around a slice
   SliceId called = kNone<SliceId>;  // what it called: the next frame inside
 };
-OwnFrame own_frame(const Trace& trace, SliceId slice) {
-  const Track& track = trace.track(slice);
-  SliceId called = trace.kind(slice) == CategoryKind::kPythonFunction ? slice : kNone<SliceId>;
-  for (std::uint32_t i = raw(slice); i-- > track.first_slice;) {
-    const SliceId frame{i};
-    if (trace.kind(frame) != CategoryKind::kPythonFunction ||
-        trace.end_ns(frame) < trace.end_ns(slice))
-      continue;
+OwnFrame own_frame(const FramesAround& frames, SliceId slice) {
+  const Trace& trace = frames.trace();
+  OwnFrame own;
+  if (trace.kind(slice) == CategoryKind::kPythonFunction) own.called = slice;
+  frames.visit(slice, [&](SliceId frame) {
+    if (trace.kind(frame) != CategoryKind::kPythonFunction) return false;
     if (trace.name(frame).find(".py(") != std::string_view::npos &&
-        !names::is_of_library(trace.name(frame)))
-      return {frame, called};
-    called = frame;
-  }
-  return {};
+        !names::is_of_library(trace.name(frame))) {
+      own.frame = frame;
+      return true;
+    }
+    own.called = frame;
+    return false;
+  });
+  return own;
 }
 
 }  // namespace
 
-PythonPlace python_place(const Trace& trace, std::span<const SliceId> outward) {
+PythonPlace python_place(const FramesAround& frames, std::span<const SliceId> outward) {
+  const Trace& trace = frames.trace();
   for (const SliceId up : outward)
     if (const auto stack = trace.slice_args(up).text(ArgKey::kCallStack)) {
       std::string line = line_of_stack(trace.text(*stack));
       if (!line.empty()) return {std::move(line), true};
     }
-  const auto [frame, called] = own_frame(trace, outward.front());
+  const auto [frame, called] = own_frame(frames, outward.front());
   if (frame == kNone<SliceId>) return {};
   std::string line = at_call(trace.name(frame), caller_of(trace, called));
   const bool is_call = line != trace.name(frame);
   return {std::move(line), is_call};
 }
 
-std::string python_line(const Trace& trace, std::span<const SliceId> outward) {
-  return python_place(trace, outward).frame;
-}
-
 std::string python_line(const Facts& facts, SliceId slice) {
-  return python_line(*facts.trace, outward_from(facts, slice));
+  return python_place(frames_around(facts), outward_from(facts, slice)).frame;
 }
 
 std::string python_function(const Facts& facts, SliceId slice) {
-  const SliceId frame = own_frame(*facts.trace, slice).frame;
+  const SliceId frame = own_frame(frames_around(facts), slice).frame;
   return frame == kNone<SliceId> ? std::string() : std::string(facts.trace->name(frame));
 }
 

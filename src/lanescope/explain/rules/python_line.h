@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "lanescope/model/trace.h"
+#include "lanescope/explain/frames_around.h"
 
 namespace lanescope::explain::rules {
 
@@ -11,8 +11,7 @@ struct PythonPlace {
   std::string frame;     // "train.py(31): main"; empty: not recorded
   bool is_call = false;  // its line is that of the call; else that of the function's `def`
 };
-PythonPlace python_place(const Trace& trace, std::span<const SliceId> outward);
-// As python_line() of evidence.h. `outward`: the slice itself, its parent and so on. Not empty.
-std::string python_line(const Trace& trace, std::span<const SliceId> outward);
+// Its frame is python_line() of evidence.h. `outward`: the slice itself, its parent and so on. Not empty.
+PythonPlace python_place(const FramesAround& frames, std::span<const SliceId> outward);
 
 }  // namespace lanescope::explain::rules
