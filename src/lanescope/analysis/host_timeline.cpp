@@ -58,4 +58,14 @@ std::size_t HostTimeline::last_at_or_before(std::span<const HostSegment> all,
   return after == all.begin() ? all.size() : static_cast<std::size_t>(after - all.begin()) - 1;
 }
 
+std::size_t HostTimeline::last_soon_after(std::size_t from, std::span<const HostSegment> all,
+                                          std::int64_t time_ns) {
+  std::size_t step = 1;
+  while (from + step < all.size() && all[from + step].start_ns <= time_ns) {
+    from += step;
+    step *= 2;
+  }
+  return from + last_at_or_before(all.subspan(from, std::min(step, all.size() - from)), time_ns);
+}
+
 }  // namespace lanescope::analysis

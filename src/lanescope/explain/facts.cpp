@@ -393,9 +393,10 @@ class SliceTimes {
 std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStretch>& stretches) {
   const Trace& trace = *facts.trace;
   SliceTimes times(trace.slices().size());
+  analysis::HostReader host(*facts.host);
   for (const HostStretch& stretch : stretches) {
     if (stretch.thread == kNone<TrackId>) continue;
-    facts.host->visit(
+    host.visit(
         stretch.thread, stretch.start_ns, stretch.end_ns,
         [&](SliceId slice, std::int64_t from, std::int64_t to) { times.add(slice, to - from); });
   }

@@ -186,20 +186,20 @@ std::vector<PathPiece> give_to_loader(const Facts& facts, TrackId thread,
                                       const std::vector<PathPiece>& pieces) {
   std::vector<PathPiece> all;
   all.reserve(pieces.size());
+  analysis::HostReader host(*facts.host);
   for (const PathPiece& piece : pieces) {
     if (piece.kind != PathKind::kHost || piece.slice != kNone<SliceId>) {
       all.push_back(piece);
       continue;
     }
     std::int64_t from = piece.start_ns;
-    facts.host->visit(thread, piece.start_ns, piece.end_ns,
-                      [&](SliceId slice, std::int64_t start, std::int64_t end) {
-                        if (!is_loader_next(*facts.trace, slice)) return;
-                        if (start > from)
-                          all.push_back({from, start, PathKind::kHost, kNone<SliceId>});
-                        all.push_back({start, end, PathKind::kData, slice});
-                        from = end;
-                      });
+    host.visit(thread, piece.start_ns, piece.end_ns,
+               [&](SliceId slice, std::int64_t start, std::int64_t end) {
+                 if (!is_loader_next(*facts.trace, slice)) return;
+                 if (start > from) all.push_back({from, start, PathKind::kHost, kNone<SliceId>});
+                 all.push_back({start, end, PathKind::kData, slice});
+                 from = end;
+               });
     if (from < piece.end_ns) all.push_back({from, piece.end_ns, PathKind::kHost, kNone<SliceId>});
   }
   return all;

@@ -19,20 +19,21 @@ template <typename Wanted>
 WaitTime waiting_while(const Facts& facts, Wanted wanted) {
   WaitTime found;
   std::int64_t most_ns = 0;
+  analysis::HostReader host(*facts.host);
   for (const HostStretch& stretch : host_late_stretches(facts))
-    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
-                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                        if (slice == kNone<SliceId>) return;
-                        if constexpr (std::is_invocable_v<Wanted, SliceId>) {
-                          if (!wanted(slice)) return;
-                        } else {
-                          if (!wanted(slice, from, to)) return;
-                        }
-                        found.time_ns += to - from;
-                        if (to - from <= most_ns) return;
-                        most_ns = to - from;
-                        found.longest = slice;
-                      });
+    host.visit(stretch.thread, stretch.start_ns, stretch.end_ns,
+               [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                 if (slice == kNone<SliceId>) return;
+                 if constexpr (std::is_invocable_v<Wanted, SliceId>) {
+                   if (!wanted(slice)) return;
+                 } else {
+                   if (!wanted(slice, from, to)) return;
+                 }
+                 found.time_ns += to - from;
+                 if (to - from <= most_ns) return;
+                 most_ns = to - from;
+                 found.longest = slice;
+               });
   return found;
 }
 

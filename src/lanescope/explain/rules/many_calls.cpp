@@ -45,12 +45,13 @@ std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts&
                    [&](const auto& each) { return each.second.calls >= least_calls; }))
     return {};
   std::unordered_map<std::uint32_t, std::int64_t> idle_in_call;  // by raw operator slice
+  analysis::HostReader host(*facts.host);
   for (const HostStretch& stretch : host_late_stretches(facts))
-    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
-                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                        const SliceId op = operator_of(facts, slice);
-                        if (op != kNone<SliceId>) idle_in_call[raw(op)] += to - from;
-                      });
+    host.visit(stretch.thread, stretch.start_ns, stretch.end_ns,
+               [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                 const SliceId op = operator_of(facts, slice);
+                 if (op != kNone<SliceId>) idle_in_call[raw(op)] += to - from;
+               });
   for (const auto& [call, idle_ns] : idle_in_call) {
     CalledOperator& entry = by_name[raw(trace.slices().name[call])];
     entry.idle_ns += idle_ns;

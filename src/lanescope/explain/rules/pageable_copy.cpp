@@ -148,6 +148,7 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
       if (is_pageable_copy(trace, work) && !is_upload(trace, work)) return true;
     return false;
   };
+  analysis::HostReader host(*facts.host);
   for (const HostStretch& stretch : host_late_stretches(facts)) {
     if (stretch.blame != kNone<SliceId> &&
         (is_pageable_call(stretch.blame) ||
@@ -161,7 +162,7 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
       held_by_reads += reads(stretch.blame) ? part_ns : 0;
       continue;
     }
-    facts.host->visit(
+    host.visit(
         stretch.thread, stretch.start_ns, stretch.end_ns,
         [&](SliceId slice, std::int64_t from, std::int64_t to) {
           if (slice != kNone<SliceId> && is_api_call(trace.kind(slice)) && is_pageable_call(slice))

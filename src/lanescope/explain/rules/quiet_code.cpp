@@ -54,20 +54,21 @@ void close(const Facts& facts, Run& run, std::map<std::size_t, std::int64_t>& by
 QuietCode quiet_code(const Facts& facts, const std::vector<HostStretch>& stretches) {
   QuietCode found;
   std::map<std::size_t, std::int64_t> by_step;
+  analysis::HostReader host(*facts.host);
   for (const HostStretch& stretch : stretches) {
     Run run;
-    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
-                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                        if (is_operator_or_call(facts, slice)) {
-                          close(facts, run, by_step, found);
-                          return;
-                        }
-                        if (is_of_torch(facts, slice)) return;
-                        if (run.own_ns == 0) run.window.start_ns = from;
-                        run.window.end_ns = to;
-                        run.own_ns += to - from;
-                        run.inside[raw(slice)] += to - from;
-                      });
+    host.visit(stretch.thread, stretch.start_ns, stretch.end_ns,
+               [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                 if (is_operator_or_call(facts, slice)) {
+                   close(facts, run, by_step, found);
+                   return;
+                 }
+                 if (is_of_torch(facts, slice)) return;
+                 if (run.own_ns == 0) run.window.start_ns = from;
+                 run.window.end_ns = to;
+                 run.own_ns += to - from;
+                 run.inside[raw(slice)] += to - from;
+               });
     close(facts, run, by_step, found);
   }
   std::vector<std::int64_t> times;
