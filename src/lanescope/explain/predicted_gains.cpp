@@ -103,11 +103,12 @@ std::int64_t waiting_for_long_code_ns(const Facts& facts) {
   constexpr std::int64_t kLongCodeNs = 1'000'000;
   if (!facts.host) return 0;
   std::int64_t total_ns = 0;
+  analysis::HostReader host(*facts.host);
   for (const HostStretch& stretch : host_late_stretches(facts))
-    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
-                      [&](SliceId, std::int64_t from_ns, std::int64_t to_ns) {
-                        if (to_ns - from_ns >= kLongCodeNs) total_ns += to_ns - from_ns;
-                      });
+    host.visit(stretch.thread, stretch.start_ns, stretch.end_ns,
+               [&](SliceId, std::int64_t from_ns, std::int64_t to_ns) {
+                 if (to_ns - from_ns >= kLongCodeNs) total_ns += to_ns - from_ns;
+               });
   return total_ns;
 }
 
@@ -214,7 +215,7 @@ std::optional<std::string> why_not_replayed(const Facts& facts) {
   return std::nullopt;
 }
 
-simulate::Simulation simulation_of(const Facts& facts) {
+simulate::Simulation simulation_of(const Facts& facts, simulate::PathOwners owners) {
   // Two replays at a time take twice the memory of one: not of large traces, nor where a group limits it.
   constexpr std::size_t kSmallTrace = 20'000, kLargeTrace = 20'000'000;  // slices
   const std::size_t slices = facts.trace->slices().size();
@@ -222,13 +223,13 @@ simulate::Simulation simulation_of(const Facts& facts) {
   const unsigned threads = facts.threads == 0 ? takes_one ? 1 : usual_threads() : facts.threads;
   const GraphSource source(facts);
   return simulate::simulate(step_graph(facts), source.input(), facts.nesting,
-                            facts.device().windows, threads);
+                            facts.device().windows, threads, owners);
 }
 
 std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   if (why_not_replayed(facts) || facts.trace->import_stats().is_truncated()) return nullptr;
   auto model = std::make_shared<GainModel>();
-  model->simulation_ = simulation_of(facts);
+  model->simulation_ = simulation_of(facts, simulate::PathOwners::kLeftOut);
   const simulate::Simulation& simulation = model->simulation_;
   if (!simulation.explains_step()) return nullptr;
   model->base_ = {simulation.recorded.step_ns, simulation.unprofiled.outcome.step_ns,
@@ -318,17 +319,34 @@ simulate::Change GainModel::removal_of_waits(const Finding& finding) const {
   return removal;
 }
 
+std::optional<simulate::Prediction> GainModel::predict(
+    std::span<const simulate::Change> changes) const {
+  if (changes.empty()) return std::nullopt;
+  auto prediction = simulate::predict(simulation_, changes, simulate::Base::kUnprofiled);
+  return prediction ? std::optional(*std::move(prediction)) : std::nullopt;
+}
+
 // What a wait costs is not the idleness after it: in a step of many launches most of that stays, because the CPU is as late
 // without the wait. A replay shows what goes.
-std::int64_t GainModel::most_without_waits(const Finding& finding) const {
-  const simulate::Change removal = removal_of_waits(finding);
-  const auto prediction =
-      simulate::predict(simulation_, {&removal, 1}, simulate::Base::kUnprofiled);
-  if (!prediction) return -1;
+Gain GainModel::gain_of(const Finding& finding) const {
+  const Finding* const one[] = {&finding};
+  const std::vector<simulate::Change> changes = changes_for(finding);
+  std::optional<simulate::Prediction> prediction = predict(changes);
+  Gain gain = prediction ? gain_from(*prediction, one) : Gain();
+  if (fix_of(finding) != Fix::kRemoveSync || gain.state == Gain::State::kPredicted) return gain;
+  const bool is_without_waits =
+      changes.size() == 1 && changes.front().kind == simulate::ChangeKind::kRemoveSync;
+  if (!is_without_waits) {
+    const simulate::Change removal = removal_of_waits(finding);
+    prediction = predict({&removal, 1});
+  }
+  gain.most_ns = -1;
+  if (!prediction) return gain;
   // Where steps are uneven, the gain of the mean step counts, too.
   const std::int64_t mean_gain_ns =
       mean_of_path_ns(prediction->before.path) - mean_of_path_ns(prediction->after.path);
-  return std::max({prediction->high_gain_ns, mean_gain_ns, finding.own_cost_ns});
+  gain.most_ns = std::max({prediction->high_gain_ns, mean_gain_ns, finding.own_cost_ns});
+  return gain;
 }
 
 std::vector<simulate::Change> GainModel::changes_for(const Finding& finding) const {
@@ -406,25 +424,29 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
       if (!known) changes.push_back(std::move(change));
     }
   }
-  const auto prediction = simulate::predict(simulation_, changes, simulate::Base::kUnprofiled);
-  if (!prediction) return {};
+  const auto prediction = predict(changes);
+  return prediction ? gain_from(*prediction, findings) : Gain();
+}
+
+Gain GainModel::gain_from(const simulate::Prediction& prediction,
+                          std::span<const Finding* const> findings) const {
   Gain gain;
   // A gain that may be worth it is unsure, not nothing.
   const double least_ns = kLeastGain * static_cast<double>(base_.step_ns);
   const bool may_gain =
-      static_cast<double>(prediction->gain_ns()) < least_ns && prediction->high_ratio >= kLeastGain;
-  gain.state = prediction->is_unsure() || may_gain ? Gain::State::kUnsure : Gain::State::kPredicted;
+      static_cast<double>(prediction.gain_ns()) < least_ns && prediction.high_ratio >= kLeastGain;
+  gain.state = prediction.is_unsure() || may_gain ? Gain::State::kUnsure : Gain::State::kPredicted;
   const std::int64_t most_ns = most_of(findings);
-  gain.gain_ns = std::clamp<std::int64_t>(prediction->gain_ns(), 0, most_ns);
+  gain.gain_ns = std::clamp<std::int64_t>(prediction.gain_ns(), 0, most_ns);
   // Without these calls nothing is left of them: a fix that replaces them gains no more.
   const auto is_whole_removal = [](const Finding* each) {
     return each->gain_is_bound && !each->spared_calls.empty();
   };
   if (std::all_of(findings.begin(), findings.end(),
                   [&](const Finding* each) { return is_of_gpu(*each) || is_whole_removal(each); }))
-    gain.most_ns = std::clamp<std::int64_t>(prediction->high_gain_ns, 0, most_ns);
+    gain.most_ns = std::clamp<std::int64_t>(prediction.high_gain_ns, 0, most_ns);
   // The CPU leaves less than the most, and how much less is known better than to within itself.
-  const std::int64_t spread_ns = (prediction->high_gain_ns - prediction->low_gain_ns) / 2;
+  const std::int64_t spread_ns = (prediction.high_gain_ns - prediction.low_gain_ns) / 2;
   if (gain.state == Gain::State::kUnsure && static_cast<double>(gain.gain_ns) >= least_ns &&
       gain.gain_ns * 5 <= gain.most_ns * 4 && spread_ns < gain.gain_ns &&
       std::all_of(findings.begin(), findings.end(), keeps_number_of_kernels))
@@ -437,7 +459,7 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   if (is_bound && gain.state == Gain::State::kPredicted &&
       static_cast<double>(gain.gain_ns) >= least_ns)
     gain.state = Gain::State::kNone;
-  gain.then_bound_by = simulate::limit_name(prediction->after.limit);
+  gain.then_bound_by = simulate::limit_name(prediction.after.limit);
   return gain;
 }
 
@@ -465,12 +487,8 @@ void use_gains(const Facts& facts, std::shared_ptr<const GainModel> gains, unsig
     if (finding.kind == FindingKind::kCost && finding.at_stake_ratio >= kLeastGain &&
         costs.size() < kMostPredictions)
       costs.push_back(&finding);
-  share_work(costs.size(), threads, [&](std::size_t i) {
-    const Finding* const one[] = {costs[i]};
-    costs[i]->gain = explanation.gains->gain_of(one);
-    if (fix_of(*costs[i]) == Fix::kRemoveSync && costs[i]->gain.state != Gain::State::kPredicted)
-      costs[i]->gain.most_ns = explanation.gains->most_without_waits(*costs[i]);
-  });
+  share_work(costs.size(), threads,
+             [&](std::size_t i) { costs[i]->gain = explanation.gains->gain_of(*costs[i]); });
   order_costs_by_gain(explanation);
 }
 

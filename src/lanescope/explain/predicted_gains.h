@@ -19,7 +19,8 @@ namespace lanescope::explain {
 // Why the trace cannot be replayed, as "expected ..., found ..."; nothing: it can.
 std::optional<std::string> why_not_replayed(const Facts& facts);
 // Borrows `facts`. The trace must be one that can be replayed. O(n log n).
-simulate::Simulation simulation_of(const Facts& facts);
+simulate::Simulation simulation_of(const Facts& facts,
+                                   simulate::PathOwners owners = simulate::PathOwners::kNamed);
 
 // A fix of what the CPU does, which leaves the GPU's work as it is.
 bool is_of_cpu(const Finding& finding);
@@ -61,8 +62,8 @@ class GainModel {
   // The gain of all these fixes together, per step: at most what is at stake. kNone: no replay can
   // tell it.
   Gain gain_of(std::span<const Finding* const> findings) const;
-  // For a fix that removes waits and whose gain is not predicted: the limit of at_most_ns(). -1: no replay can tell it.
-  std::int64_t most_without_waits(const Finding& finding) const;
+  // The gain of one fix. If it removes waits and is not predicted: with the limit of at_most_ns(); -1: no replay can tell it.
+  Gain gain_of(const Finding& finding) const;
 
  private:
   StepBase base_;
@@ -82,6 +83,10 @@ class GainModel {
   bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 
   simulate::Change removal_of_waits(const Finding& finding) const;
+  // Nothing: there are no changes, or the trace has nothing that they change.
+  std::optional<simulate::Prediction> predict(std::span<const simulate::Change> changes) const;
+  Gain gain_from(const simulate::Prediction& prediction,
+                 std::span<const Finding* const> findings) const;
   // Empty: no replay can follow its fix.
   std::vector<simulate::Change> changes_for(const Finding& finding) const;
   std::vector<std::string> change_texts(const Finding& finding) const;  // by Rule::fix

@@ -41,9 +41,10 @@ void take_out_of_graph_launches(const StepGraph& graph, std::span<Edge> edges, d
 }  // namespace
 
 void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double share) {
+  const RecordingCosts costs(graph, share);
   for (Edge& edge : edges) {
-    if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) continue;
-    edge.weight_ns = weight_without_recording_ns(graph, edge, share);
+    if (!RecordingCosts::has_cost(edge)) continue;
+    edge.weight_ns = costs.weight_without(edge);
     edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
   }
   take_out_of_graph_launches(graph, edges, share);

@@ -28,19 +28,20 @@ struct Scratch {
 };
 
 // `result`: a replay with these edges, or with shorter ones: pieces of the path are as long as replayed.
-Outcome outcome_of_replay(const StepGraph& graph, std::span<const Edge> edges,
-                          const Replay& result) {
+Outcome outcome_of_replay(const StepGraph& graph, std::span<const Edge> edges, const Replay& result,
+                          PathOwners owners) {
   Outcome outcome;
   outcome.step_ns = step_ns(graph, result);
   outcome.busy_ns = busy_ns_per_step(graph, result);
-  outcome.path = critical_path(graph, edges, result);
+  outcome.path = critical_path(graph, edges, result, owners);
   outcome.limit = limit_of(outcome.path);
   return outcome;
 }
 
-Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges, Replay& result) {
+Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges, Replay& result,
+                   PathOwners owners) {
   replay_into(graph, edges, result);
-  return outcome_of_replay(graph, edges, result);
+  return outcome_of_replay(graph, edges, result, owners);
 }
 
 double ratio(std::int64_t now, std::int64_t was) {
@@ -181,20 +182,22 @@ bool Simulation::explains_step() const { return std::abs(identity.slack_ratio())
 
 Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& input,
                     const analysis::SliceNesting& nesting,
-                    std::span<const analysis::Window> windows, unsigned threads) {
+                    std::span<const analysis::Window> windows, unsigned threads,
+                    PathOwners owners) {
   Simulation simulation;
   simulation.graph = std::move(graph);
   simulation.nesting = &nesting;
+  simulation.owners = owners;
   const StepGraph& made = *simulation.graph;
   Outcome& recorded = simulation.recorded;
   Unprofiled& unprofiled = simulation.unprofiled;
   std::int64_t without_slack_ns = 0;
   // The two with a path take longest.
   const std::function<void(Replay&)> replays[] = {
-      [&](Replay& replay) { recorded = outcome_of(made, made.edges, replay); },
+      [&](Replay& replay) { recorded = outcome_of(made, made.edges, replay, owners); },
       [&](Replay& replay) {
         replay_without_recording(made, kShares[0], replay);
-        unprofiled.outcome = outcome_of_replay(made, made.edges, replay);
+        unprofiled.outcome = outcome_of_replay(made, made.edges, replay, owners);
       },
       [&](Replay& replay) { unprofiled.longest_ns = unprofiled_step_ns(made, kShares[1], replay); },
       [&](Replay& replay) {
@@ -231,7 +234,8 @@ Result<Prediction> predict(const Simulation& simulation, std::span<const Change>
   {
     LANESCOPE_TRY_VOID(
         apply_all(simulation, changes, base, kShares[0], scratch.edges, &prediction.notes));
-    prediction.after = outcome_of(*simulation.graph, scratch.edges, scratch.replay);
+    prediction.after =
+        outcome_of(*simulation.graph, scratch.edges, scratch.replay, simulation.owners);
   }
   prediction.low_gain_ns = prediction.high_gain_ns = prediction.gain_ns();
   prediction.low_ratio = prediction.high_ratio =

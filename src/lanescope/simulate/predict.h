@@ -77,6 +77,7 @@ struct Identity {
 struct Simulation {
   std::shared_ptr<const StepGraph> graph;
   const analysis::SliceNesting* nesting = nullptr;  // borrowed
+  PathOwners owners = PathOwners::kNamed;  // of the paths of these outcomes, and of predict()
   Outcome recorded;
   Unprofiled unprofiled;
   Identity identity;
@@ -89,7 +90,8 @@ struct Simulation {
 // The result is the same for any number of threads.
 Simulation simulate(std::shared_ptr<const StepGraph> graph, const GraphInput& input,
                     const analysis::SliceNesting& nesting,
-                    std::span<const analysis::Window> windows, unsigned threads = 1);
+                    std::span<const analysis::Window> windows, unsigned threads = 1,
+                    PathOwners owners = PathOwners::kNamed);
 
 // Applies kNoProfiler first, then the other changes in the order of ChangeKind, then kCudaGraph. So the
 // order in which they are given does not matter. Errors: those of apply_change().

@@ -1,7 +1,9 @@
 // How much time recording costs a thread.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "lanescope/simulate/step_graph.h"
 
@@ -33,22 +35,31 @@ inline double recording_cost_ns(const RecordingCost& cost, double until_next_ns)
   return std::min(cost.most_ns, until_next_ns * cost.share);
 }
 
-// `times`: multiplies the estimated cost. 1: the estimate itself; other values give the ends of the range.
-inline double recording_cost_ns(const StepGraph& graph, const Edge& edge, double times) {
-  const auto kind = static_cast<std::size_t>(edge.after);
-  const RecordingCost cost = graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind];
-  return recording_cost_ns(
-      {.most_ns = cost.most_ns * times,
-       .share = std::min(cost.share * times, std::max(cost.share, kMostShare))},
-      static_cast<double>(edge.weight_ns));
-}
+// What recording cost the edges of a graph. `times`: multiplies the estimated cost. 1: the estimate itself; other values give the
+// ends of the range. The cost of CUDA graph launches is not part of it.
+class RecordingCosts {
+ public:
+  RecordingCosts(const StepGraph& graph, double times) {
+    for (std::size_t kind = 0; kind < std::size(costs_); ++kind) {
+      const RecordingCost& cost =
+          graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind];
+      costs_[kind] = {.most_ns = cost.most_ns * times,
+                      .share = std::min(cost.share * times, std::max(cost.share, kMostShare))};
+    }
+  }
+  // True: a thread's own time, which has a begin or an end of an event in it.
+  static bool has_cost(const Edge& edge) {
+    return edge.kind == EdgeKind::kHost || edge.kind == EdgeKind::kHandOver;
+  }
+  std::int64_t weight_without(const Edge& edge) const {
+    if (!has_cost(edge)) return edge.weight_ns;
+    const double cost_ns = recording_cost_ns(costs_[static_cast<std::size_t>(edge.after)],
+                                             static_cast<double>(edge.weight_ns));
+    return edge.weight_ns - std::min(edge.weight_ns, static_cast<std::int64_t>(cost_ns));
+  }
 
-// The weight of an edge without that cost. The cost of CUDA graph launches is not subtracted.
-inline std::int64_t weight_without_recording_ns(const StepGraph& graph, const Edge& edge,
-                                                double times) {
-  if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) return edge.weight_ns;
-  const auto cost_ns = static_cast<std::int64_t>(recording_cost_ns(graph, edge, times));
-  return edge.weight_ns - std::min(edge.weight_ns, cost_ns);
-}
+ private:
+  RecordingCost costs_[std::size(kCostInLanescope)];  // by Moment
+};
 
 }  // namespace lanescope::simulate

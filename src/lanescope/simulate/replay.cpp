@@ -235,9 +235,9 @@ void replay_without_slack(const StepGraph& graph, Replay& result) {
 
 void replay_without_recording(const StepGraph& graph, double share, Replay& result) {
   if (graph.graph_launches.empty()) {
+    const RecordingCosts costs(graph, share);
     replay_weighed(
-        graph, graph.edges,
-        [&](const Edge& edge) { return weight_without_recording_ns(graph, edge, share); }, result);
+        graph, graph.edges, [&](const Edge& edge) { return costs.weight_without(edge); }, result);
     return;
   }
   std::vector<Edge> edges = graph.edges;  // a graph's launch shares its cost among many edges
@@ -293,7 +293,7 @@ void visit_critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
 }
 
 CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
-                           const Replay& replay) {
+                           const Replay& replay, PathOwners named) {
   CriticalPath path;
   for (const StepBoundaries& step : graph.steps) path.steps += step.steady;
   OwnerTimes owners(*graph.trace);
@@ -301,7 +301,7 @@ CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
     const std::int64_t time = piece.end_ns - piece.start_ns;
     path.time_ns[static_cast<std::size_t>(piece.kind)] += time;
     path.total_ns += time;
-    owners.add(piece.kind, owner_of(graph, piece), time);
+    if (named == PathOwners::kNamed) owners.add(piece.kind, owner_of(graph, piece), time);
   }).run();
   path.owners = owners.owners();
   return path;

@@ -82,8 +82,10 @@ struct CriticalPath {
   std::vector<PathOwner> owners;  // longest first, ties by name
   std::int64_t of(PathKind kind) const { return time_ns[static_cast<std::size_t>(kind)]; }
 };
+// Whether CriticalPath::owners is filled. It takes as long as the rest.
+enum class PathOwners : std::uint8_t { kNamed, kLeftOut };
 CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
-                           const Replay& replay);
+                           const Replay& replay, PathOwners named = PathOwners::kNamed);
 
 // What bounds the step: the largest of GPU work, CPU, copies, communication, data and delays on
 // the critical path.
