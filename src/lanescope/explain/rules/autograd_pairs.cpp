@@ -66,7 +66,7 @@ class PairFinder {
       : facts_(facts), trace_(*facts.trace), node_of_(trace_.slices().size(), kNone<SliceId>) {}
 
   PairsAndOthers run() {
-    if (!has_backward_nodes(facts_)) return {};  // no backward pass: nothing to sort
+    if (backward_nodes(facts_).empty()) return {};  // no backward pass: nothing to sort
     read_operators();
     if (nodes_.empty() || made_by_.empty()) return {};
     find_threads();
@@ -326,10 +326,18 @@ ActivationWrite write_of_activation(const Facts& facts, SliceId node) {
   return found;
 }
 
-bool has_backward_nodes(const Facts& facts) {
-  for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
-    if (facts.trace->kind(id) == CategoryKind::kCpuOp) return true;
-  return false;
+namespace {
+
+std::vector<SliceId> find_backward_nodes(const Facts& facts) {
+  std::vector<SliceId> nodes = slices_starting_with(facts, kEvaluateNode);
+  std::erase_if(nodes, [&](SliceId id) { return facts.trace->kind(id) != CategoryKind::kCpuOp; });
+  return nodes;
+}
+
+}  // namespace
+
+const std::vector<SliceId>& backward_nodes(const Facts& facts) {
+  return made_once<find_backward_nodes>(facts);
 }
 
 const std::vector<AutogradPair>& autograd_pairs(const Facts& facts) {

@@ -51,8 +51,9 @@ struct ActivationWrite {
 // `node`: with kEvaluateNode before its name.
 ActivationWrite write_of_activation(const Facts& facts, SliceId node);
 
-// True: a backward pass is recorded, in a steady step or not.
-bool has_backward_nodes(const Facts& facts);
+// The nodes that autograd's engine ran, in steady steps or not: operators with kEvaluateNode before their name, in order of id. Made
+// once for these Facts.
+const std::vector<SliceId>& backward_nodes(const Facts& facts);
 
 // Calls by the numbers of their slices, and the nodes of the backward pass that these made. As autograd_pairs().
 std::unordered_set<std::uint32_t> with_backward_nodes(const Facts& facts,

@@ -139,10 +139,7 @@ bool is_of_equal_rounds(const Trace& trace, EqualRounds& found) {
 // When a node of autograd begins, sorted: rounds with a backward pass each are micro batches, which another rule tells.
 std::vector<std::int64_t> node_starts(const Facts& facts) {
   std::vector<std::int64_t> starts;
-  for (std::uint32_t i = 0; i < facts.trace->slices().size(); ++i)
-    if (facts.trace->kind(SliceId{i}) == CategoryKind::kCpuOp &&
-        facts.trace->name(SliceId{i}).starts_with(kEvaluateNode))
-      starts.push_back(facts.trace->start_ns(SliceId{i}));
+  for (const SliceId id : backward_nodes(facts)) starts.push_back(facts.trace->start_ns(id));
   std::sort(starts.begin(), starts.end());
   return starts;
 }

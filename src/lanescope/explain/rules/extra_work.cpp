@@ -11,7 +11,6 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/facts_memo.h"
-#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/sentences.h"
@@ -115,15 +114,14 @@ StepContent content_of(const Facts& facts, std::size_t step) {
   return content;
 }
 
-// Nodes of autograd that begin in these steps, on any thread. One pass over all slices.
+// Nodes of autograd that begin in these steps, on any thread.
 std::uint64_t count_nodes(const Facts& facts, const std::vector<std::size_t>& steps) {
   std::vector<Window> windows;
   for (const std::size_t step : steps) windows.push_back(cpu_window(facts, step));
   windows = joined(std::move(windows));
   const Trace& trace = *facts.trace;
   std::uint64_t nodes = 0;
-  for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
-    if (trace.kind(id) == CategoryKind::kCpuOp) nodes += inside(windows, trace.start_ns(id));
+  for (const SliceId id : backward_nodes(facts)) nodes += inside(windows, trace.start_ns(id));
   return nodes;
 }
 

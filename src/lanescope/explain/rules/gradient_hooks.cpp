@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owner_frames.h"
 #include "lanescope/explain/python_frames.h"
@@ -79,9 +78,8 @@ std::optional<GradientHooks> measure_gradient_hooks(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto steady = facts.steady_cpu_windows();
   GradientHooks found;
-  for (const SliceId id : slices_starting_with(facts, kEvaluateNode))
-    if (trace.kind(id) == CategoryKind::kCpuOp && inside(steady, trace.start_ns(id)))
-      find_hooks(facts, id, found);
+  for (const SliceId id : backward_nodes(facts))
+    if (inside(steady, trace.start_ns(id))) find_hooks(facts, id, found);
   if (found.calls < kFewestHookCalls * step_count(facts)) return std::nullopt;
   const auto works = steady_work_launched_in(facts, joined(found.windows));
   found.launches = works.size();

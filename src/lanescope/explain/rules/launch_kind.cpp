@@ -36,8 +36,7 @@ constexpr std::size_t kNoStep = ~std::size_t{0};
 std::vector<std::int64_t> ends_of_backward(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<std::int64_t> ends(facts.steps.steps.size(), 0);
-  for (const SliceId id : slices_starting_with(facts, kEvaluateNode)) {
-    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
+  for (const SliceId id : backward_nodes(facts)) {
     const std::size_t step = steady_step_at(facts, trace.start_ns(id));
     if (step < ends.size()) ends[step] = std::max(ends[step], trace.end_ns(id));
   }

@@ -112,7 +112,7 @@ std::string_view type_of_casts(const Facts& facts, const std::vector<SliceId>& c
 }  // namespace
 
 std::optional<LayerCasts> find_layer_casts(const Facts& facts) {
-  if (!facts.main_device || has_backward_nodes(facts)) return std::nullopt;
+  if (!facts.main_device || !backward_nodes(facts).empty()) return std::nullopt;
   LayerCasts found;
   found.are_steps = facts.steps.marked && facts.selection.steady.size() >= 2;
   const std::vector<CastingRound> rounds = casting_rounds(facts, found.are_steps);

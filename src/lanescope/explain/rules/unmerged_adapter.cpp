@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
@@ -96,7 +95,7 @@ struct UnmergedAdapters {
 
 std::optional<UnmergedAdapters> measure_unmerged_adapter(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  if (has_backward_nodes(facts) || !optimizer_steps(facts).empty()) return std::nullopt;
+  if (!backward_nodes(facts).empty() || !optimizer_steps(facts).empty()) return std::nullopt;
   UnmergedAdapters found;
   for (const CallSequence& calls : call_sequences(facts))
     for (std::size_t i = 0; i < calls.size(); ++i) {

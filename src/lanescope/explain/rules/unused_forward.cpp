@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
-#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/bound.h"
@@ -40,8 +39,7 @@ std::optional<std::unordered_set<std::int64_t>> nodes_that_ran(const Facts& fact
   const Trace& trace = *facts.trace;
   std::unordered_set<std::int64_t> ran;
   std::optional<std::int64_t> thread;
-  for (const SliceId id : slices_starting_with(facts, kEvaluateNode)) {
-    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
+  for (const SliceId id : backward_nodes(facts)) {
     const ArgsView args = trace.slice_args(id);
     const std::int64_t number = args.integer(ArgKey::kSequenceNumber).value_or(-1);
     if (number < 0) continue;

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
@@ -46,9 +45,8 @@ std::optional<WrittenViews> measure_written_views(const Facts& facts) {
   };
   const auto nodes_named = [&](std::string_view name) {
     std::vector<SliceId> nodes;
-    for (const SliceId id :
-         slices_starting_with(facts, std::string(kEvaluateNode) + std::string(name)))
-      if (trace.kind(id) == CategoryKind::kCpuOp && inside(windows, trace.start_ns(id)))
+    for (const SliceId id : backward_nodes(facts))
+      if (without_evaluate(trace.name(id)).starts_with(name) && inside(windows, trace.start_ns(id)))
         nodes.push_back(id);
     return nodes;
   };
