@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/copying.h"
 #include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/rules.h"
@@ -17,7 +18,9 @@ analysis::WallPartition wall_without_edge_gap(const Facts& facts) {
   return part;
 }
 
-Bound find_bound(const Facts& facts) {
+namespace {
+
+Bound choose_bound(const Facts& facts) {
   if (is_thin(facts)) return Bound::kNone;
   Bound bound = Bound::kNone;
   std::int64_t most_ns = 0;
@@ -29,7 +32,7 @@ Bound find_bound(const Facts& facts) {
   const auto& whole = facts.wall.partition;
   const analysis::WallPartition part = wall_without_edge_gap(facts);
   // A wait for the CPU that makes copies is the copies' time.
-  const Copying copying = copying_of(facts);
+  const Copying& copying = copying_of(facts);
   const std::int64_t waiting_ns = waiting_for_cpu_without_gloo_ns(facts);
   const std::int64_t other_waits = waiting_ns - copying.waiting_ns;
   const bool copies_are_most =
@@ -47,5 +50,9 @@ Bound find_bound(const Facts& facts) {
            Bound::kCommunication, exposed);
   return bound;
 }
+
+}  // namespace
+
+Bound find_bound(const Facts& facts) { return made_once<choose_bound>(facts); }
 
 }  // namespace lanescope::explain::rules

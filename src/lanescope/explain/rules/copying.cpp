@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lanescope/analysis/memory_timeline.h"
+#include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 
@@ -40,9 +41,7 @@ void mark_copying(const Facts& facts, SliceId work, std::vector<bool>& marked) {
   if (is_copy && launch != kNone<SliceId>) marked[raw(launch)] = true;
 }
 
-}  // namespace
-
-Copying copying_of(const Facts& facts) {
+Copying find_copying(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   Copying found;
@@ -77,6 +76,10 @@ Copying copying_of(const Facts& facts) {
       waiting_while(facts, [&](SliceId slice) { return marked[raw(slice)]; }).time_ns;
   return found;
 }
+
+}  // namespace
+
+const Copying& copying_of(const Facts& facts) { return made_once<find_copying>(facts); }
 
 std::int64_t waiting_in_copies_ns(const Facts& facts) {
   return find_bound(facts) == Bound::kCopy ? copying_of(facts).waiting_ns : 0;

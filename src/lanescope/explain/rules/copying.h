@@ -20,8 +20,8 @@ struct Copying {
   std::int64_t time_ns() const { return alone_ns + waiting_ns; }
 };
 
-// Needs a main device. O(n log n).
-Copying copying_of(const Facts& facts);
+// Needs a main device. Made once for these Facts: O(n log n).
+const Copying& copying_of(const Facts& facts);
 
 // Copying::waiting_ns where copies bound the step, as its headline counts it; else 0.
 std::int64_t waiting_in_copies_ns(const Facts& facts);
