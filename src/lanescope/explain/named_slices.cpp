@@ -66,4 +66,9 @@ std::vector<SliceId> slices_starting_with(const Facts& facts, std::string_view p
   return find(facts, [&](std::string_view each) { return each.starts_with(prefix); });
 }
 
+bool any_named(const Facts& facts, NameTest test) {
+  const std::vector<SlicesByName::Name>& names = made_once<sort_by_name>(facts).names;
+  return std::any_of(names.begin(), names.end(), [&](const auto& name) { return test(name.text); });
+}
+
 }  // namespace lanescope::explain

@@ -16,4 +16,7 @@ std::vector<SliceId> slices_named(const Facts& facts, NameTest test);
 std::vector<SliceId> slices_named(const Facts& facts, std::string_view name);
 std::vector<SliceId> slices_starting_with(const Facts& facts, std::string_view prefix);
 
+// True: some slice has a name that passes the test. O(names).
+bool any_named(const Facts& facts, NameTest test);
+
 }  // namespace lanescope::explain

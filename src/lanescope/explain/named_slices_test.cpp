@@ -63,5 +63,10 @@ TEST_F(NamedSlicesTest, ATestOfNamesIsAskedOnceForEach) {
   EXPECT_EQ(asked, 3);
 }
 
+TEST_F(NamedSlicesTest, AnyNameThatPassesTheTestIsEnough) {
+  EXPECT_TRUE(any_named(facts_, [](std::string_view name) { return name.ends_with("_"); }));
+  EXPECT_FALSE(any_named(facts_, [](std::string_view name) { return name.empty(); }));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

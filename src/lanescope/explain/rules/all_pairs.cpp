@@ -148,10 +148,11 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
     std::optional<Sizes> equal;  // the last of them by aten::eq
     for (std::size_t i = 0; i < sequence.size(); ++i) {
       const SliceId op = sequence[i];
+      const auto kind = pair_kind(trace.name(op));
+      if (!pairs && !kind) continue;  // it makes none, and there are none yet
       const TensorArguments inputs = operator_inputs(trace, op);
       if (equal && is_masked_by(trace.name(op), inputs, *equal)) found.masks.push_back(*equal);
-      if (const auto kind = pair_kind(trace.name(op));
-          kind && !is_summed_product(trace, sequence, i))
+      if (kind && !is_summed_product(trace, sequence, i))
         if (auto shape = pairs_of(inputs)) {
           take_pairs(trace, op, *kind, *shape, found);
           if (trace.name(op) == "aten::eq") equal = shape;

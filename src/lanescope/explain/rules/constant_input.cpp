@@ -60,12 +60,15 @@ Takes taken_by(const OutsideInput& input, const TensorArguments& inputs) {
   return !holds ? Takes::kNothing : other ? Takes::kBoth : Takes::kOnlyInput;
 }
 
-// A matrix product of the input, transposed or not, with something much smaller. Not that of a layer's weight, which goes
-// through aten::linear.
+// Not that of a layer's weight, which goes through aten::linear.
+bool is_pair_product(std::string_view op) {
+  return op == "aten::matmul" || op == "aten::mm" || op == "aten::bmm" || op == "aten::cdist";
+}
+
+// A matrix product of the input, transposed or not, with something much smaller.
 bool is_product_with_new(std::string_view op, const TensorArguments& inputs,
                          const Tensor& whole_input) {
-  if (op != "aten::matmul" && op != "aten::mm" && op != "aten::bmm" && op != "aten::cdist")
-    return false;
+  if (!is_pair_product(op)) return false;
   const auto a = inputs.tensor(0), b = inputs.tensor(1);
   if (!a || !b) return false;
   const double whole = whole_input.elements();
@@ -85,10 +88,11 @@ struct Prepared {
 std::optional<Prepared> prepared_from(const Trace& trace, const CallSequence& calls,
                                       std::size_t first) {
   const std::string_view op = trace.name(calls[first]);
+  if (op.ends_with('_') || is_view(op)) return std::nullopt;
   const TensorArguments own = operator_inputs(trace, calls[first]);
   const auto tensor = own.tensor(0);
-  if (!tensor || tensor->rank() < 2 || tensor->elements() < kLeastInputElements || is_view(op) ||
-      op.ends_with('_') || (!keeps_size(op) && !taken_of(op, own, 0)))
+  if (!tensor || tensor->rank() < 2 || tensor->elements() < kLeastInputElements ||
+      (!keeps_size(op) && !taken_of(op, own, 0)))
     return std::nullopt;
   OutsideInput outside{*tensor, {}};
   Prepared found{*tensor, {}, kNone<SliceId>};
@@ -123,6 +127,13 @@ std::optional<Prepared> prepared_from(const Trace& trace, const CallSequence& ca
   return std::nullopt;
 }
 
+// Calls from here on prepare nothing: no product follows.
+std::size_t end_of_products(const Trace& trace, const CallSequence& calls) {
+  std::size_t end = calls.size();
+  while (end > 0 && !is_pair_product(trace.name(calls[end - 1]))) --end;
+  return end;
+}
+
 struct ConstantInput {
   Prepared first;
   std::unordered_set<std::uint32_t> calls;
@@ -143,9 +154,12 @@ bool is_only_read(const TensorMakers& makers, const ConstantInput& found, const 
 
 std::optional<ConstantInput> measure_constant_input(const Facts& facts) {
   const Trace& trace = *facts.trace;
+  // Two steps or more: what one step makes, the next may take.
+  if (facts.selection.steady.size() < 2) return std::nullopt;
   ConstantInput found;
   for (const CallSequence& sequence : call_sequences(facts)) {
-    for (std::size_t i = 0; i < sequence.size(); ++i) {
+    const std::size_t end = end_of_products(trace, sequence);
+    for (std::size_t i = 0; i < end; ++i) {
       auto prepared = prepared_from(trace, sequence, i);
       if (!prepared) continue;
       if (found.times > 0 && prepared->tensor.dims != found.first.tensor.dims) continue;
@@ -154,9 +168,7 @@ std::optional<ConstantInput> measure_constant_input(const Facts& facts) {
       break;
     }
   }
-  // Two steps or more: what one step makes, the next may take.
-  if (facts.selection.steady.size() < 2 || found.times < facts.selection.steady.size())
-    return std::nullopt;
+  if (found.times < facts.selection.steady.size()) return std::nullopt;
   found.cost_ns = cost_of_calls(facts, found.calls);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastConstantInputShare ||
       !is_only_read(TensorMakers(facts), found, trace, facts.steady_cpu_windows()))

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
@@ -256,6 +257,8 @@ void find_unchanged_matrix(const Facts& facts, FactoredAgain& found) {
 }
 
 std::optional<FactoredAgain> measure_factored_again(const Facts& facts) {
+  if (!any_named(facts, [](std::string_view op) { return factors_of_call(op) != Factors::kNone; }))
+    return std::nullopt;
   FactoredAgain found;
   find_in_backward(facts, found);
   for (const CallSequence& calls : call_sequences(facts))

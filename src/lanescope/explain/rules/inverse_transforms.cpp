@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
@@ -101,6 +102,8 @@ void find_inverses(const Trace& trace, const CallSequence& calls, InverseTransfo
 }
 
 std::optional<InverseTransforms> measure_inverse_transforms(const Facts& facts) {
+  if (!any_named(facts, [](std::string_view op) { return op.starts_with("aten::fft_"); }))
+    return std::nullopt;
   InverseTransforms found;
   for (const CallSequence& calls : call_sequences(facts)) find_inverses(*facts.trace, calls, found);
   if (found.pairs == 0 || found.pairs < facts.selection.steady.size()) return std::nullopt;

@@ -42,19 +42,22 @@ std::optional<Padding> with_lengths(const Tensor& tensor, std::size_t dim, std::
   return Padding{dim, content, length};
 }
 
+bool is_transform(std::string_view op) { return op == "aten::fft_rfft" || op == "aten::fft_fft"; }
+bool is_pad(std::string_view op) { return op == "aten::constant_pad_nd" || op == "aten::pad"; }
+
 // The padding that an operator makes: an FFT that is longer than its input, or F.pad of the last dimension.
 std::optional<Padding> padding_of(std::string_view op, const TensorArguments& inputs) {
+  if (!is_transform(op) && !is_pad(op)) return std::nullopt;
   const auto tensor = inputs.tensor(0);
   if (!tensor || tensor->rank() == 0) return std::nullopt;
   const std::size_t last = tensor->rank() - 1;
-  if (op == "aten::fft_rfft" || op == "aten::fft_fft") {
+  if (is_transform(op)) {
     const auto length = inputs.value(1), dim = inputs.value(2);
     if (!length || !length->integer) return std::nullopt;
     const std::int64_t at = dim && dim->integer ? *dim->integer : -1;
     if (at != -1 && at != static_cast<std::int64_t>(last)) return std::nullopt;
     return with_lengths(*tensor, last, *length->integer);
   }
-  if (op != "aten::constant_pad_nd" && op != "aten::pad") return std::nullopt;
   const std::vector<double> pads = inputs.numbers(1);
   if (pads.size() < 2 || std::any_of(pads.begin() + 2, pads.end(), [](double p) { return p != 0; }))
     return std::nullopt;
@@ -81,19 +84,21 @@ bool is_padded(const Tensor& tensor, const Padding& padding) {
 // From the padding at `first` to the slice that cuts it off. Nothing: no slice does, or something reads the padded tensor later.
 std::optional<PaddedWork> padded_work(const Trace& trace, const CallSequence& calls,
                                       std::size_t first) {
+  const std::string_view op = trace.name(calls[first]);
+  if (!is_transform(op) && !is_pad(op)) return std::nullopt;
   const TensorArguments own = operator_inputs(trace, calls[first]);
-  const auto padding = padding_of(trace.name(calls[first]), own);
+  const auto padding = padding_of(op, own);
   if (!padding) return std::nullopt;
   PaddedWork found{*padding, own.tensor(0)->dims, {calls[first]}, kNone<SliceId>, 0};
   found.shape[padding->dim] = padding->length;
   for (std::size_t i = first + 1; i < calls.size(); ++i) {
-    const std::string_view op = trace.name(calls[i]);
+    const std::string_view label = trace.name(calls[i]);
     const TensorArguments inputs = operator_inputs(trace, calls[i]);
-    if (padding_of(op, inputs)) break;  // the next one
+    if (padding_of(label, inputs)) break;  // the next one
     const auto tensor = inputs.tensor(0);
     if (!tensor || !is_padded(*tensor, *padding)) continue;
     const auto dim = inputs.value(1);
-    const auto taken = op == "aten::slice" ? taken_of(op, inputs, 0) : std::optional<Taken>{};
+    const auto taken = label == "aten::slice" ? taken_of(label, inputs, 0) : std::optional<Taken>{};
     if (taken && tensor->dims[padding->dim] == padding->length && dim && dim->integer &&
         (*dim->integer == -1 || *dim->integer == static_cast<std::int64_t>(padding->dim))) {
       const double rows = tensor->elements() / static_cast<double>(padding->length);
@@ -103,7 +108,7 @@ std::optional<PaddedWork> padded_work(const Trace& trace, const CallSequence& ca
       continue;
     }
     if (found.cut != kNone<SliceId>) return std::nullopt;
-    if (!is_view(op)) found.calls.push_back(calls[i]);
+    if (!is_view(label)) found.calls.push_back(calls[i]);
   }
   const std::int64_t used = std::max(found.kept, padding->content);
   if (found.cut == kNone<SliceId> || found.kept <= 0 ||

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/loader_waits.h"
@@ -46,6 +47,7 @@ struct Waits {
 Waits find_waits(const Facts& facts) {
   const Trace& trace = *facts.trace;
   Waits found;
+  if (!any_named(facts, is_worker_wait)) return found;
   TrackId track = kNone<TrackId>;
   SliceId last = kNone<SliceId>;
   bool worked = false,
