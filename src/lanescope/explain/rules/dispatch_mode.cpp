@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -40,13 +41,26 @@ struct DispatchMode {
   Window stretch{};  // from the first detour to the end of the last
 };
 
+constexpr std::string_view kDispatchOperator = "PythonDispatchMode",
+                           kDispatchFrame = ": __torch_dispatch__",
+                           kFunctionFrame = ": __torch_function__";
+
 // Newer versions of torch record the detour itself, with_stack records the function of the mode.
 bool is_detour(const Trace& trace, SliceId id, Detour detour) {
   if (trace.kind(id) == CategoryKind::kCpuOp)
-    return detour == Detour::kDispatch && trace.name(id) == "PythonDispatchMode";
+    return detour == Detour::kDispatch && trace.name(id) == kDispatchOperator;
   return trace.kind(id) == CategoryKind::kPythonFunction &&
-         trace.name(id).ends_with(detour == Detour::kDispatch ? ": __torch_dispatch__"
-                                                              : ": __torch_function__");
+         trace.name(id).ends_with(detour == Detour::kDispatch ? kDispatchFrame : kFunctionFrame);
+}
+
+// In order of id.
+std::vector<SliceId> find_detours(const Facts& facts, Detour detour) {
+  std::vector<SliceId> found = slices_named(facts, [](std::string_view name) {
+    return name == kDispatchOperator || name.ends_with(kDispatchFrame) ||
+           name.ends_with(kFunctionFrame);
+  });
+  std::erase_if(found, [&](SliceId id) { return !is_detour(*facts.trace, id, detour); });
+  return found;
 }
 
 // The detours of one thread (in order of start) without the operators that begin in them.
@@ -112,12 +126,11 @@ std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
   // One detour can have two rows: the operator and the mode's function for it (the operator counts), or a method and the base
   // class's method that it calls (the outer one counts).
   std::uint64_t operators = 0, functions = 0, of_device = 0;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (!is_detour(trace, id, detour) || !inside(cpu_windows, trace.start_ns(id))) continue;
+  for (const SliceId id : find_detours(facts, detour)) {
+    if (!inside(cpu_windows, trace.start_ns(id))) continue;
     // torch.compile runs operators of fake tensors in such a mode while it compiles.
-    if (compiled.code.layer[i] == analysis::CompileLayer::kCompiling) continue;
-    auto& windows = detours[raw(trace.slices().track[i])];
+    if (compiled.code.layer[raw(id)] == analysis::CompileLayer::kCompiling) continue;
+    auto& windows = detours[raw(trace.slices().track[raw(id)])];
     const bool is_operator = trace.kind(id) == CategoryKind::kCpuOp;
     const bool is_inner = !windows.empty() && trace.end_ns(id) <= windows.back().end_ns;
     if (is_operator) ++operators;

@@ -156,14 +156,17 @@ constexpr auto kLibraryAdvice = std::to_array<LibraryAdvice>({
 
 // Null: none is known.
 const LibraryAdvice* advice_for_frame(std::string_view frame) {
+  constexpr std::string_view kBuiltIn = "built-in ";
+  const std::string plain = is_frame_of_torch(frame) ? std::string() : short_frame(frame);
+  const std::string_view built_in =
+      plain.starts_with(kBuiltIn) ? std::string_view(plain).substr(kBuiltIn.size()) : "";
+  const std::size_t colon = frame.find("): ");
+  const std::string_view function = colon == frame.npos ? "" : frame.substr(colon + 3),
+                         file = frame.substr(0, frame.rfind('(', colon));
   const auto found =
       std::find_if(kLibraryAdvice.begin(), kLibraryAdvice.end(), [&](const LibraryAdvice& each) {
-        if (each.file.empty())
-          return !is_frame_of_torch(frame) &&
-                 short_frame(frame) == "built-in " + std::string(each.function);
-        const std::size_t colon = frame.find("): ");
-        return colon != frame.npos && frame.substr(colon + 3) == each.function &&
-               frame.substr(0, frame.rfind('(', colon)).ends_with(each.file);
+        return each.file.empty() ? built_in == each.function
+                                 : function == each.function && file.ends_with(each.file);
       });
   return found == kLibraryAdvice.end() ? nullptr : &*found;
 }

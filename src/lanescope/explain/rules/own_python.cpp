@@ -42,6 +42,7 @@ struct OpenFrame {
   SliceId slice = kNone<SliceId>;
   bool is_own = false, is_plain = true;
   std::vector<Window> inside;  // of frames in it that are counted apart, or are not the program's
+  bool may_count() const { return is_own && is_plain; }
 };
 
 // Built into Python, and a part of plain code: len, list.append. Not those that wait or compute elsewhere.
@@ -79,7 +80,7 @@ class PlainCode {
       close_until(trace_.start_ns(id));
       const CategoryKind kind = trace_.kind(id);
       if (kind == CategoryKind::kCpuOp || is_api_call(kind)) {
-        for (OpenFrame& open : open_) open.is_plain = false;
+        mark_not_plain();
         continue;
       }
       const names::PythonFrame* const frame =
@@ -93,6 +94,12 @@ class PlainCode {
   }
 
  private:
+  // What is around a frame that is not plain is not plain either.
+  void mark_not_plain() {
+    for (auto open = open_.rbegin(); open != open_.rend() && open->is_plain; ++open)
+      open->is_plain = false;
+  }
+
   void close_until(std::int64_t time_ns) {
     while (!open_.empty() && trace_.end_ns(open_.back().slice) <= time_ns) close();
   }
@@ -101,8 +108,8 @@ class PlainCode {
     OpenFrame frame = std::move(open_.back());
     open_.pop_back();
     const Window whole{trace_.start_ns(frame.slice), trace_.end_ns(frame.slice)};
-    if (frame.is_own && frame.is_plain && inside(steady_, whole.start_ns)) count(frame, whole);
-    if (!open_.empty()) open_.back().inside.push_back(whole);
+    if (frame.may_count() && inside(steady_, whole.start_ns)) count(frame, whole);
+    if (!open_.empty() && open_.back().may_count()) open_.back().inside.push_back(whole);
   }
 
   void count(const OpenFrame& frame, const Window& whole) {

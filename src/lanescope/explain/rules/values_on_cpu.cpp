@@ -132,7 +132,7 @@ std::vector<Window> starting_in(const std::vector<Window>& windows,
 
 std::optional<ValuesOnCpu> measure_values_on_cpu(const Facts& facts) {
   if (facts.main_thread == kNone<TrackId> || !facts.host) return std::nullopt;
-  const std::vector<Window> known = known_frames_of(facts, facts.main_thread);
+  std::optional<std::vector<Window>> known;  // made when it is needed
   ValuesOnCpu most;
   for (auto& [frame, function] : reading_functions(facts)) {
     const std::uint64_t calls = function.windows.size();
@@ -155,7 +155,8 @@ std::optional<ValuesOnCpu> measure_values_on_cpu(const Facts& facts) {
     if (each.lost_ns * 5 < each.time_ns * 4 || each.quiet_ns * 4 < each.time_ns ||
         each.lost_ns <= most.lost_ns)
       continue;
-    if (quiet_time(facts, starting_in(known, function.windows)) * 2 >= each.quiet_ns) continue;
+    if (!known) known = known_frames_of(facts, facts.main_thread);
+    if (quiet_time(facts, starting_in(*known, function.windows)) * 2 >= each.quiet_ns) continue;
     each.function = std::move(function);
     most = std::move(each);
   }
