@@ -28,11 +28,33 @@ std::vector<LaunchedPiece> find_pieces(const Trace& trace, const LaunchLinks& li
 }
 
 bool Periods::repeat(const std::vector<std::int64_t>& bounds, bool any_length) const {
+  return hold_most(bounds) && are_neighbours_alike(bounds, any_length);
+}
+
+bool Periods::hold_most(const std::vector<std::int64_t>& bounds) const {
   if (bounds.size() < kFewestIterations + 1) return false;
   const std::size_t first = index_of(bounds.front());
   const std::size_t held = index_of(bounds.back()) - first;
-  return held * 3 >= (pieces_.size() - first) * 2 && held * 3 >= pieces_.size() &&
-         are_neighbours_alike(bounds, any_length);
+  return held * 3 >= (pieces_.size() - first) * 2 && held * 3 >= pieces_.size();
+}
+
+bool Periods::repeat_with_more(const std::vector<std::int64_t>& bounds) const {
+  constexpr double kNearlyAll = 0.95;
+  if (!hold_most(bounds)) return false;
+  const std::size_t first = bounds.size() > kFewestIterations + 1 ? 1 : 0;
+  std::vector<std::pair<std::size_t, std::size_t>> sizes;  // with the number of the period
+  for (std::size_t i = first; i + 1 < bounds.size(); ++i)
+    sizes.emplace_back(pieces_in(bounds[i], bounds[i + 1]), i);
+  std::sort(sizes.begin(), sizes.end());
+  const auto [usual_size, usual] = sizes[(sizes.size() - 1) / 2];
+  if (usual_size < kFewestPieces) return false;
+  std::size_t like_usual = 0;
+  for (const auto& [size, i] : sizes) {
+    like_usual += size * 4 <= usual_size * 5 ? 1 : 0;
+    if (part_found_in({bounds[usual], bounds[usual + 1]}, {bounds[i], bounds[i + 1]}) < kNearlyAll)
+      return false;
+  }
+  return like_usual * 2 >= sizes.size();
 }
 
 bool Periods::are_neighbours_alike(const std::vector<std::int64_t>& bounds, bool any_length) const {

@@ -34,6 +34,9 @@ class Periods {
   // Is three quarters of the neighbours' work nearly the same, and has the middle period
   // kFewestPieces or more? The first one may be start-up where there are more than three.
   bool are_neighbours_alike(const std::vector<std::int64_t>& bounds, bool any_length = false) const;
+  // Do they cut as much of the work into periods of which half are nearly the same, and all others hold that, too, and more? An
+  // evaluation after every sixth step of an optimizer makes two of six neighbours unlike.
+  bool repeat_with_more(const std::vector<std::int64_t>& bounds) const;
   // Does the work before the first bound look like that of the first period?
   bool begins_alike(std::int64_t start_ns, const std::vector<std::int64_t>& bounds) const;
   // Would periods with the work of the middle one hold half of it? Otherwise they are a few waits
@@ -59,6 +62,7 @@ class Periods {
 
  private:
   std::size_t index_of(std::int64_t time_ns) const;
+  bool hold_most(const std::vector<std::int64_t>& bounds) const;
   // Four fifths of the pieces of the longer one of [a, b), [b, c) have an equal in the other one.
   bool are_alike(std::size_t a, std::size_t b, std::size_t c) const;
   // How many pieces of [b, c) have an equal in [a, b).

@@ -16,7 +16,9 @@
 
 #include "lanescope/analysis/iteration_marks.h"
 #include "lanescope/analysis/iteration_work.h"
+#include "lanescope/analysis/nested_iterations.h"
 #include "lanescope/analysis/operator_iterations.h"
+#include "lanescope/analysis/outermost_iterations.h"
 #include "lanescope/analysis/range_iterations.h"
 #include "lanescope/analysis/replay_iterations.h"
 #include "lanescope/analysis/slice_nesting.h"
@@ -31,6 +33,9 @@ namespace {
 
 // Optimizer steps say most surely what an iteration is, waits least.
 enum class Rank : std::uint8_t { kOptimizer, kRange, kLoader, kWait };
+
+// What neighbours have to have in common; kMoreInSome: Periods::repeat_with_more.
+enum class Likeness : std::uint8_t { kUsual, kAnyLength, kMoreInSome };
 
 struct Candidate {
   Rank rank = Rank::kRange;
@@ -51,8 +56,24 @@ class Finder {
 
   std::optional<Iterations> find() {
     if (pieces_.size() < kFewestPieces * kFewestIterations) return std::nullopt;
-    if (auto found = iterations_of_ranges(trace_, periods_, process_)) return found;
-    collect();
+    auto found = iterations_of_ranges(trace_, periods_, process_);
+    if (!found) {
+      collect();
+      found = find_marked();
+      if (!compiles_with_xla_)
+        found = choose_outermost(input(), nest(), std::move(found), only_optimizer_step());
+    }
+    if (found) {
+      found->before = find_phase_before(input(), *found);
+      found->before_comes_again =
+          found->before.count > 0 && nest() &&
+          found->before.start_ns >= nest()->iterations.ranges.front().start_ns;
+    }
+    return found;
+  }
+
+ private:
+  std::optional<Iterations> find_marked() {
     const std::size_t too_many = marks_of_a_solver();
     std::vector<const Candidate*> order;
     for (const auto& [key, candidate] : by_key_)
@@ -79,13 +100,28 @@ class Finder {
     return whole_texts();
   }
 
- private:
   IterationInput input() const { return {trace_, links_, nesting_, periods_, process_}; }
 
   // Asked for only where marks leave a question.
   const std::optional<Iterations>& whole_texts() {
     if (!whole_texts_) whole_texts_ = iterations_of_whole_texts(input());
     return *whole_texts_;
+  }
+
+  const std::optional<Nest>& nest() {
+    if (!nest_) nest_ = find_nest(input());
+    return *nest_;
+  }
+
+  // Its name; empty: there are none, or several.
+  std::string only_optimizer_step() const {
+    std::string name;
+    for (const auto& [key, candidate] : by_key_) {
+      if (candidate.rank != Rank::kOptimizer) continue;
+      if (!name.empty() || candidate.marks.size() != 1) return {};
+      name = trace_.name(candidate.marks.front());
+    }
+    return name;
   }
 
   // Words of a request, groups of a clustering: two or more of them lie in each text that the whole recording repeats.
@@ -170,12 +206,14 @@ class Finder {
   std::optional<Iterations> iterations_of_optimizer(const Candidate& all) {
     constexpr std::size_t kMostSteps = 8;
     if (auto found = iterations_of_several_optimizers(all)) return found;
-    if (const std::size_t steps = marks_between_long_periods(all, {2, 3}); steps > 0)
+    if (const std::size_t steps = marks_between_long_periods(all, {2, 3});
+        steps > 0 && !(nest() && nest()->optimizer_steps == steps && !has_phases(*nest())))
       if (auto found = iterations_of(every(steps, all))) {
         found->owner = std::to_string(steps);
         return found;
       }
     if (auto found = iterations_of(all)) return found;
+    if (auto found = iterations_of(all, Likeness::kMoreInSome)) return found;
     std::size_t best = 0;
     double most_alike = 0;
     for (std::size_t steps = 2;
@@ -188,7 +226,7 @@ class Finder {
       best = steps;
     }
     // Closures and solvers make steps of any length.
-    if (best == 0) return iterations_of(all, true);
+    if (best == 0) return iterations_of(all, Likeness::kAnyLength);
     auto found = iterations_of(every(best, all));
     if (found) found->owner = std::to_string(best);
     return found;
@@ -200,8 +238,8 @@ class Finder {
     constexpr std::size_t kFewestSteps = 3;  // of an iteration
     constexpr double kNearlyAll = 0.95;
     const std::vector<SliceId>& marks = all.marks;
-    if (marks.size() < 2 * kFewestSteps || !whole_texts()) return std::nullopt;
-    Iterations found = *whole_texts();
+    if (marks.size() < 2 * kFewestSteps || (!whole_texts() && !nest())) return std::nullopt;
+    Iterations found = whole_texts() ? *whole_texts() : nest()->iterations;
     const std::size_t steps = marks.size() / found.ranges.size();
     if (steps < kFewestSteps || marks.size() % found.ranges.size() != 0) return std::nullopt;
     for (std::size_t i = 0; i < marks.size(); ++i)
@@ -335,7 +373,7 @@ class Finder {
   }
 
   std::optional<Iterations> iterations_of(const Candidate& candidate,
-                                          bool any_length = false) const {
+                                          Likeness likeness = Likeness::kUsual) const {
     const auto& marks = candidate.marks;
     for (std::size_t i = 1; i < marks.size(); ++i)
       if (trace_.start_ns(marks[i]) < trace_.end_ns(marks[i - 1])) return std::nullopt;
@@ -347,7 +385,10 @@ class Finder {
     // is unknown: asking for one more may only have ended the loop.
     if (candidate.rank == Rank::kRange) bounds.push_back(trace_.end_ns(marks.back()));
     const bool has_first = add_first(candidate, bounds);
-    if (!periods_.repeat(bounds, any_length)) return std::nullopt;
+    if (likeness == Likeness::kMoreInSome
+            ? !periods_.repeat_with_more(bounds)
+            : !periods_.repeat(bounds, likeness == Likeness::kAnyLength))
+      return std::nullopt;
     if (candidate.rank == Rank::kWait && !(hold_the_time(bounds) && periods_.hold_the_work(bounds)))
       return std::nullopt;
     Iterations found;
@@ -375,6 +416,7 @@ class Finder {
   bool compiles_with_xla_ = false;
   std::map<Key, Candidate> by_key_;
   std::optional<std::optional<Iterations>> whole_texts_;
+  std::optional<std::optional<Nest>> nest_;
 };
 
 }  // namespace

@@ -17,6 +17,15 @@ enum class IterationMark : std::uint8_t {
   kWait,        // from the end of one wait of the CPU to the end of the next
 };
 
+// A loop inside of an iteration, or before the first one.
+struct InnerLoop {
+  std::string name;  // "Optimizer.step#Adam.step"; "25 operators (aten::linear, aten::tanh, ...)"
+  std::size_t count = 0;                     // its rounds
+  std::int64_t time_ns = 0;                  // of all rounds, on the CPU
+  bool runs_backward = false;                // a backward pass in each
+  std::int64_t start_ns = 0, second_ns = 0;  // when the first round begins, and the second one
+};
+
 // Nanoseconds since Trace::base_time_ns(). docs/definitions/steps.md#found-iterations.
 struct Iterations {
   struct Range {
@@ -30,6 +39,18 @@ struct Iterations {
   std::string owner;  // of a wait: its outermost operator; of optimizer steps: how many, or empty
   std::size_t waits = 1;      // kWait: of an iteration
   std::vector<Range> ranges;  // in order, each begins where the one before ends; two or more
+  // The loops inside of a middle iteration, if these are rounds of the outermost of several loops, or if an optimizer makes one step
+  // after several backward passes.
+  std::vector<InnerLoop> inner;
+  // So many of them are one round of a longer loop, which is not taken for the iteration; 0: no such loop is known.
+  std::size_t of_outer = 0;
+  std::int64_t outer_ns = 0;  // its middle round, on the CPU
+  std::string
+      only_step;  // the only step of an optimizer in the recording, if something else marks the iterations
+  // A loop that takes half or more of a long time before the first iteration, and runs operators in an order that iterations have,
+  // too: another phase of a longer loop. count is 0: there is none.
+  InnerLoop before;
+  bool before_comes_again = false;  // the recording holds two or more rounds of the longer loop
 };
 
 // Only marks of `process`, if given. Nothing: nothing repeats, or it is unknown which

@@ -373,14 +373,18 @@ TEST(IterationsTest, LayersBetweenOtherOperatorsAreNoIterations) {
   EXPECT_FALSE(program.find());
 }
 
-// Rounds of a solver between the steps of an optimizer.
+// Rounds of a solver between the steps of an optimizer: two whole rounds of the longer loop are two iterations.
 TEST(IterationsTest, OperatorsOfASolverInATrainingStepAreNoIterations) {
   Program program;
   for (int step = 0; step < 2; ++step) {
     for (int i = 0; i < 6; ++i) program.operators(1000 * step + 100 * i, "aten::randn");
     program.range("Optimizer.step#Adam.step", 1000 * step + 700, 20);
   }
-  EXPECT_FALSE(program.find());
+  const auto found = program.find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->mark, "Optimizer.step#Adam.step");
+  ASSERT_EQ(found->ranges.size(), 2u);
+  EXPECT_EQ(found->ranges[1].start_ns, 1000);
 }
 
 // Two calls of a generator: seven waits close together while each begins, then its work without such a wait.
@@ -442,7 +446,7 @@ TEST(IterationsTest, TwoRoundsAreNoIterations) {
 }
 
 // Two requests: a copy and ten operators of an encoder, then eight words of eight operators and a wait each. A wait ends a word,
-// but the whole recording is one text twice. Not so with one more operator at the end, or where no request brings data.
+// but the whole recording is one text twice. So it is with one more operator at the end, or where no request brings data.
 TEST(IterationsTest, TextsThatTheWholeRecordingRepeatsAreIterations) {
   const auto draw = [](bool has_copy, bool has_tail) {
     Program program;
@@ -469,10 +473,11 @@ TEST(IterationsTest, TextsThatTheWholeRecordingRepeatsAreIterations) {
   EXPECT_EQ(found->ranges[0].start_ns, 0);
   EXPECT_EQ(found->ranges[0].end_ns, 820);
   EXPECT_EQ(found->ranges[1].end_ns, 1640 - 18);
-  for (const auto& words : {draw(true, true), draw(false, false)}) {
-    ASSERT_TRUE(words);
-    EXPECT_EQ(words->kind, IterationMark::kWait);
-    EXPECT_EQ(words->ranges.size(), 15u);
+  for (const auto& requests : {draw(true, true), draw(false, false)}) {
+    ASSERT_TRUE(requests);
+    ASSERT_EQ(requests->ranges.size(), 2u);
+    EXPECT_EQ(requests->ranges[1].start_ns, 820);
+    EXPECT_FALSE(requests->inner.empty());  // words
   }
 }
 

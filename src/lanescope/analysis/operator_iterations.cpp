@@ -178,20 +178,6 @@ std::string with_commas(std::size_t count) {
   return text;
 }
 
-// "round of 75 operators (aten::select, aten::copy_, ...)"
-std::string name_of_round(const Trace& trace, const std::vector<SliceId>& operators,
-                          std::size_t first, std::size_t size) {
-  std::string text = "round of " + with_commas(size) + " operators (";
-  const std::string_view begin = trace.name(operators[first]);
-  text += begin;
-  for (std::size_t i = first; i < first + size; ++i)
-    if (const std::string_view next = trace.name(operators[i]); next != begin) {
-      text.append(", ").append(next);
-      break;
-    }
-  return text + ", ...)";
-}
-
 // A simulation's step has no operator that comes once in it and begins it: all of its operators are looked at together.
 std::optional<Iterations> iterations_of_rounds(
     const IterationInput& input, const std::vector<SliceId>& operators,
@@ -217,6 +203,19 @@ SliceId outermost_operator_of(const IterationInput& input, SliceId call) {
        at = input.nesting.parent[raw(at)])
     if (input.trace.kind(at) == CategoryKind::kCpuOp) owner = at;
   return owner;
+}
+
+std::string name_of_round(const Trace& trace, const std::vector<SliceId>& operators,
+                          std::size_t first, std::size_t size) {
+  std::string text = "round of " + with_commas(size) + " operators (";
+  const std::string_view begin = trace.name(operators[first]);
+  text += begin;
+  for (std::size_t i = first; i < first + size; ++i)
+    if (const std::string_view next = trace.name(operators[i]); next != begin) {
+      text.append(", ").append(next);
+      break;
+    }
+  return text + ", ...)";
 }
 
 std::optional<Iterations> iterations_of_operators(const IterationInput& input,

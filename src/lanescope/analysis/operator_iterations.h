@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <limits>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "lanescope/analysis/iteration_work.h"
 #include "lanescope/analysis/iterations.h"
@@ -23,6 +25,10 @@ struct IterationInput {
 
 // The outermost operator around a call; kNone: there is none.
 SliceId outermost_operator_of(const IterationInput& input, SliceId call);
+
+// "round of 75 operators (aten::select, aten::copy_, ...)": those from `first` on.
+std::string name_of_round(const Trace& trace, const std::vector<SliceId>& operators,
+                          std::size_t first, std::size_t size);
 
 // A model's layers repeat too. So operators that repeat make iterations only if next to nothing lies
 // outside of them, as embeddings and a head lie outside of layers, or if each of them exchanges data

@@ -86,9 +86,10 @@ Sentence turns_note(const Facts& facts) {
              {linked(count(turn), shows::kStep), ns(shortest_ns), ns(longest_ns), count(turn)});
 }
 
-Sentence found_iterations_note(const Facts& facts) {
+namespace {
+
+Sentence how_steps_were_found(const Facts& facts) {
   const auto& found = facts.steps.found;
-  if (!found) return {};
   const std::string begin = "The trace marks no steps: here ";
   const Value how_many = linked(count(found->ranges.size()), shows::kStep);
   if (found->kind == analysis::IterationMark::kRangeEnd && !found->owner.empty())
@@ -108,6 +109,55 @@ Sentence found_iterations_note(const Facts& facts) {
   if (found->mark.starts_with("round of "))
     return say(begin + "a step is one {}, {} found.", {name(found->mark), how_many});
   return say(begin + "each {} begins a step, {} found.", {name(found->mark), how_many});
+}
+
+// "12 x 72 operators (aten::linear, aten::tanh, ...)"
+void append_loop(Sentence& note, const analysis::InnerLoop& loop) {
+  note.pattern += "{} x {}";
+  note.values.push_back(count(loop.count));
+  note.values.push_back(name(loop.name));
+}
+
+}  // namespace
+
+Sentence found_iterations_note(const Facts& facts) {
+  const auto& found = facts.steps.found;
+  if (!found) return {};
+  Sentence note = how_steps_were_found(facts);
+  bool is_first = true;
+  for (const analysis::InnerLoop& loop : found->inner) {
+    if (loop.name == found->mark) {
+      note.pattern += " Their loop takes {} of each";
+    } else {
+      note.pattern += is_first ? " Each holds " : ", ";
+      append_loop(note, loop);
+      note.pattern += is_first ? " in {}" : " {}";
+    }
+    note.values.push_back(ns(loop.time_ns));
+    is_first = false;
+  }
+  if (!is_first) note.pattern += ".";
+  if (found->of_outer > 0) {
+    note.pattern += " Every {} of them are one round of a longer loop, {}.";
+    note.values.push_back(count(found->of_outer));
+    note.values.push_back(ns(found->outer_ns));
+  }
+  if (!found->only_step.empty()) {
+    note.pattern += " The recording holds one {}: they may be rounds of one training step.";
+    note.values.push_back(name(found->only_step));
+  }
+  return note;
+}
+
+Sentence other_phase_note(const Facts& facts) {
+  const auto before = time_before_iterations(facts);
+  if (!before || !before->is_other_phase || facts.steps.found->before_comes_again) return {};
+  const analysis::StepRange& first = facts.steps.steps.front();
+  Sentence note = say("Before them, {} of other work are recorded once: ",
+                      {linked(ns(first.cpu_start_ns - before->window.start_ns), first.slice)});
+  append_loop(note, facts.steps.found->before);
+  note.pattern += ". The steps may be rounds inside a longer loop.";
+  return note;
 }
 
 namespace {
@@ -190,9 +240,19 @@ Sentence outer_loop_note(const Facts& facts) {
 
 namespace {
 
+// Do first uses of libraries and kernels take a tenth of this time or more?
+bool holds_first_uses(const Facts& facts, const analysis::Window& before) {
+  constexpr std::int64_t kLeastPart = 10;
+  if (!facts.main_device) return false;
+  std::vector<analysis::Window> first_uses;
+  for (const SliceId call : rules::first_use_calls(facts))
+    if (facts.trace->start_ns(call) < before.end_ns)
+      first_uses.push_back({facts.trace->start_ns(call), facts.trace->end_ns(call)});
+  return rules::total_length(std::move(first_uses)) * kLeastPart >= before.length_ns();
+}
+
 // Does this part of the time on the CPU differ from iterations of that length?
 bool is_start_up(const Facts& facts, const analysis::Window& before) {
-  constexpr std::int64_t kLeastPartOfFirstUses = 10;  // a tenth
   const auto is_longer = [](std::int64_t time_ns, std::int64_t usual_ns) {
     return time_ns * 2 > usual_ns * 3;
   };
@@ -204,12 +264,7 @@ bool is_start_up(const Facts& facts, const analysis::Window& before) {
   if (is_longer(steps.front().cpu_start_ns - before.start_ns, usual_ns)) return true;
   for (std::size_t i = 0; i < facts.selection.steady.front(); ++i)
     if (is_longer(steps[i].cpu_end_ns - steps[i].cpu_start_ns, usual_ns)) return true;
-  if (!facts.main_device) return false;
-  std::vector<analysis::Window> first_uses;
-  for (const SliceId call : rules::first_use_calls(facts))
-    if (facts.trace->start_ns(call) < before.end_ns)
-      first_uses.push_back({facts.trace->start_ns(call), facts.trace->end_ns(call)});
-  return rules::total_length(std::move(first_uses)) * kLeastPartOfFirstUses >= before.length_ns();
+  return holds_first_uses(facts, before);
 }
 
 }  // namespace
@@ -222,7 +277,9 @@ std::optional<BeforeIterations> time_before_iterations(const Facts& facts) {
   const analysis::Window window{facts.trace->start_ns(SliceId{thread.first_slice}),
                                 first.cpu_start_ns};
   if (window.length_ns() <= 0) return std::nullopt;
-  return BeforeIterations{window, is_start_up(facts, window)};
+  const bool is_other_phase =
+      facts.steps.found->before.count > 0 && !holds_first_uses(facts, window);
+  return BeforeIterations{window, !is_other_phase && is_start_up(facts, window), is_other_phase};
 }
 
 Sentence start_up_note(const Facts& facts) {

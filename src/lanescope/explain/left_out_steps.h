@@ -27,6 +27,10 @@ Sentence found_iterations_note(const Facts& facts);
 // they come within 256 iterations again and take less than a twentieth of the time, as logging does.
 Sentence outer_loop_note(const Facts& facts);
 
+// "Before them, 43.0 ms of other work are recorded once: 12 x 72 operators (aten::linear, ...). The steps may be rounds inside a
+// longer loop." Empty pattern: nothing but start-up and usual iterations precedes.
+Sentence other_phase_note(const Facts& facts);
+
 // If iterations were found: the time from the first event of their thread to the first iteration
 // that is measured, on the CPU.
 struct BeforeIterations {
@@ -35,6 +39,8 @@ struct BeforeIterations {
   // libraries and kernels are a tenth of the time. False: these are usual iterations, of which the first has no mark at its
   // begin.
   bool is_start_up = false;
+  // No start-up: it holds a loop of the program (Iterations::before), and few first uses.
+  bool is_other_phase = false;
 };
 // Nothing: no iterations were found, or --step chose one. O(slices), the first time.
 std::optional<BeforeIterations> time_before_iterations(const Facts& facts);

@@ -279,13 +279,13 @@ TEST(StartUpNoteTest, EqualIterationsAtTheBeginAreNoStartUp) {
   EXPECT_THAT(headline_of_training(460), HasSubstr("are start-up and are left out"));
 }
 
-// Two outer rounds, each of three operators (kernels of 50 us) and then ten inner rounds of three kernels of 20 us and a wait. With
-// two operators, or with all three in each inner round, they tell no longer loop.
+// Two outer rounds, each of three operators (kernels of 50 us) and then ten inner rounds of three kernels of 20 us and a wait, the
+// second outer round one less. With two operators, or with all three in each inner round, they tell no longer loop.
 std::string outer_loop_of(const std::vector<std::string>& outer, bool in_each_round,
-                          std::int64_t outer_us = 50, int rounds = 10) {
+                          std::int64_t outer_us = 50, int rounds = 10, int less = 1) {
   testing::ProgramSketch program;
   for (int round = 0; round < 2; ++round)
-    for (int inner = 0; inner < rounds; ++inner) {
+    for (int inner = 0; inner < rounds - round * less; ++inner) {
       if (inner == 0 || in_each_round)
         for (const std::string& op : outer) program.launch({.us = outer_us, .op = op});
       for (const char* op : {"aten::eq", "aten::index", "aten::mean"})
@@ -310,6 +310,59 @@ TEST(OuterLoopNoteTest, SeesRoundsInsideALongerLoop) {
   // Nobody logs so rarely: k-means has its distances once in 512 groups.
   EXPECT_EQ(outer_loop_of(three, false, 5, 255), "");
   EXPECT_THAT(outer_loop_of(three, false, 5, 256), ::testing::EndsWith(" 2 256"));
+  // Where both outer rounds are whole, they are the iterations.
+  EXPECT_EQ(outer_loop_of(three, false, 50, 10, 0), "");
+}
+
+// Four moves of 14 operators and then six steps of an optimizer, so many times.
+testing::ProgramSketch game(int rounds) {
+  testing::ProgramSketch program;
+  const auto launch = [&](const std::string& first, int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string op = first + std::to_string(i);
+      program.launch({.us = 3, .op = op});
+    }
+  };
+  for (int round = 0; round < rounds; ++round) {
+    for (int move = 0; move < 4; ++move) {
+      launch("model_", 4);
+      launch("world_", 10);
+    }
+    for (int step = 0; step < 6; ++step) {
+      launch("model_", 6);
+      launch("loss_", 4);
+      program.begin("Optimizer.step#Adam.step");
+      launch("adam_", 1);
+      program.end();
+    }
+  }
+  return program;
+}
+
+TEST(NestNoteTest, TheHeadlineTellsTheLoopsOfAnIteration) {
+  const Trace trace = game(2).trace();
+  const Facts facts = facts_of(trace);
+  const Sentence note = found_iterations_note(facts);
+  EXPECT_EQ(note.pattern,
+            "The trace marks no steps: here {} x {} make a step, {} found. Their loop takes {} of "
+            "each, {} x {} {}.");
+  ASSERT_EQ(note.values.size(), 7u);
+  EXPECT_EQ(note.values[0].text, "6");
+  EXPECT_EQ(note.values[4].integer, 4);
+  EXPECT_EQ(note.values[5].text, "14 operators (model_0, model_1, ...)");
+  EXPECT_EQ(other_phase_note(facts).pattern, "");
+}
+
+TEST(NestNoteTest, AnotherPhaseBeforeTheIterationsIsNoStartUp) {
+  const Trace trace = game(1).trace();
+  const Facts facts = facts_of(trace);
+  EXPECT_EQ(other_phase_note(facts).pattern,
+            "Before them, {} of other work are recorded once: {} x {}. The steps may be rounds "
+            "inside a longer loop.");
+  const auto before = time_before_iterations(facts);
+  ASSERT_TRUE(before);
+  EXPECT_FALSE(before->is_start_up);
+  EXPECT_THAT(headline_of(facts).pattern, Not(HasSubstr("start-up")));
 }
 
 }  // namespace

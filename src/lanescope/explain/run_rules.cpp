@@ -321,7 +321,8 @@ Sentence first_use_note(const Facts& facts) {
 // What precedes the iterations that are measured, if it is longer than all of them.
 Sentence long_start_up_note(const Facts& facts) {
   const auto before = time_before_iterations(facts);
-  if (!before || before->window.length_ns() <= facts.steady_wall_ns()) return {};
+  if (!before || before->is_other_phase || before->window.length_ns() <= facts.steady_wall_ns())
+    return {};
   const analysis::StepRange& first = facts.steps.steps[facts.selection.steady.front()];
   const Value length = linked(ns(before->window.length_ns()), first.slice);
   if (!before->is_start_up && facts.steps.steps.size() == 2)
@@ -347,6 +348,7 @@ void append_notes(const Facts& facts, bool tells_gloo, Sentence& headline) {
   if (const Sentence iterations = found_iterations_note(facts); !iterations.pattern.empty()) {
     add(iterations);
     append(headline, outer_loop_note(facts));
+    add(other_phase_note(facts));
   }
   add(long_start_up_note(facts));
   add(first_use_note(facts));
