@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/loop_sizes.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -49,6 +50,10 @@ bool writes_by_index(std::string_view op) {
          op == "aten::index_copy_" || op == "aten::scatter_add_";
 }
 
+bool is_other_layer(std::string_view op) {
+  return is_layer_operator(op) || op.starts_with("aten::scaled_dot_product_attention");
+}
+
 // The index of the call that ends the round which begins with calls[first]; nothing: that is no round.
 std::optional<std::size_t> end_of_round(const Facts& facts, const CallSequence& calls,
                                         std::size_t first) {
@@ -79,6 +84,8 @@ std::vector<std::vector<Round>> expert_loops(const Facts& facts, const CallSeque
   };
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (!rounds.empty() && i - rounds.back().last > kLongestPause) finish();
+    // Between two loops there are other layers: a norm, attention, the products of the next router.
+    if (is_other_layer(facts.trace->name(calls[i]))) finish();
     if (!finds_tokens(facts, calls[i])) continue;
     const auto end = end_of_round(facts, calls, i);
     if (!end) continue;
@@ -94,6 +101,8 @@ struct UnsortedTokens {
   std::int64_t waiting_ns = 0;      // in all rounds but a loop's first, with their backward passes
   std::int64_t after_waits_ns = 0;  // what the GPU waits in and after the calls that find tokens
   SliceId find = kNone<SliceId>, write = kNone<SliceId>;
+  TrackId nodes_thread = kNone<TrackId>;  // one thread runs the backward pass of a device
+  std::vector<Window> nodes;              // the backward passes of these calls, any order
 };
 
 std::optional<UnsortedTokens> measure_unsorted_tokens(const Facts& facts) {
@@ -122,8 +131,11 @@ std::optional<UnsortedTokens> measure_unsorted_tokens(const Facts& facts) {
     }
   if (found.loops == 0) return std::nullopt;
   for (const std::uint32_t node : with_backward_nodes(facts, later_calls))
-    if (!later_calls.contains(node))
+    if (!later_calls.contains(node)) {
       later.push_back({trace.start_ns(SliceId{node}), trace.end_ns(SliceId{node})});
+      found.nodes_thread = trace.slices().track[node];
+      found.nodes.push_back(later.back());
+    }
   const auto lost = [&](std::vector<Window> windows) {
     return lost_in(facts, steady_parts(facts, joined(std::move(windows))));
   };
@@ -170,12 +182,13 @@ Finding tell_unsorted_tokens(const Facts& facts, const UnsortedTokens& found) {
           {experts, loops});
   finding.action =
       say("Sort the tokens by expert: torch._grouped_mm, or torch.bmm with equal room for each");
+  finding.told_thread = found.nodes_thread;
+  finding.told_windows = joined(found.nodes);
   const std::int64_t at_stake_ns = finding.at_stake_ns;
-  finding.explains = {{"looped-calls", at_stake_ns},
-                      {"equal-rounds", at_stake_ns},
-                      {"tiny-kernels", at_stake_ns},
-                      {"same-calls-twice", at_stake_ns},
-                      {"host-sync", facts.per_step(found.after_waits_ns)}};
+  finding.explains = {
+      {"looped-calls", at_stake_ns},   {"equal-rounds", at_stake_ns},
+      {"tiny-kernels", at_stake_ns},   {"same-calls-twice", at_stake_ns},
+      {"waiting-rounds", at_stake_ns}, {"host-sync", facts.per_step(found.after_waits_ns)}};
   return finding;
 }
 

@@ -50,6 +50,26 @@ TEST(UnsortedTokensTest, NamesALoopOverExperts) {
   EXPECT_EQ(finding->explains.front().at_stake_ns, finding->at_stake_ns);
 }
 
+// Two layers of four experts each, with few calls between them.
+TEST(UnsortedTokensTest, KnowsWhereALoopEnds) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int layer = 0; layer < 2; ++layer) {
+      p.launch({.us = 10, .op = "aten::layer_norm"}).launch({.us = 10, .op = "aten::topk"});
+      for (int expert = 0; expert < 4; ++expert) {
+        draw_find(p, true);
+        p.launch({.us = 2, .op = "aten::index"});
+        for (int i = 0; i < 2; ++i) p.launch({.us = 2, .op = "aten::linear"});
+        p.launch({.us = 2, .op = "aten::index_add_"}).pass(40);
+      }
+    }
+  });
+  const auto finding = find_by_rule(program.trace(), "unsorted-tokens");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.values[0].integer, 4);  // experts
+  EXPECT_EQ(finding->brief.values[1].integer, 2);  // times per step
+}
+
 // Three levels of a pyramid, one product per class, aten::where with three arguments, and results that go nowhere by index.
 TEST(UnsortedTokensTest, IsQuietAboutOtherLoops) {
   EXPECT_TRUE(find_loop(4, 2));
