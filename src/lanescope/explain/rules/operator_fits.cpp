@@ -228,6 +228,16 @@ bool adds_up_few_numbers(const TensorArguments& inputs) {
   return values && values->elements() <= kFew;
 }
 
+bool adds_up_few_rows(const TensorArguments& inputs) {
+  const auto table = inputs.tensor(0), values = inputs.tensor(2);
+  return table && values && table->rank() > 0 && values->rank() >= table->rank() &&
+         std::equal(table->dims.begin() + 1, table->dims.end(),
+                    values->dims.end() - static_cast<std::ptrdiff_t>(table->rank()) + 1) &&
+         adds_up_few_numbers(inputs);
+}
+
+bool lacks_inputs(const TensorArguments& inputs) { return !inputs.tensor(0); }
+
 bool has_any_inputs(const TensorArguments&) { return true; }
 
 }  // namespace lanescope::explain::rules

@@ -62,6 +62,9 @@ bool is_not_double(const analysis::TensorArguments& inputs);
 // [table, indices, values]: values are added into rows of the table. Atomic additions (index_add_) of as many are faster than a sort of
 // their indices: rows of 16 numbers or fewer, or 12.8 million numbers or fewer in all. True where the inputs were not recorded.
 bool adds_up_few_numbers(const analysis::TensorArguments& inputs);
+// The same, where the inputs were recorded, and whole rows of the table are meant: index_select() takes no others.
+bool adds_up_few_rows(const analysis::TensorArguments& inputs);
+bool lacks_inputs(const analysis::TensorArguments& inputs);  // they were not recorded
 // For rows whose operator's name alone proves nothing: advice_for_call() looks at each call.
 bool has_any_inputs(const analysis::TensorArguments& inputs);
 

@@ -15,6 +15,12 @@ constexpr char kTopk[] = "Use torch.topk, torch.sort or a histogram: they use th
 constexpr char kTopkMore[] =
     "for few long rows use torch.topk or torch.sort, which spread a row over the GPU; or reduce "
     "the row first";
+constexpr char kSortsToAddRows[] = "sorts indices to add up rows, in the backward part of x[index]";
+constexpr char kIndexSelectMore[] =
+    "index_select adds rows in parallel in its backward part (index_add_), in another order from "
+    "run to run. Where rows are wide and many, x[index] is faster: measured on an H200 with 1.5 "
+    "million rows, index_select took 0.16 instead of 0.56 ms for rows of 8 numbers and 1.6 instead "
+    "of 0.75 ms for 128; with 100,000 rows it was faster up to 128 numbers";
 constexpr char kSortsEqual[] = "sorts its indices, as use_deterministic_algorithms(True) demands";
 constexpr char kNotDeterministic[] =
     "Switch use_deterministic_algorithms off where last digits may differ";
@@ -137,14 +143,12 @@ constexpr std::array kLookupOperatorRows = {
     OperatorAdvice{"aten::grid_sampler", "", "", 1, kResamples, kByWholePixels, kByWholePixelsMore,
                    kAffineGrid, has_any_inputs, has_grid_of_its_own},
     OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
-                   "sorts indices to add up rows, in the backward part of x[index]",
+                   kSortsToAddRows, "Use x.index_select(0, index): its backward part needs no sort",
+                   kIndexSelectMore, kIndexSelect, adds_up_few_rows, is_outside_index_backward},
+    OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
+                   kSortsToAddRows,
                    "For rows of up to 16 numbers: x.index_select(0, index), which needs no sort",
-                   "index_select adds rows in parallel in its backward part (index_add_), in "
-                   "another order from run to run. Where rows are wide and many, x[index] is "
-                   "faster: measured on an H200 with 1.5 million rows, index_select took 0.16 "
-                   "instead of 0.56 ms for rows of 8 numbers and 1.6 instead of 0.75 ms for 128; "
-                   "with 100,000 rows it was faster up to 128 numbers",
-                   kIndexSelect, adds_up_few_numbers, is_outside_index_backward},
+                   kIndexSelectMore, kIndexSelect, lacks_inputs, is_outside_index_backward},
     OperatorAdvice{"aten::_unique2", "", "", 1, "sorts all elements and waits for their number",
                    "Use torch.bincount or a table of known size where values are small integers",
                    "where values are small integers, torch.bincount(minlength=n) or scatter into a "

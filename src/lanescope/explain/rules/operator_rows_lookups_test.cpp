@@ -135,7 +135,8 @@ TEST(LookupRowsTest, SeesASortInTheBackwardPartOfAnIndex) {
     });
     return action_of(program.trace());
   };
-  EXPECT_THAT(action("IndexBackward0"), ::testing::HasSubstr("index_select(0, index)"));
+  EXPECT_THAT(action("IndexBackward0"),
+              ::testing::HasSubstr("For rows of up to 16 numbers: x.index_select(0, index)"));
   EXPECT_EQ(action("aten::index_copy_"), "");
 }
 
@@ -159,6 +160,11 @@ TEST(LookupRowsTest, AdvisesIndexSelectOnlyForFewNumbers) {
   EXPECT_THAT(action("[[100000, 128], [], [100000, 128], [], []]"),
               ::testing::HasSubstr("index_select"));
   EXPECT_EQ(action("[[100000, 256], [], [100000, 256], [], []]"), "");
+  // Wide rows, but few: no word of rows of 16 numbers, which these are not.
+  EXPECT_EQ(action("[[2048, 512], [], [351, 512], [], []]"),
+            "Use x.index_select(0, index): its backward part needs no sort");
+  // x[i, j] takes single numbers of rows, which index_select() cannot.
+  EXPECT_EQ(action("[[2048, 8], [], [351], [], []]"), "");
 }
 
 TEST(LookupRowsTest, SeesCountsByOneHotTensors) {

@@ -43,6 +43,7 @@ struct NodeAdvice {
   // What takes the time, where the forward part is none to compare with; null: it is one.
   const char* brief = nullptr;
   bool is_bound = false;  // whether the action applies is not recorded, so no gain is predicted
+  bool is_for_narrow_rows = false;  // not where recorded shapes say that the rows are wide
 };
 constexpr char kWholeGradient[] = "fills a gradient as large as the whole tensor with zeros";
 constexpr char kTakeAllAtOnce[] =
@@ -59,7 +60,8 @@ constexpr std::array kNodes = {
     NodeAdvice{"EmbeddingBagBackward0", 1, "fills a gradient as large as the table",
                "Use nn.EmbeddingBag(sparse=True) where the optimizer takes sparse gradients"},
     NodeAdvice{"IndexBackward0", 1, "sorts the indices before it adds up the rows",
-               "For rows of up to 16 numbers: x.index_select(0, index), which needs no sort"},
+               "For rows of up to 16 numbers: x.index_select(0, index), which needs no sort",
+               nullptr, false, true},
     NodeAdvice{"SelectBackward0", 4, kWholeGradient, kTakeAllAtOnce},
     NodeAdvice{"SliceBackward0", 4, kWholeGradient, kSplitIfWhole, nullptr, true},
     NodeAdvice{"TrilinearBackward0", 1, "multiplies for one output feature after the other",
@@ -166,6 +168,14 @@ std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
   return found;
 }
 
+// The recorded shape of a lookup says that its rows have more than 16 numbers.
+bool takes_wide_rows(const Facts& facts, SliceId lookup) {
+  constexpr double kNarrow = 16;
+  const auto table = operator_inputs(*facts.trace, lookup).tensor(0);
+  return table && table->rank() > 0 &&
+         table->elements() > kNarrow * static_cast<double>(table->dims[0]);
+}
+
 const NodeAdvice* known_node(const Facts& facts, const SlowPart& part) {
   constexpr std::size_t kStepArgument = 4;  // of aten::slice(input, dim, start, end, step)
   const auto steps = step_count(facts);
@@ -176,7 +186,7 @@ const NodeAdvice* known_node(const Facts& facts, const SlowPart& part) {
   for (const NodeAdvice& row : kNodes)
     if (row.node == without_evaluate(facts.trace->name(part.node)) &&
         part.calls >= row.least_calls * steps)
-      return &row;
+      return row.is_for_narrow_rows && takes_wide_rows(facts, part.forward) ? nullptr : &row;
   return nullptr;
 }
 
