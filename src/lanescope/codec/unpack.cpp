@@ -57,8 +57,7 @@ class PackedSource final : public UnpackedSource {
         packing_(packing),
         inflater_(std::move(inflater)),
         options_(options),
-        ahead_(packing, others_of(options.threads)),
-        is_stream_(options.threads <= 1) {}
+        ahead_(packing, others_of(options.threads)) {}
 
   Result<std::size_t> read(std::span<char> into) override {
     std::size_t filled = 0;
@@ -203,7 +202,8 @@ class PackedSource final : public UnpackedSource {
   MembersAhead ahead_;
   std::unique_ptr<MemberPart> part_;  // whole; its text is read from part_at_ on
   std::size_t part_at_ = 0;
-  bool is_stream_;
+  bool is_stream_ =
+      true;  // most streams have one member, so the first one is never searched for an end
   std::uint64_t stream_until_ = 0, penalty_bytes_ = 1u << 20;
 };
 

@@ -13,6 +13,13 @@ namespace {
 constexpr unsigned kMostThreads = 8;        // one thread adds what all others read
 constexpr std::uint64_t kAloneWindows = 4;  // a short text is read before threads have started
 
+// Of a packed text, as torch.profiler's traces are packed.
+bool is_long(const codec::UnpackedSource& source, std::uint64_t bytes) {
+  constexpr std::uint64_t kUsualRatio = 10;
+  const std::uint64_t packed = source.total_bytes();
+  return packed > (source.packing() == codec::Packing::kPlain ? bytes : bytes / kUsualRatio);
+}
+
 unsigned thread_count(const ReadOptions& options) {
   if (options.threads != 0) return options.threads;
   return std::min(usable_cores(), kMostThreads);
@@ -27,9 +34,11 @@ EventList::EventList(DocumentText& text, TraceBuilder& builder, const ReadOption
       sink_(builder),
       events_(builder, sink_, options.learn_patterns),
       threads_(thread_count(options)),
-      ahead_(builder, sink_, threads_, options),
+      ahead_(builder, sink_, events_, threads_, options),
       alone_windows_(kAloneWindows),
-      alone_until_(kAloneWindows * options.window_bytes) {}
+      alone_until_(is_long(text.source(), kAloneWindows * options.window_bytes)
+                       ? 0
+                       : kAloneWindows * options.window_bytes) {}
 
 void EventList::read(bool is_bare) {
   is_bare_ = is_bare;

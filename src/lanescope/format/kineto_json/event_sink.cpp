@@ -21,8 +21,8 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
   for (IssueBits left = notes; left != 0; left &= left - 1)
     stats.count(static_cast<ImportIssue>(std::countr_zero(left)), offset);
   // Writers that put a comma after each event end the array with {}: nothing is lost.
-  if (text.find(':') == std::string_view::npos) return drop(args);
   if (!event.has_phase) {
+    if (text.find(':') == std::string_view::npos) return drop(args);
     stats.count(ImportIssue::kMissingField, offset);
     return drop(args);
   }

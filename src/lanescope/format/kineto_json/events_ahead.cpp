@@ -11,10 +11,11 @@ constexpr std::size_t kMostTextsBytes = 16u << 20;
 
 }  // namespace
 
-EventsAhead::EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads,
-                         const ReadOptions& options)
+EventsAhead::EventsAhead(TraceBuilder& builder, EventSink& sink, EventReader& direct,
+                         unsigned threads, const ReadOptions& options)
     : builder_(builder),
       sink_(sink),
+      direct_(direct),
       thread_count_(threads),
       shares_(options.shares),
       learns_(options.learn_patterns) {}
@@ -121,9 +122,22 @@ std::optional<EventsAhead::WrongGuess> EventsAhead::finish() {
   return std::nullopt;
 }
 
+// All before the first piece are added. If nobody reads it yet, it needs no batch: its events go to the trace at once.
+bool EventsAhead::take_first() {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.empty() || waiting_.front() != open_.front().get()) return false;
+  waiting_.pop_front();
+  return true;
+}
+
 // Reads pieces while the first one is not ready, so that this core does not idle either.
 std::optional<EventsAhead::WrongGuess> EventsAhead::add_first() {
   Piece& first = *open_.front();
+  if (take_first()) {
+    first.outcome = direct_.read_events(first.text.text(), first.text.offset);
+    count(&ReadShares::by_caller);
+    return end_first();
+  }
   {
     std::unique_lock lock(mutex_);
     while (first.state != State::kRead) {
@@ -143,7 +157,11 @@ std::optional<EventsAhead::WrongGuess> EventsAhead::add_first() {
   if (first.failure) std::rethrow_exception(first.failure);
   first.reader->adder.add(first.batch, first.text.text(), first.text.offset, builder_, sink_);
   first.reader.reset();
-  const EventReader::Outcome outcome = first.outcome;
+  return end_first();
+}
+
+std::optional<EventsAhead::WrongGuess> EventsAhead::end_first() {
+  const EventReader::Outcome outcome = open_.front()->outcome;
   if (outcome.stop != EventReader::Stop::kEnd || !outcome.after_comma) return give_back(outcome);
   free_.push_back(std::move(open_.front()));
   open_.pop_front();

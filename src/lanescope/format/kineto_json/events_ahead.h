@@ -3,7 +3,8 @@
 // Problem: one core parses a gigabyte of JSON a second, and the others idle. Idea: the caller cuts
 // the text into pieces that each should end after an event and its comma, and goes on as if they
 // did. Threads read the pieces into batches; the caller's thread adds the batches to the trace in
-// the order of the file, so the trace is the same as with one thread. The first piece that ends in
+// the order of the file, so the trace is the same as with one thread. A piece that nobody has begun
+// when its turn comes goes to the trace without a batch. The first piece that ends in
 // another way (damage, the end of the list) ends the guess: the caller gets all pieces from there
 // on back, and goes on after the last event of that piece. What threads have read of later pieces
 // is then lost, at most kPiecesPerThread pieces a thread.
@@ -26,13 +27,15 @@
 
 namespace lanescope::format {
 
-// Used by one thread; starts its threads with the first piece. Borrows builder and sink.
+// Used by one thread; starts its threads with the first piece. Borrows builder, sink and reader.
 class EventsAhead {
  public:
   static constexpr std::size_t kPiecesPerThread = 3;
 
-  // `threads`: all that read, the caller's among them. Of the options: `shares` and `learn_patterns`.
-  EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads, const ReadOptions& options);
+  // `direct` adds to the builder. `threads`: all that read, the caller's among them. Of the options: `shares` and
+  // `learn_patterns`.
+  EventsAhead(TraceBuilder& builder, EventSink& sink, EventReader& direct, unsigned threads,
+              const ReadOptions& options);
   EventsAhead(const EventsAhead&) = delete;
   EventsAhead& operator=(const EventsAhead&) = delete;
   ~EventsAhead();
@@ -83,11 +86,14 @@ class EventsAhead {
     if (shares_) (shares_->*who).fetch_add(1, std::memory_order_relaxed);
   }
   Piece* take_waiting();  // with the lock
+  bool take_first();      // for the caller; false: another thread has it
   std::optional<WrongGuess> add_first();
+  std::optional<WrongGuess> end_first();  // it is added
   WrongGuess give_back(EventReader::Outcome outcome);
 
   TraceBuilder& builder_;
   EventSink& sink_;
+  EventReader& direct_;
   const unsigned thread_count_;
   ReadShares* const shares_;
   const bool learns_;
