@@ -55,5 +55,25 @@ TEST(SortedRunsTest, TwoRunsTakeOneMerge) {
   EXPECT_LT(compared, 4 * keys.size());
 }
 
+// Parts of a recording that follow each other, with three runs each: every row is merged with its part alone.
+TEST(SortedRunsTest, PartsThatFollowEachOtherAreMergedAlone) {
+  constexpr int kParts = 100, kRows = 5'000;
+  std::vector<int> keys;
+  for (int part = 0; part < kParts; ++part)
+    for (int run = 0; run < 3; ++run)
+      for (int i = 0; i < kRows; ++i) keys.push_back((part * kRows + i) * 3 + run);
+  std::size_t compared = 0;
+  const auto counted = [&](int a, int b) {
+    ++compared;
+    return a < b;
+  };
+  std::vector<int> rows = keys;
+  sort_runs(rows.begin(), rows.end(), counted);
+  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
+  EXPECT_LT(compared, 5 * rows.size());
+  rows = keys;
+  EXPECT_LE(order_into_runs(rows.begin(), rows.end(), counted).size(), 65u);
+}
+
 }  // namespace
 }  // namespace lanescope
