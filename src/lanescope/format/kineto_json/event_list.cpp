@@ -1,6 +1,7 @@
 #include "lanescope/format/kineto_json/event_list.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -10,7 +11,8 @@
 namespace lanescope::format {
 namespace {
 
-constexpr unsigned kMostThreads = 8;        // one thread adds what all others read
+constexpr unsigned kMostThreads = 8;  // one thread adds what all others read
+constexpr std::uint64_t kFirstExpect = 4u << 20;
 constexpr std::uint64_t kAloneWindows = 4;  // a short text is read before threads have started
 
 // Of a packed text, as torch.profiler's traces are packed.
@@ -35,6 +37,7 @@ EventList::EventList(DocumentText& text, TraceBuilder& builder, const ReadOption
       events_(builder, sink_, options.learn_patterns),
       threads_(thread_count(options)),
       ahead_(builder, sink_, events_, threads_, options),
+      expect_at_(kFirstExpect),
       alone_windows_(kAloneWindows),
       alone_until_(is_long(text.source(), kAloneWindows * options.window_bytes)
                        ? 0
@@ -87,19 +90,26 @@ void EventList::read(bool is_bare) {
 }
 
 void EventList::expect_rows() {
-  constexpr std::uint64_t kEnough = 4u << 20;
   const std::uint64_t added = ahead_.added_until(window_.offset());
-  if (has_expected_ || added < kEnough || text_.source().done_bytes() == 0) return;
-  has_expected_ = true;
+  if (added < expect_at_ || text_.source().done_bytes() == 0) return;
+  const bool is_first = expect_at_ == kFirstExpect;
   const double packed = static_cast<double>(text_.source().total_bytes()) /
                         static_cast<double>(text_.source().done_bytes());
   const double all = packed * static_cast<double>(text_.source().unpacked_bytes());
   constexpr double kMargin = 1.03;
   // A plain file is as large as it says, and a packed one may lie; who lies gets no more than this.
   constexpr double kMostOfPlain = 32e6, kMostOfPacked = 16e6;  // rows
-  if (all > static_cast<double>(added))
-    sink_.expect(kMargin * all / static_cast<double>(added),
-                 text_.source().packing() == codec::Packing::kPlain ? kMostOfPlain : kMostOfPacked);
+  // The start of a file says little about a long rest, so it gets room for a part of it, and the next look comes before that is
+  // full. What it copies then is a sixth.
+  constexpr double kPart = 8;
+  constexpr std::uint64_t kNextLook = 6;
+  const double times = kMargin * all / static_cast<double>(added);
+  expect_at_ = times <= kPart ? std::numeric_limits<std::uint64_t>::max() : added * kNextLook;
+  if (all <= static_cast<double>(added)) return;
+  const double most =
+      text_.source().packing() == codec::Packing::kPlain ? kMostOfPlain : kMostOfPacked;
+  if (is_first) sink_.expect_in_all(times, most);
+  sink_.expect(std::min(times, kPart), most);
 }
 
 bool EventList::read_window(ArrayPlace& place) {

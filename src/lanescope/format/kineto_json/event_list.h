@@ -38,7 +38,7 @@ class EventList {
     kWentBack,    // to the end of the first piece that ended in another way
     kArrayEnded,  // the same, and there the array has ended
   };
-  // Once, after the first few megabytes: how much is to come, when all of the text is like them.
+  // After the first few megabytes, and after six times as many: how much is to come, when all of the text is like them.
   void expect_rows();
   // Reads up to the last event that ends in the window, or lets other threads do it. False: the
   // array has ended.
@@ -63,8 +63,9 @@ class EventList {
   const unsigned threads_;
   EventsAhead ahead_;
   ArrayPlace before_ahead_;                    // where the first open piece was handed out
+  std::uint64_t expect_at_;                    // the offset of the next expect_rows()
   std::uint64_t alone_windows_, alone_until_;  // no reading ahead before
-  bool is_bare_ = false, has_event_ = false, has_expected_ = false;
+  bool is_bare_ = false, has_event_ = false;
 };
 
 }  // namespace lanescope::format

@@ -11,6 +11,13 @@
 #include "lanescope/format/kineto_json/value_reader.h"
 
 namespace lanescope::format {
+namespace {
+
+std::size_t room_for(std::size_t now, double times, double most) {
+  return static_cast<std::size_t>(std::min(static_cast<double>(now) * times, most));
+}
+
+}  // namespace
 
 void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
                     std::uint64_t offset) {
@@ -43,18 +50,18 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
   add_timed(event, args, offset);
 }
 
-// Memory that is not touched costs nothing, and growing step by step copies all rows twice.
-void EventSink::expect(double times, double most_rows) {
-  constexpr double kWordsOfRow = 8;
+void EventSink::expect_in_all(double times, double most_rows) const {
   // Reading ended where 27 bytes of each slice were in memory, and did not end with 17. The first megabytes promise up to half as
   // many slices more than come, so this refuses below 17 to 26 (docs/measurements/index_file.md).
   constexpr std::size_t kInUseOfSlice_bytes = 17;
-  const auto room = [times](std::size_t now, double most) {
-    return static_cast<std::size_t>(std::min(static_cast<double>(now) * times, most));
-  };
-  const std::size_t slices = room(builder_.slices().size(), most_rows);
-  expect_in_use(slices * kInUseOfSlice_bytes);
-  builder_.expect_slices(slices);
+  expect_in_use(room_for(builder_.slices().size(), times, most_rows) * kInUseOfSlice_bytes);
+}
+
+// Memory that is not touched costs nothing, and growing step by step copies all rows twice.
+void EventSink::expect(double times, double most_rows) {
+  constexpr double kWordsOfRow = 8;
+  const auto room = [times](std::size_t now, double most) { return room_for(now, times, most); };
+  builder_.expect_slices(room(builder_.slices().size(), most_rows));
   chrome_.expect_flows(room(chrome_.flow_count(), most_rows));
   builder_.args().expect_words(room(builder_.args().word_count(), kWordsOfRow * most_rows));
 }

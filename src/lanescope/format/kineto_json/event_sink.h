@@ -39,6 +39,8 @@ class EventSink {
   // builder's ArgsBuilder; `text` is the event's JSON, at `offset`.
   void add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
            std::uint64_t offset);
+  // About `times` as many events as were added up to now come in all. Throws where these cannot be in use at once.
+  void expect_in_all(double times, double most_rows) const;
   // Reserves memory for about `times` as many events as were added up to now, but in no list for more
   // than `most_rows`.
   void expect(double times, double most_rows);
