@@ -185,18 +185,23 @@ Trace read(const std::string& path, unsigned threads) {
   return *std::move(result);
 }
 
-// What lanescope does, on one thread and on all cores; each leaves its Trace in `trace`.
+// What lanescope does, on one thread and on all cores; each leaves its Trace in `trace`. There is one Trace at a time, as in a
+// command: two of a long file are memory that the system has to find.
 std::vector<Line> lanescope_lines(const Input& input, Trace& trace) {
   const unsigned all = usual_threads();  // of the cores that taskset leaves
+  const auto add = [&](std::vector<Line>& lines, const char* name, const std::string& path,
+                       unsigned threads) {
+    lines.emplace_back(name, [&trace, &path, threads] {
+      trace = Trace();
+      trace = read(path, threads);
+    });
+  };
   std::vector<Line> lines;
-  lines.emplace_back("lanescope: file to Trace, 1 thread", [&] { trace = read(input.path(), 1); });
-  lines.emplace_back("lanescope: file to Trace, all cores",
-                     [&, all] { trace = read(input.path(), all); });
+  add(lines, "lanescope: file to Trace, 1 thread", input.path(), 1);
+  add(lines, "lanescope: file to Trace, all cores", input.path(), all);
   if (!input.is_packed()) return lines;
-  lines.emplace_back("lanescope: packed file to Trace, 1 thread",
-                     [&] { trace = read(input.given(), 1); });
-  lines.emplace_back("lanescope: packed file to Trace, all cores",
-                     [&, all] { trace = read(input.given(), all); });
+  add(lines, "lanescope: packed file to Trace, 1 thread", input.given(), 1);
+  add(lines, "lanescope: packed file to Trace, all cores", input.given(), all);
   return lines;
 }
 

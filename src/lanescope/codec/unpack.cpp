@@ -202,8 +202,7 @@ class PackedSource final : public UnpackedSource {
   MembersAhead ahead_;
   std::unique_ptr<MemberPart> part_;  // whole; its text is read from part_at_ on
   std::size_t part_at_ = 0;
-  bool is_stream_ =
-      true;  // most streams have one member, so the first one is never searched for an end
+  bool is_stream_ = true;  // the first member always: most streams have no other
   std::uint64_t stream_until_ = 0, penalty_bytes_ = 1u << 20;
 };
 

@@ -8,6 +8,9 @@ namespace {
 
 // A thread whose texts take more starts again without them: they are in the trace as well.
 constexpr std::size_t kMostTextsBytes = 16u << 20;
+// With so many pieces waiting, the second of two threads leaves the first one to the caller: what goes from core to core takes
+// time, and a piece that the caller reads in its turn does not. With fewer, the caller has other work: unpacking.
+constexpr std::size_t kEnoughToLeave = 4;
 
 }  // namespace
 
@@ -52,9 +55,9 @@ void EventsAhead::read(Piece& piece, std::shared_ptr<Reader>& reader) const {
   }
 }
 
-EventsAhead::Piece* EventsAhead::take_waiting() {
-  Piece* const piece = waiting_.front();
-  waiting_.pop_front();
+EventsAhead::Piece* EventsAhead::take_waiting(std::size_t at) {
+  Piece* const piece = waiting_[at];
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   piece->state = State::kBeingRead;
   ++being_read_;
   return piece;
@@ -65,9 +68,10 @@ void EventsAhead::work() {
   std::uint32_t generation = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
-    has_work_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+    has_work_.wait(lock, [this] { return stop_ || waiting_.size() > left_; });
     if (stop_) return;
-    Piece* const piece = take_waiting();
+    if (thread_count_ == 2 && left_ == 0 && waiting_.size() >= kEnoughToLeave) left_ = 1;
+    Piece* const piece = take_waiting(left_);
     if (generation != generation_) reader.reset();
     generation = generation_;
     lock.unlock();
@@ -127,6 +131,7 @@ bool EventsAhead::take_first() {
   const std::lock_guard lock(mutex_);
   if (waiting_.empty() || waiting_.front() != open_.front().get()) return false;
   waiting_.pop_front();
+  left_ = 0;
   return true;
 }
 
@@ -145,7 +150,8 @@ std::optional<EventsAhead::WrongGuess> EventsAhead::add_first() {
         has_result_.wait(lock);
         continue;
       }
-      Piece* const piece = take_waiting();
+      Piece* const piece = take_waiting(0);
+      left_ = 0;
       lock.unlock();
       read(*piece, own_reader_);
       count(&ReadShares::by_caller);
@@ -173,6 +179,7 @@ EventsAhead::WrongGuess EventsAhead::give_back(EventReader::Outcome outcome) {
   {
     std::unique_lock lock(mutex_);
     waiting_.clear();
+    left_ = 0;
     has_result_.wait(lock, [this] { return being_read_ == 0; });
     ++generation_;
   }

@@ -85,8 +85,9 @@ class EventsAhead {
   void count(std::atomic<std::uint64_t> ReadShares::*who) {
     if (shares_) (shares_->*who).fetch_add(1, std::memory_order_relaxed);
   }
-  Piece* take_waiting();  // with the lock
-  bool take_first();      // for the caller; false: another thread has it
+  // With the lock. The pieces of one thread are in the order of the file.
+  Piece* take_waiting(std::size_t at);
+  bool take_first();  // for the caller; false: another thread has it
   std::optional<WrongGuess> add_first();
   std::optional<WrongGuess> end_first();  // it is added
   WrongGuess give_back(EventReader::Outcome outcome);
@@ -105,6 +106,7 @@ class EventsAhead {
   std::mutex mutex_;  // guards all below, and the state of pieces
   std::condition_variable has_work_, has_result_;
   std::deque<Piece*> waiting_;
+  std::size_t left_ = 0;  // how many at the front of waiting_ are left to the caller
   std::size_t being_read_ = 0;
   std::uint32_t generation_ = 0;  // threads forget their texts when it changes
   bool stop_ = false;
