@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
@@ -45,10 +46,13 @@ Measurement<UnalignedKernels> measure_unaligned_kernels(const Facts& facts) {
   constexpr double kLeastShare = 0.03;
   UnalignedKernels measured;
   std::int64_t longest_ns = 0;
+  std::unordered_map<const names::KernelName*, std::uint32_t> elements_of;  // by name
   for (const KernelCall& kernel : kernel_facts(facts).kernels) {
     if (kernel.work || !kernel.is_gemm() || !kernel.is_alone) continue;
     const std::uint32_t wanted = elements_of_16_bytes(kernel.name->input_type);
-    const std::uint32_t elements = elements_at_once(facts.trace->name(kernel.slice));
+    const auto [known, is_new] = elements_of.try_emplace(kernel.name, 0);
+    if (is_new) known->second = elements_at_once(facts.trace->name(kernel.slice));
+    const std::uint32_t elements = known->second;
     if (elements == 0 || elements >= wanted) continue;
     measured.found.add(kernel, kernel.dur_ns());
     if (kernel.dur_ns() <= longest_ns) continue;
