@@ -160,7 +160,7 @@ class RunFinder {
   bool is_of_layer(SliceId kernel) {
     const auto [at, is_new] = of_layers_.try_emplace(raw(trace_.slices().name[raw(kernel)]), false);
     if (is_new) {
-      const std::string kind = kind_of_work(trace_, kernel);
+      const std::string kind = kind_of_work(facts_, kernel);
       at->second = kind == "matrix products" || kind == "convolutions" || kind == "attention" ||
                    kind == "normalization" || kind == "communication";
     }
