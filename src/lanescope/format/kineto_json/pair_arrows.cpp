@@ -193,7 +193,7 @@ class ArrowPairing {
       if (begin != end) parts.emplace_back(begin, end);
       count += static_cast<std::size_t>(end - begin);
     }
-    std::vector<ArrowPoint> merged;
+    std::vector<ArrowPoint> merged = spare(spare_points_);
     if (parts.size() > 1) merged.reserve(count);
     if (parts.size() == 2) {  // starts and ends, mostly
       std::merge(parts[0].begin(), parts[0].end(), parts[1].begin(), parts[1].end(),
@@ -204,6 +204,7 @@ class ArrowPairing {
     }
     const PointRun points = parts.size() == 1 ? parts[0] : PointRun(merged);
     PieceArrows out;
+    out.arrows = spare(spare_arrows_);
     out.arrows.reserve(count / 2);
     for (std::size_t first = 0; first < points.size();) {
       std::size_t last = first + 1;
@@ -211,18 +212,30 @@ class ArrowPairing {
       join_key(points.subspan(first, last - first), out);
       first = last;
     }
-    hand_in(piece, std::move(out));
+    hand_in(piece, std::move(out), std::move(merged));
   }
 
-  void hand_in(std::size_t piece, PieceArrows out) {
+  // Room of a piece that is done: what malloc gets back at the end of its memory, it gives back to the system.
+  template <typename Row>
+  std::vector<Row> spare(std::vector<std::vector<Row>>& spares) {
     const std::lock_guard lock(mutex_);
+    if (spares.empty()) return {};
+    std::vector<Row> taken = std::move(spares.back());
+    spares.pop_back();
+    taken.clear();
+    return taken;
+  }
+
+  void hand_in(std::size_t piece, PieceArrows out, std::vector<ArrowPoint> merged) {
+    const std::lock_guard lock(mutex_);
+    spare_points_.push_back(std::move(merged));
     pieces_[piece] = std::move(out);
     pieces_[piece].is_done = true;
     for (; next_ < pieces_.size() && pieces_[next_].is_done; ++next_) {
       for (const Flow& arrow : pieces_[next_].arrows) builder_.add_flow(arrow);
       if (pieces_[next_].orphan_count > 0)
         builder_.stats().count(ImportIssue::kOrphanFlow, std::nullopt, pieces_[next_].orphan_count);
-      pieces_[next_].arrows = {};
+      spare_arrows_.push_back(std::move(pieces_[next_].arrows));
     }
   }
 
@@ -237,6 +250,8 @@ class ArrowPairing {
   std::mutex mutex_;                // guards what is below, and the builder while pieces are joined
   std::vector<PieceArrows> pieces_;
   std::size_t next_ = 0;  // the first piece that is not with the builder
+  std::vector<std::vector<ArrowPoint>> spare_points_;
+  std::vector<std::vector<Flow>> spare_arrows_;
 };
 
 }  // namespace
