@@ -25,7 +25,8 @@ namespace {
 constexpr std::size_t kShortestRound = 8;  // operators
 constexpr std::size_t kFewestNestRounds = 2;
 
-// What a thread does, in order: operators that lie in no other, launches outside of operators, and the begins of an optimizer's steps.
+// What a thread does, in order: operators that lie in no other, launches outside of operators, and steps of an optimizer. What lies in
+// a step is left out: the first one of Adam makes its moments, too.
 struct ThreadText {
   std::vector<SliceId> slices;
   std::vector<std::uint32_t> symbols;     // names; of a launch, the name of what it launched
@@ -44,11 +45,11 @@ ThreadText text_of(const IterationInput& input, const Track& track) {
     std::uint32_t symbol = raw(trace.slices().name[i]);
     if (kind == CategoryKind::kCpuOp || kind == CategoryKind::kUserAnnotation) {
       const bool is_step = names::is_optimizer_step(trace.name(id));
-      if (is_step) text.optimizer_at.push_back(text.size());
-      if (!is_step && (kind == CategoryKind::kUserAnnotation || is_step_of_loop(trace.name(id)) ||
-                       trace.start_ns(id) < until_ns))
+      if (trace.start_ns(id) < until_ns ||
+          (!is_step && (kind == CategoryKind::kUserAnnotation || is_step_of_loop(trace.name(id)))))
         continue;
-      if (!is_step) until_ns = trace.end_ns(id);
+      if (is_step) text.optimizer_at.push_back(text.size());
+      until_ns = trace.end_ns(id);
     } else if (is_api_call(kind) && trace.start_ns(id) >= until_ns &&
                trace.api_call(id).does(api_effect::kStartsKernels)) {
       if (const auto launched = input.links.launched_by(id); launched.size() == 1)
@@ -230,10 +231,7 @@ class NestFinder {
       const std::size_t next = std::next(it) == at.end() ? run.end : *std::next(it);
       if (next - *it <= longest) continue;
       longest = next - *it;
-      const std::int64_t end_ns = trace_.end_ns(text_.slices[*it]);
-      std::size_t place = *it + 1;
-      while (place < text_.size() && trace_.start_ns(text_.slices[place]) < end_ns) ++place;
-      after = place;
+      after = *it + 1;
     }
     return after;
   }
