@@ -501,8 +501,9 @@ bool copies_nothing_inside(const Facts& facts, SliceId op) {
   });
 }
 
-bool is_outside_index_backward(const Facts& facts, SliceId op) {
-  return !is_inside(facts, op, "IndexBackward0");
+bool is_no_backward_of_numbers(const Facts& facts, SliceId op) {
+  return !is_inside(facts, op, "IndexBackward0") ||
+         any_inside(facts, op, [](std::string_view inner) { return inner == "aten::nonzero"; });
 }
 
 bool is_in_backward_node(const Facts& facts, SliceId op) {

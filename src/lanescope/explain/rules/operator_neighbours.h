@@ -80,8 +80,8 @@ bool is_called_rarely(const Facts& facts, SliceId op);
 bool is_host_bound_step(const Facts& facts, SliceId op);
 // Operators of its name run fewer than 8 times in a steady step on average, or another limit bounds the step.
 bool is_rare_or_not_host_bound(const Facts& facts, SliceId op);
-// Not called by the backward part of x[index].
-bool is_outside_index_backward(const Facts& facts, SliceId op);
+// Not called by the backward part of x[index]; or the index is a mask, whose rows are looked for: index_select() takes none.
+bool is_no_backward_of_numbers(const Facts& facts, SliceId op);
 
 // In a node of autograd: no line of the program calls it.
 bool is_in_backward_node(const Facts& facts, SliceId op);

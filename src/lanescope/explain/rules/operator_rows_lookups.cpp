@@ -144,11 +144,11 @@ constexpr std::array kLookupOperatorRows = {
                    kAffineGrid, has_any_inputs, has_grid_of_its_own},
     OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
                    kSortsToAddRows, "Use x.index_select(0, index): its backward part needs no sort",
-                   kIndexSelectMore, kIndexSelect, adds_up_few_rows, is_outside_index_backward},
+                   kIndexSelectMore, kIndexSelect, adds_up_few_rows, is_no_backward_of_numbers},
     OperatorAdvice{"aten::_index_put_impl_", "indexing_backward_kernel", "aten::index_add", 1,
                    kSortsToAddRows,
                    "For rows of up to 16 numbers: x.index_select(0, index), which needs no sort",
-                   kIndexSelectMore, kIndexSelect, lacks_inputs, is_outside_index_backward},
+                   kIndexSelectMore, kIndexSelect, lacks_inputs, is_no_backward_of_numbers},
     OperatorAdvice{"aten::_unique2", "", "", 1, "sorts all elements and waits for their number",
                    "Use torch.bincount or a table of known size where values are small integers",
                    "where values are small integers, torch.bincount(minlength=n) or scatter into a "

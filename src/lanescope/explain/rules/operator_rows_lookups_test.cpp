@@ -126,10 +126,11 @@ TEST(LookupRowsTest, SeesRowsThatAreOnlyAddedUp) {
 }
 
 TEST(LookupRowsTest, SeesASortInTheBackwardPartOfAnIndex) {
-  const auto action = [](const char* node) {
+  const auto action = [](const char* node, bool has_mask = false) {
     ProgramSketch program;
     program.steps(6, [&](ProgramSketch& p) {
       p.begin_op(node).begin_op("aten::_index_put_impl_");
+      if (has_mask) p.op("aten::nonzero", {}, "select", 2);
       p.kernel("indexing_backward_kernel<float>", 300).end().end();
       p.begin_op("aten::mm").kernel("gemm", 100).end();
     });
@@ -138,6 +139,7 @@ TEST(LookupRowsTest, SeesASortInTheBackwardPartOfAnIndex) {
   EXPECT_THAT(action("IndexBackward0"),
               ::testing::HasSubstr("For rows of up to 16 numbers: x.index_select(0, index)"));
   EXPECT_EQ(action("aten::index_copy_"), "");
+  EXPECT_EQ(action("IndexBackward0", true), "");  // x[mask]: index_select() takes no mask
 }
 
 // A sort costs as much for wide rows as for narrow ones, atomic additions do not: 1.5 million rows of 128 numbers stay as they are.
