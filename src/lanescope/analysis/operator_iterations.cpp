@@ -210,8 +210,11 @@ std::string name_of_round(const Trace& trace, const std::vector<SliceId>& operat
   std::string text = "round of " + with_commas(size) + " operators (";
   const std::string_view begin = trace.name(operators[first]);
   text += begin;
+  // The first other one that leaves the text short enough to be printed whole.
+  constexpr std::size_t kMostNames = 38;
   for (std::size_t i = first; i < first + size; ++i)
-    if (const std::string_view next = trace.name(operators[i]); next != begin) {
+    if (const std::string_view next = trace.name(operators[i]);
+        next != begin && begin.size() + next.size() <= kMostNames) {
       text.append(", ").append(next);
       break;
     }
