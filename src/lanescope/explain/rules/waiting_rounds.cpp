@@ -42,8 +42,9 @@ constexpr std::uint64_t kFewestTinyKernels = 2;   // for each wait: fewer only r
 constexpr std::uint64_t kMostTinyKernels = 64;
 constexpr std::int64_t kLongestTinyMeanNs = 5'000;  // an empty kernel takes about 1 us
 constexpr std::int64_t kLongestTinyNs = 20'000;
-constexpr std::int64_t kMostTinyThreads = 16'384;  // a CPU core does their work in microseconds
-constexpr std::int64_t kMostValueBytes = 4'096;    // of a copy between CPU and GPU
+// A thread of torch's loops takes four numbers. A CPU core adds 16,384 numbers about as fast as it launches a kernel.
+constexpr std::int64_t kMostTinyMeanThreads = 4'096, kMostTinyThreads = 16'384;
+constexpr std::int64_t kMostValueBytes = 4'096;  // of a copy between CPU and GPU
 
 // A layer of a model, whose weights may be large.
 bool is_of_model(std::string_view op) {
@@ -76,8 +77,8 @@ struct WaitingRun {
   std::vector<SliceId> waits;            // the operators
   std::uint64_t kernels = 0, sizes = 0;  // sizes: waits for one, as masks have
   std::int64_t gpu_ns = 0;
-  std::int64_t calls_ns = 0;  // launch calls, copies, waits
-  std::int64_t most_threads = 0;
+  std::int64_t calls_ns = 0;                   // launch calls, copies, waits
+  std::int64_t threads = 0, most_threads = 0;  // of all kernels, of one
   bool knows_threads = true;
   void add(const WaitingRun& other) {
     waits.insert(waits.end(), other.waits.begin(), other.waits.end());
@@ -85,6 +86,7 @@ struct WaitingRun {
     sizes += other.sizes;
     gpu_ns += other.gpu_ns;
     calls_ns += other.calls_ns;
+    threads += other.threads;
     most_threads = std::max(most_threads, other.most_threads);
     knows_threads = knows_threads && other.knows_threads;
   }
@@ -150,6 +152,7 @@ class RunFinder {
     const std::int64_t threads = threads_of_grid(trace_, work.slice);
     ++part_.kernels;
     part_.gpu_ns += length_ns;
+    part_.threads += threads;
     part_.most_threads = std::max(part_.most_threads, threads);
     part_.knows_threads = part_.knows_threads && threads > 0;
     if (work.work != analysis::WorkClass::kCompute || length_ns > kLongestTinyNs ||
@@ -168,8 +171,9 @@ class RunFinder {
   }
 
   void end_part(SliceId wait) {
-    if (part_.kernels > kMostTinyKernels ||
-        part_.gpu_ns > static_cast<std::int64_t>(part_.kernels) * kLongestTinyMeanNs)
+    const auto kernels = static_cast<std::int64_t>(part_.kernels);
+    if (part_.kernels > kMostTinyKernels || part_.threads > kernels * kMostTinyMeanThreads ||
+        part_.gpu_ns > kernels * kLongestTinyMeanNs)
       part_is_tiny_ = false;
     if (!part_is_tiny_)
       end_run();

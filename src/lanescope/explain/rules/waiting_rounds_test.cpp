@@ -74,6 +74,8 @@ TEST(WaitingRoundsTest, LeavesModelsOnTheGpu) {
 TEST(WaitingRoundsTest, IsQuietAboutOtherWaits) {
   EXPECT_FALSE(find_rounds({.kernel_us = 12}));             // the GPU has work
   EXPECT_FALSE(find_rounds({.blocks = 512}));               // 65,536 threads: large tensors
+  EXPECT_TRUE(find_rounds({.blocks = 32}));                 // 4,096 threads
+  EXPECT_FALSE(find_rounds({.blocks = 33}));                // a CPU core takes longer than a launch
   EXPECT_FALSE(find_rounds({.kernels = 1}));                // reads values
   EXPECT_FALSE(find_rounds({.rounds = 2, .kernels = 30}));  // few waits
   EXPECT_FALSE(find_rounds({.rounds = 3, .kernels = 70}));  // long rounds
