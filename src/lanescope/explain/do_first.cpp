@@ -297,6 +297,19 @@ bool is_told_with_function(const Facts& facts, const Explanation& explanation,
   });
 }
 
+// A step that took longer than the others, where another candidate is the cause of more than half of that.
+bool is_caused_by_another(const Explanation& explanation,
+                          const std::vector<std::size_t>& candidates, const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  if (!rule || !rule->is_about_long_step) return false;
+  return std::any_of(candidates.begin(), candidates.end(), [&](std::size_t other) {
+    const std::vector<Explained>& parts = explanation.findings[other].explains;
+    return std::any_of(parts.begin(), parts.end(), [&](const Explained& part) {
+      return part.rule == finding.rule && part.at_stake_ns * 2 > finding.at_stake_ns;
+    });
+  });
+}
+
 // Launches in general, where another candidate says which launches, and what to do about them.
 bool is_explained_by_launches(const Explanation& explanation,
                               const std::vector<std::size_t>& candidates, const Finding& finding) {
@@ -506,6 +519,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
   for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
     if (is_fixed_by_another(explanation, candidates, finding) ||
+        is_caused_by_another(explanation, candidates, finding) ||
         is_explained_by_launches(explanation, candidates, finding) ||
         is_removed_by_cause(facts, explanation, chosen, finding) ||
         is_told_with_function(facts, explanation, chosen, finding))

@@ -198,6 +198,19 @@ int group_of(const Finding& finding) {
   return finding.leads ? static_cast<int>(FindingKind::kCost) : static_cast<int>(finding.kind) + 1;
 }
 
+bool is_about_long_step(std::string_view id) {
+  const Rule* rule = find_rule(id);
+  return rule && rule->is_about_long_step;
+}
+
+// How much of the long step this finding explains.
+std::int64_t part_of_long_step_ns(const Finding& finding) {
+  std::int64_t part_ns = 0;
+  for (const Explained& part : finding.explains)
+    if (is_about_long_step(part.rule)) part_ns = std::max(part_ns, part.at_stake_ns);
+  return part_ns;
+}
+
 // Longer than all steps without the one that it lies in.
 bool leads(const Facts& facts, const Finding& finding) {
   if (finding.kind != FindingKind::kOnce || facts.selection.one_chosen) return false;
@@ -207,25 +220,19 @@ bool leads(const Facts& facts, const Finding& finding) {
   if (!facts.steps.marked || !facts.main_device) return false;
   const auto& steps = facts.steps.steps;
   std::optional<std::size_t> own;
-  const auto is_about_long_step = [](std::string_view id) {
-    const Rule* rule = find_rule(id);
-    return rule && rule->is_about_long_step;
-  };
-  if (is_about_long_step(finding.rule) ||
-      std::any_of(finding.explains.begin(), finding.explains.end(), [&](const Explained& part) {
-        return part.at_stake_ns > 0 && is_about_long_step(part.rule);
-      }))
-    own = facts.selection.long_step;
+  const bool is_long = is_about_long_step(finding.rule);
+  if (is_long || part_of_long_step_ns(finding) > 0) own = facts.selection.long_step;
   const SliceId slice = finding.evidence.empty() ? kNone<SliceId> : finding.evidence.front().slice;
   for (std::size_t i = 0; !own && slice != kNone<SliceId> && i < steps.size(); ++i) {
     const std::int64_t time_ns = facts.trace->start_ns(slice);
     if (time_ns >= steps[i].cpu_start_ns && time_ns < steps[i].cpu_end_ns) own = i;
   }
   // The long step is compared with the steady ones: a first step that starts the program up, or does the same, is none.
-  const bool is_long = is_about_long_step(finding.rule);
+  const bool is_of_long_step = is_long || part_of_long_step_ns(finding) * 2 > finding.at_stake_ns;
   std::int64_t others_ns = 0;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (i != own && !(is_long && facts.selection.reason(i) == analysis::LeftOutReason::kStartUp))
+    if (i != own &&
+        !(is_of_long_step && facts.selection.reason(i) == analysis::LeftOutReason::kStartUp))
       others_ns += facts.device().windows[i].length_ns();
   return finding.at_stake_ns > others_ns;
 }

@@ -104,14 +104,17 @@ std::uint64_t selects_in(const Trace& trace, SliceId call) {
 std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
   WaitTime wait = waiting_for_batches(facts);
   // Waits for new workers are worker-restart's. Where they are most of it, more workers would make it worse.
-  std::int64_t restarting_ns = 0, in_restarts_ns = 0;
+  std::int64_t restarting_ns = 0;
+  const auto leave_out = [&](const analysis::Window& window) {
+    for (const analysis::Window& each : batch_wait_windows(facts))
+      wait.time_ns -= std::max<std::int64_t>(
+          0, std::min(each.end_ns, window.end_ns) - std::max(each.start_ns, window.start_ns));
+  };
   for (const analysis::Window& restart : repeated_worker_restarts(facts)) {
     restarting_ns += restart.length_ns();
-    for (const analysis::Window& each : batch_wait_windows(facts))
-      in_restarts_ns += std::max<std::int64_t>(
-          0, std::min(each.end_ns, restart.end_ns) - std::max(each.start_ns, restart.start_ns));
+    leave_out(restart);
   }
-  wait.time_ns -= in_restarts_ns;
+  for (const analysis::Window& window : waits_after_worker_restarts(facts)) leave_out(window);
   if (wait.time_ns < restarting_ns) return std::nullopt;
   if ((facts.main_device && is_thin(facts)) ||
       share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)

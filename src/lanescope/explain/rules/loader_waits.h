@@ -14,6 +14,10 @@ std::vector<analysis::Window> batch_wait_windows(const Facts& facts);
 // part of a usual step. Exception: one restart is enough if there is only one steady step and it takes several batches.
 const std::vector<analysis::Window>& repeated_worker_restarts(const Facts& facts);
 
+// Waits right after any restart that are at least 10 times as long as the median wait: other workers still start, or make
+// their first batch. By thread, in order of time.
+const std::vector<analysis::Window>& waits_after_worker_restarts(const Facts& facts);
+
 // True: a torch DataLoader gave batches during the recording, in any step.
 bool has_loader(const Facts& facts);
 

@@ -18,6 +18,7 @@
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/loader_waits.h"
+#include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -28,6 +29,7 @@ namespace {
 
 constexpr std::int64_t kShortestPauseNs = 2'000'000;
 constexpr std::uint64_t kMostSeedOps = 30;
+constexpr std::int64_t kLeastOfMedian = 10;  // times the median wait
 
 bool is_worker_wait(std::string_view label) {
   return label.starts_with("enumerate(DataLoader)#_MultiProcessingDataLoaderIter");
@@ -112,7 +114,7 @@ std::vector<Window> restarts_of(const Waits& waits) {
   if (waits.lengths.empty()) return windows;
   const std::int64_t median = analysis::lower_median(waits.lengths);
   for (const Restart& pair : waits.pairs)
-    if (pair.window.length_ns() >= std::max(kShortestNs, 10 * median))
+    if (pair.window.length_ns() >= std::max(kShortestNs, kLeastOfMedian * median))
       windows.push_back(pair.window);
   return windows;
 }
@@ -149,6 +151,47 @@ std::optional<WorkerRestart> measure_worker_restart(const Facts& facts) {
       .longest = longest->first_wait,
       .median = analysis::lower_median(waits.lengths),
       .wait_count = waits.lengths.size()};
+}
+
+// Long waits right after a restart: other workers still start, or make their first batch.
+std::vector<Window> make_waits_after_restarts(const Facts& facts) {
+  const Waits& waits = made_once<find_waits>(facts);
+  const std::vector<Window> restarts = restarts_of(waits);
+  std::vector<Window> windows;
+  if (restarts.empty()) return windows;
+  const std::int64_t least_ns = kLeastOfMedian * analysis::lower_median(waits.lengths);
+  bool is_after = false;
+  for (std::size_t i = 0; i < waits.lengths.size(); ++i) {
+    const Window wait{waits.starts_ns[i], waits.starts_ns[i] + waits.lengths[i]};
+    const bool ends_restart =
+        std::any_of(restarts.begin(), restarts.end(),
+                    [&](const Window& restart) { return restart.end_ns == wait.end_ns; });
+    is_after = ends_restart || (is_after && waits.lengths[i] >= least_ns);
+    if (is_after && !ends_restart) windows.push_back(wait);
+  }
+  return windows;
+}
+
+// A restart that is most of the step that the numbers leave out: the finding says so, and what it costs a step on average.
+void tell_long_step_of_restart(const Facts& facts, Finding& finding) {
+  if (!facts.main_device || !facts.selection.long_step) return;
+  explain_long_step(facts, restarts_of(made_once<find_waits>(facts)), {}, finding);
+  const std::int64_t in_step_ns = finding.explains.back().at_stake_ns;
+  const std::size_t step = *facts.selection.long_step;
+  if (in_step_ns * 2 <= facts.step_window(step).length_ns()) {
+    if (in_step_ns == 0) finding.explains.pop_back();
+    return;
+  }
+  const std::int64_t after_ns =
+      device_idle_during(facts, within_steady(facts, waits_after_worker_restarts(facts)));
+  const std::size_t steps = facts.selection.steady.size() + 1;
+  const std::int64_t mean_ns = (in_step_ns + after_ns) / static_cast<std::int64_t>(steps);
+  append(finding.brief, say(", most of step {}; {} per step, averaged over {} steps",
+                            {step_number(facts, step), ns(mean_ns), count(steps)}));
+  finding.arithmetic.push_back(
+      say("on average over the {} steps after the first: {} of it in step {} + {} of long waits "
+          "right after it, {} per step; longer epochs start the workers less often",
+          {count(steps), ns(in_step_ns), step_number(facts, step), ns(after_ns), ns(mean_ns)}));
 }
 
 Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
@@ -191,6 +234,8 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
     finding.action =
         say("Keep the workers: DataLoader(persistent_workers=True); each further worker makes the "
             "start longer");
+  } else {
+    tell_long_step_of_restart(facts, finding);
   }
   return finding;
 }
@@ -217,6 +262,10 @@ std::vector<Window> make_repeated_worker_restarts(const Facts& facts) {
 
 const std::vector<Window>& repeated_worker_restarts(const Facts& facts) {
   return made_once<make_repeated_worker_restarts>(facts);
+}
+
+const std::vector<Window>& waits_after_worker_restarts(const Facts& facts) {
+  return made_once<make_waits_after_restarts>(facts);
 }
 
 extern constinit const Rule worker_restart_rule = {

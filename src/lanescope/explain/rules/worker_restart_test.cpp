@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/run_rules.h"
 
 namespace lanescope::explain {
 namespace {
@@ -119,6 +123,57 @@ TEST(WorkerRestartTest, HappensOnceInAStepOfFewBatches) {
   const auto finding = find_by_rule(passes(2, 40'000), "worker-restart");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kOnce);
+}
+
+// Twelve steps, each a wait of 20 us and a kernel of 800 us; in step 6 an epoch ends: 3 + `start_us` + 2 ms. The wait after it
+// takes `next_us`, and step 6 also holds `others` more kernels.
+Trace one_restart(std::int64_t start_us, std::int64_t next_us, int others) {
+  const std::string wait = "enumerate(DataLoader)#" + std::string(kWorkers) + ".__next__";
+  ProgramSketch program;
+  for (int i = 0; i < 12; ++i) {
+    program.step();
+    if (i == 6) program.begin(wait).pass(3000).end().pass(start_us);
+    program.begin(wait).pass(i == 6 ? 2000 : i == 7 ? next_us : 20).end();
+    for (int k = 0; k < (i == 6 ? 1 + others : 1); ++k) program.launch({.us = 800}).wait();
+    program.end();
+  }
+  return program.trace();
+}
+
+std::vector<std::string> first_screen_rules(const Trace& trace) {
+  const auto facts = gather_facts(trace);
+  auto explanation = run_rules(*facts);
+  std::vector<std::string> rules;
+  for (const Suggestion& each : do_first(*facts, *explanation))
+    rules.push_back(explanation->findings[each.finding].rule);
+  return rules;
+}
+
+// 3 + 60 + 2 ms of step 6, and 4 ms in the wait after it.
+TEST(WorkerRestartTest, IsToldOnceWhereItIsMostOfTheLongStep) {
+  const Trace trace = one_restart(60'000, 4000, 0);
+  const auto facts = gather_facts(trace);
+  ASSERT_EQ(facts->selection.long_step, 6U);
+  const auto rules = first_screen_rules(trace);
+  ASSERT_FALSE(rules.empty());
+  EXPECT_EQ(rules.front(), "worker-restart");
+  for (const char* other : {"long-step", "dataloader-wait"})
+    EXPECT_EQ(std::count(rules.begin(), rules.end(), other), 0) << other;
+  const auto finding = find_by_rule(trace, "worker-restart");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->brief.pattern.find("most of step {}; {} per step"), std::string::npos);
+  const std::int64_t mean_ns = finding->brief.values[3].integer;
+  EXPECT_NEAR(static_cast<double>(mean_ns), static_cast<double>(us(69'000) / 11), us(20));
+}
+
+// Near miss: other work takes most of that step, so the step is told as well.
+TEST(WorkerRestartTest, DoesNotExplainAStepThatIsMostlyOtherWork) {
+  const Trace trace = one_restart(20'000, 20, 60);
+  const auto finding = find_by_rule(trace, "worker-restart");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.pattern.find("most of step"), std::string::npos);
+  const auto rules = first_screen_rules(trace);
+  EXPECT_EQ(std::count(rules.begin(), rules.end(), "long-step"), 1);
 }
 
 TEST(WorkerRestartTest, IsQuietWhenWorkersStayOrThereAreNone) {
