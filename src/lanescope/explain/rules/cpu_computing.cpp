@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
+#include <utility>
 
+#include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/facts_memo.h"
+#include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 
 namespace lanescope::explain::rules {
 
+using analysis::Window;
 using analysis::WorkClass;
 
 namespace {
@@ -60,7 +65,7 @@ bool loads_a_batch(const Facts& facts, SliceId op) {
 
 std::vector<SliceId> find_cpu_operators_of_recording(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const std::vector<bool> has_calls = operators_with_calls(facts);
+  const std::vector<bool>& has_calls = made_once<operators_with_calls>(facts);
   std::vector<SliceId> found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId op{i};
@@ -117,6 +122,78 @@ Neighbours copies_around(const Facts& facts, SliceId op) {
       return found;
   }
   return {};
+}
+
+namespace {
+
+// From a copy to the CPU to its thread's next launch in that step, on the CPU.
+struct AfterRead {
+  Window window;
+  TrackId thread = kNone<TrackId>;
+};
+
+std::vector<AfterRead> windows_after(const Facts& facts,
+                                     const std::set<const LaunchedWork*>& reads) {
+  const Trace& trace = *facts.trace;
+  std::vector<AfterRead> found;
+  for (const LaunchSequence& sequence : launch_sequences(facts))
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      const SliceId call = sequence[i].call;
+      if (!reads.contains(&sequence[i])) continue;
+      const std::size_t step = steady_step_at(facts, trace.start_ns(call));
+      const std::int64_t end_ns = i + 1 < sequence.size() ? trace.start_ns(sequence[i + 1].call)
+                                                          : facts.steps.steps[step].cpu_end_ns;
+      found.push_back({{trace.end_ns(call), end_ns}, trace.slices().track[raw(call)]});
+    }
+  return found;
+}
+
+ComputingWithReads find_computing_with_reads(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const std::vector<bool>& has_calls = made_once<operators_with_calls>(facts);
+  std::set<const LaunchedWork*> reads;
+  for (const SliceId op : long_cpu_operators(facts))
+    if (const LaunchedWork* read = copies_around(facts, op).read) reads.insert(read);
+  ComputingWithReads found;
+  found.reads.assign(reads.begin(), reads.end());
+  for (const AfterRead& after : windows_after(facts, reads)) {
+    std::vector<Window> windows;
+    for (const CallSequence& calls : call_sequences(facts)) {
+      if (calls.empty() || trace.slices().track[raw(calls.front())] != after.thread ||
+          trace.start_ns(calls.back()) < after.window.start_ns)
+        continue;
+      auto op = std::partition_point(calls.begin(), calls.end(), [&](SliceId each) {
+        return trace.start_ns(each) < after.window.start_ns;
+      });
+      for (; op != calls.end() && trace.start_ns(*op) < after.window.end_ns; ++op) {
+        if (has_calls[raw(*op)] || loads_a_batch(facts, *op)) continue;
+        found.ops.push_back(*op);
+        windows.push_back({trace.start_ns(*op), trace.end_ns(*op)});
+        if (found.longest == kNone<SliceId> || trace.dur_ns(*op) > trace.dur_ns(found.longest))
+          found.longest = *op;
+      }
+      break;
+    }
+    windows = joined(std::move(windows));
+    std::vector<HostStretch> of_thread;
+    for (const HostStretch& wait : host_late_stretches(facts))
+      if (wait.thread == after.thread && wait.end_ns > after.window.start_ns &&
+          wait.start_ns < after.window.end_ns)
+        of_thread.push_back(wait);
+    for (const HostStretch& part : parts_within(of_thread, windows))
+      found.waiting_ns += part.end_ns - part.start_ns;
+    found.windows.insert(found.windows.end(), windows.begin(), windows.end());
+  }
+  found.windows = joined(std::move(found.windows));
+  sort_rows(found.ops.begin(), found.ops.end(),
+            [](SliceId a, SliceId b) { return raw(a) < raw(b); });
+  return found;
+}
+
+}  // namespace
+
+const ComputingWithReads& computing_with_reads(const Facts& facts) {
+  return made_once<find_computing_with_reads>(facts);
 }
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // Operators that compute on the CPU in steady steps, and the copies around them.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -20,5 +21,18 @@ struct Neighbours {
   const LaunchedWork* upload = nullptr;  // after: a copy of more than a value to the GPU
 };
 Neighbours copies_around(const Facts& facts, SliceId op);
+
+// What the CPU computes with data that it just read from the GPU: outermost operators without a call of the GPU's runtime, of the
+// copy's thread and step, from the end of the copy's call to the thread's next launch. Not those of the DataLoader. Only copies that an
+// operator of long_cpu_operators() follows. The operators may take other tensors: a trace does not say.
+struct ComputingWithReads {
+  std::vector<const LaunchedWork*> reads;  // borrow the Facts
+  std::vector<SliceId> ops;                // in order of the trace
+  std::vector<analysis::Window> windows;   // of `ops`, those of all threads joined
+  std::int64_t waiting_ns = 0;             // the GPU waits for the CPU in them, in all steady steps
+  SliceId longest = kNone<SliceId>;
+};
+// Made once for these Facts.
+const ComputingWithReads& computing_with_reads(const Facts& facts);
 
 }  // namespace lanescope::explain::rules

@@ -4,9 +4,11 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/cpu_computing.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -87,19 +89,31 @@ struct PageableCopy {
   std::int64_t held_by_reads = 0;   // the part of `held_up` after copies to the CPU
   std::int64_t after_waits_ns = 0;  // the GPU was idle after waits in the operators of such copies
   bool comes_back = false;          // nearly all of the data
-  bool is_input_of_cpu =
-      false;  // operators on the CPU work on most of the bytes right after they were read
+  // Operators on the CPU work on most of the bytes right after they were read; null: they do not.
+  const ComputingWithReads* computing = nullptr;
+  std::vector<SliceId> copying = {};  // the operators that make these copies
+  std::int64_t lost_ns() const {
+    return exposed + held_up + (computing ? computing->waiting_ns : 0);
+  }
 };
+
+// How much of a stretch lies in these windows, which are disjoint and in order.
+std::int64_t overlap_ns(const HostStretch& stretch, const std::vector<Window>& windows) {
+  auto each = std::partition_point(windows.begin(), windows.end(), [&](const Window& window) {
+    return window.end_ns <= stretch.start_ns;
+  });
+  std::int64_t total_ns = 0;
+  for (; each != windows.end() && each->start_ns < stretch.end_ns; ++each)
+    total_ns += std::min(each->end_ns, stretch.end_ns) - std::max(each->start_ns, stretch.start_ns);
+  return total_ns;
+}
 
 // Bytes of pageable copies to the CPU whose next operator of the thread computes on the CPU.
 std::int64_t bytes_for_cpu_operators(const Facts& facts) {
-  std::set<SliceId> reads;
-  for (const SliceId op : long_cpu_operators(facts))
-    if (const LaunchedWork* read = copies_around(facts, op).read;
-        read && is_pageable_copy(*facts.trace, read->work->slice))
-      reads.insert(read->work->slice);
   std::int64_t total_bytes = 0;
-  for (const SliceId read : reads) total_bytes += bytes_of(facts, read);
+  for (const LaunchedWork* read : computing_with_reads(facts).reads)
+    if (is_pageable_copy(*facts.trace, read->work->slice))
+      total_bytes += bytes_of(facts, read->work->slice);
   return total_bytes;
 }
 
@@ -142,6 +156,11 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
       if (is_pageable_copy(trace, work)) return true;
     return false;
   };
+  const ComputingWithReads* computing =
+      has_launches(facts) &&
+              bytes_for_cpu_operators(facts) * 2 > to_device.bytes + from_device.bytes
+          ? &computing_with_reads(facts)
+          : nullptr;
   std::int64_t held_up = 0, held_by_reads = 0, after_waits_ns = 0;
   const auto reads = [&](SliceId call) {
     for (const SliceId work : facts.links.launched_by(call))
@@ -154,10 +173,11 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
         (is_pageable_call(stretch.blame) ||
          operators.contains(outermost_operator_of(facts, stretch.blame))))
       after_waits_ns += stretch.end_ns - stretch.start_ns;
-    // If the copy did not wait, the CPU could go on earlier, by the time of the call.
+    // If the copy did not wait, the CPU could go on earlier, by the time of the call. Operators that work on what was read count whole.
     if (stretch.blame != kNone<SliceId> && is_pageable_call(stretch.blame)) {
+      const std::int64_t computing_ns = computing ? overlap_ns(stretch, computing->windows) : 0;
       const std::int64_t part_ns =
-          std::min(stretch.end_ns - stretch.start_ns, trace.dur_ns(stretch.blame));
+          std::min(stretch.end_ns - stretch.start_ns - computing_ns, trace.dur_ns(stretch.blame));
       held_up += part_ns;
       held_by_reads += reads(stretch.blame) ? part_ns : 0;
       continue;
@@ -169,19 +189,59 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
             held_up += to - from;
         });
   }
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const std::int64_t lost = exposed + held_up;
-  if (!any_data || share_of(lost, wall_ns) < 0.01) return std::nullopt;
-  const bool is_input_of_cpu = has_launches(facts) && bytes_for_cpu_operators(facts) * 2 >
-                                                          to_device.bytes + from_device.bytes;
-  return PageableCopy{to_device,
-                      from_device,
-                      exposed,
-                      held_up,
-                      held_by_reads,
-                      after_waits_ns,
-                      returned.is_nearly_all(),
-                      is_input_of_cpu};
+  PageableCopy found{to_device,
+                     from_device,
+                     exposed,
+                     held_up,
+                     held_by_reads,
+                     after_waits_ns,
+                     returned.is_nearly_all(),
+                     computing,
+                     {operators.begin(), operators.end()}};
+  if (!any_data || share_of(found.lost_ns(), facts.steady_wall_ns()) < 0.01) return std::nullopt;
+  return found;
+}
+
+// Operators on the CPU compute with what was read: they and the copies are one fault, and both go with it.
+void tell_input_of_cpu(const Facts& facts, const PageableCopy& measured, Finding& finding) {
+  const ComputingWithReads& computing = *measured.computing;
+  const Value longest = name(facts.trace->name(computing.longest));
+  const bool is_alone = std::all_of(computing.ops.begin(), computing.ops.end(), [&](SliceId op) {
+    return facts.trace->name(op) == facts.trace->name(computing.longest);
+  });
+  const std::int64_t lost = measured.lost_ns();
+  finding.brief =
+      say(facts,
+          is_alone ? "{} go to the CPU [per step], where {} computes with them"
+                   : "{} go to the CPU [per step], where {} and others compute with them",
+          {bytes(facts.per_step(measured.from_device.bytes)), longest});
+  finding.verdict = say(
+      facts,
+      "{} go to the CPU [per step] in {} [copy|copies], and operators there compute with them "
+      "({} [call|calls], the longest {}): both cost {} [per step] ({}) in which the GPU computes "
+      "nothing.",
+      {bytes(facts.per_step(measured.from_device.bytes)),
+       count(a_step(facts, measured.from_device.copies)),
+       count(a_step(facts, computing.ops.size())), longest, ns(facts.per_step(lost)),
+       ratio(lost, facts.steady_wall_ns())});
+  finding.arithmetic.push_back(
+      say(facts,
+          "{} [per step] in which the GPU waits for operators of the thread that copied, after the "
+          "copy and before the next launch: they work on what was read, as far as a trace shows",
+          {ns(facts.per_step(computing.waiting_ns))}));
+  finding.evidence.push_back(
+      called_at(facts, computing.longest, say("the longest operator on the CPU")));
+  finding.action = say("Compute on the GPU, and copy the end result only");
+  finding.try_next = {
+      "operators on the CPU work on what was just read: compute on the GPU, and copy the end "
+      "result only (for windows or tiles: add them up in a tensor on the GPU)",
+      "if a part must stay on the CPU: reduce on the GPU first (argmax, sum, top-k), so that less "
+      "is copied and computed"};
+  finding.spared_calls = measured.copying;
+  finding.spared_calls.insert(finding.spared_calls.end(), computing.ops.begin(),
+                              computing.ops.end());
+  finding.gain_is_bound = true;
+  finding.explains.push_back({"cpu-operators", finding.at_stake_ns});
 }
 
 // The CPU waits for the copy of results, then prepares what follows.
@@ -215,9 +275,9 @@ void tell_returning_copies(const Facts& facts, const PageableCopy& measured, Fin
 
 Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   const auto& [to_device, from_device, exposed, held_up, held_by_reads, after_waits_ns, comes_back,
-               is_input_of_cpu] = measured;
+               computing, copying] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const std::int64_t lost = exposed + held_up;
+  const std::int64_t lost = measured.lost_ns();
   Finding finding;
   finding.verdict = say(
       facts,
@@ -261,15 +321,8 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
     tell_returning_copies(facts, measured, finding);
     return finding;
   }
-  if (is_input_of_cpu) {
-    finding.try_next.insert(
-        finding.try_next.begin(),
-        "operators on the CPU work on what was just read: compute on the GPU, and copy the end "
-        "result only (for windows or tiles: add them up in a tensor on the GPU)");
-    finding.brief =
-        say(facts, "{} go to the CPU [per step], which computes with them, {} [copy|copies]",
-            {bytes(facts.per_step(from_device.bytes)), count(a_step(facts, from_device.copies))});
-    finding.action = say("Compute on the GPU, and copy the end result only");
+  if (computing) {
+    tell_input_of_cpu(facts, measured, finding);
     return finding;
   }
   // Inputs in pinned memory would not change that the CPU waits for results before it prepares them.

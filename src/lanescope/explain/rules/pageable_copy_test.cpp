@@ -101,6 +101,32 @@ TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
                             "pageable-copy"));
 }
 
+// A copy of 100 us to the CPU, then `ops` operators of 20 us, after one of 500 us, that work on it; then a kernel, or nothing, and an
+// operator of 300 us.
+TEST(PageableCopyTest, CountsAllOperatorsThatComputeWithTheCopy) {
+  const auto found = [](int ops, bool launches) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().kernel("conv", 50);
+      program.begin_op("aten::to").copy(100, 8'000'000, "Memcpy DtoH (Device -> Pageable)");
+      program.end().wait().cpu_op("aten::argmax", 500);
+      for (int i = 0; i < ops; ++i) program.cpu_op("aten::eq", 20);
+      if (launches) program.kernel("conv", 1).wait();
+      program.cpu_op("aten::stack", 300);
+      program.end();
+    }
+    return find_by_rule(program.trace(), "pageable-copy");
+  };
+  const auto few = found(0, false), many = found(30, false), cut = found(30, true);
+  ASSERT_TRUE(few && many && cut);
+  EXPECT_EQ(many->at_stake_ns - few->at_stake_ns, us(600));
+  EXPECT_EQ(many->brief.values.at(1).text, "aten::argmax");
+  EXPECT_TRUE(many->gain_is_bound);
+  // What follows the next launch may be another thing, such as the next batch.
+  EXPECT_NEAR(static_cast<double>(many->at_stake_ns - cut->at_stake_ns),
+              static_cast<double>(us(300)), us(10));
+}
+
 // The results of three windows: operators on the CPU work on them right after each copy. Pinned memory would not spare them.
 TEST(PageableCopyTest, SaysToComputeOnTheGpuWhatTheCpuComputesWithResults) {
   const auto action = [](std::string_view op, std::int64_t op_us) {
