@@ -108,6 +108,37 @@ TEST(LookupRowsTest, AdvisesToJoinTablesWhereTheirLaunchesAreTheLimit) {
   EXPECT_THAT(action(8, 400), ::testing::StartsWith("Use nn.Embedding(sparse=True)"));
 }
 
+// Nine lookups with a gradient each, and long kernels, so that the GPU is the limit. Each lookup has a table of its own, or all have one,
+// whose gradients are added up first; or the tables have fewer rows than are looked up.
+TEST(LookupRowsTest, AdvisesOneSparseTableForManyLargeTables) {
+  const auto action = [](bool own, int lookups, const char* rows) {
+    constexpr char kNode[] = "autograd::engine::evaluate_function: ";
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      const auto accumulate = [&] {
+        p.begin_op(std::string(kNode) + "torch::autograd::AccumulateGrad").pass(1).end();
+      };
+      for (int i = 0; i < lookups; ++i) {
+        p.begin_op(std::string(kNode) + "EmbeddingBackward0");
+        p.op("aten::embedding_dense_backward",
+             inputs("[[512, 64], [512], [], [], []]",
+                    R"(["float", "long int", "Scalar", "Scalar", "Scalar"])", "",
+                    std::string(R"(["", "", ")") + rows + R"(", "-1", "False"])"),
+             "fill", 400);
+        p.end();
+        if (own) accumulate();
+      }
+      if (!own) accumulate();
+      p.begin_op("aten::mm").kernel("gemm", 20).end();
+    });
+    return action_of(program.trace());
+  };
+  EXPECT_THAT(action(true, 9, "100000"), ::testing::StartsWith("One table of all"));
+  EXPECT_THAT(action(false, 9, "100000"), ::testing::StartsWith("Use nn.Embedding(sparse=True)"));
+  EXPECT_THAT(action(true, 7, "100000"), ::testing::StartsWith("Use nn.Embedding(sparse=True)"));
+  EXPECT_EQ(action(true, 9, "256"), "");
+}
+
 // Histories of 64 words, as rows of 128: [2048, 64, 128].
 TEST(LookupRowsTest, SeesRowsThatAreOnlyAddedUp) {
   const auto lookup = inputs("[[100000, 128], [2048, 64], [], [], []]",

@@ -84,6 +84,49 @@ TEST(WholeTableTest, ClippingCountsWhereNormsAreTakenAndGradientsScaled) {
   EXPECT_THAT(logged->action.pattern, ::testing::Not(::testing::HasSubstr("clip_grad_norm_")));
 }
 
+// Nine or seven lookups in tables of 100,000 rows, each with a gradient of its own or not; then an update of lists without shapes. A product
+// takes a weight of `width` x 8 numbers in the forward pass.
+TEST(WholeTableTest, AdvisesOneTableForManyAndEstimatesListsWithoutShapes) {
+  const auto find = [](int tables, bool own, int width) {
+    constexpr char kNode[] = "autograd::engine::evaluate_function: ";
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.op("aten::mm",
+           {.input_dims =
+                "[[64, " + std::to_string(width) + "], [" + std::to_string(width) + ", 8]]",
+            .input_types = R"(["float", "float"])"},
+           "gemm", 20);
+      for (int i = 0; i < tables; ++i) {
+        p.begin_op(std::string(kNode) + "EmbeddingBackward0");
+        p.op("aten::embedding_dense_backward",
+             {.input_dims = "[[64, 8], [64], [], [], []]",
+              .input_types = R"(["float", "long int", "Scalar", "Scalar", "Scalar"])",
+              .concrete_inputs = R"(["", "", "100000", "-1", "False"])"},
+             "embedding_backward", 100);
+        p.end();
+        if (own) p.begin_op(std::string(kNode) + "torch::autograd::AccumulateGrad").pass(1).end();
+      }
+      p.begin("Optimizer.step#Adam.step").pass(1);
+      p.op("aten::_foreach_add_",
+           {.input_dims = "[[], []]", .input_types = R"(["TensorList", ""])"}, "multi_tensor",
+           2000);
+      p.end();
+    });
+    return find_by_rule(program.trace(), "whole-table");
+  };
+  const auto many = find(9, true, 16);
+  ASSERT_TRUE(many);
+  EXPECT_THAT(many->action.pattern,
+              ::testing::StartsWith("Make one {}(sparse=True) of all tables"));
+  EXPECT_NEAR(static_cast<double>(many->at_stake_ns), static_cast<double>(us(2900)), us(5));
+  EXPECT_FALSE(many->told_windows.empty());
+  const auto few = find(7, true, 16), one = find(9, false, 16);
+  ASSERT_TRUE(few && one);
+  EXPECT_THAT(few->action.pattern, ::testing::StartsWith("Use {}(sparse=True)"));
+  EXPECT_THAT(one->action.pattern, ::testing::StartsWith("Use {}(sparse=True)"));
+  EXPECT_FALSE(find(1, true, 200'000));  // most of the parameters are the product's
+}
+
 // Without shapes, on a CPU: `tables` gradients of tables, and an optimizer that updates two parameters one by one.
 TEST(WholeTableTest, KnowsWithoutShapesThatOnlyTablesAreUpdated) {
   const auto stake = [](int tables, const char* update) {
