@@ -163,6 +163,8 @@ struct Finding {
   std::vector<analysis::Window> told_windows;
   // True: the fix gains an unknown part of what is at stake, so that is shown as an upper limit. See Rule::fix_is_bound.
   bool gain_is_bound = false;
+  // The fix saves at most this share of any step, as half of it where one of two equal parts goes.
+  double most_ratio = 1;
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
   // GPU work that all of its time is made of, in order of time; empty: unknown. A place with half of it or less is not given.

@@ -283,6 +283,9 @@ std::int64_t GainModel::rest_without(const Finding& finding) const {
 
 std::int64_t GainModel::at_most_ns(const Finding& finding) const {
   std::int64_t most_ns = base_.step_ns - rest_without(finding);
+  if (finding.most_ratio < 1)
+    most_ns = std::min(most_ns, static_cast<std::int64_t>(finding.most_ratio *
+                                                          static_cast<double>(base_.step_ns)));
   const Rule* rule = find_rule(finding.rule);
   // If calls no longer run, the GPU is spared at most all of its waiting.
   if (rule && rule->fix == Fix::kCalls)

@@ -70,20 +70,34 @@ bool has_single_call(const std::vector<TwiceKey>& keys, std::size_t begin, std::
                      [](const auto& each) { return each.second == 1; });
 }
 
-// Calls of one kind that are rare tell where the part may begin again. O(n) for each distance tried.
+// The four distances with most votes, largest first.
+template <class Votes>
+void add_lengths(const std::map<std::size_t, Votes>& distances, std::vector<std::size_t>& lengths) {
+  std::vector<std::pair<Votes, std::size_t>> ranked;
+  for (const auto& [distance, votes] : distances) ranked.emplace_back(-votes, distance);
+  std::sort(ranked.begin(), ranked.end());
+  for (std::size_t i = 0; i < ranked.size() && i < 4; ++i)
+    if (std::find(lengths.begin(), lengths.end(), ranked[i].second) == lengths.end())
+      lengths.push_back(ranked[i].second);
+}
+
+// Calls of one kind that are rare tell where the part may begin again. Each pair of neighbours has a vote; and where layers have most of
+// these, each kind of call has one vote in all, so that those that a model makes once decide. O(n) for each distance tried.
 std::vector<std::size_t> likely_lengths(const std::vector<TwiceKey>& keys) {
   std::map<TwiceKey, std::vector<std::size_t>> places;
   for (std::size_t i = 0; i < keys.size(); ++i) places[keys[i]].push_back(i);
   std::map<std::size_t, int> distances;
+  std::map<std::size_t, double> of_kinds;
   for (const auto& [key, at] : places)
     if (at.size() <= 64)
       for (std::size_t i = 1; i < at.size(); ++i)
-        if (at[i] - at[i - 1] >= kLeastTwiceCalls) ++distances[at[i] - at[i - 1]];
-  std::vector<std::pair<int, std::size_t>> ranked;
-  for (const auto& [distance, votes] : distances) ranked.emplace_back(-votes, distance);
-  std::sort(ranked.begin(), ranked.end());
+        if (at[i] - at[i - 1] >= kLeastTwiceCalls) {
+          ++distances[at[i] - at[i - 1]];
+          of_kinds[at[i] - at[i - 1]] += 1.0 / static_cast<double>(at.size() - 1);
+        }
   std::vector<std::size_t> lengths;
-  for (std::size_t i = 0; i < ranked.size() && i < 4; ++i) lengths.push_back(ranked[i].second);
+  add_lengths(distances, lengths);
+  add_lengths(of_kinds, lengths);
   return lengths;
 }
 
@@ -139,6 +153,7 @@ struct SameCallsTwice {
   std::uint64_t times = 0;
   std::size_t length = 0;
   std::vector<Window> second;  // the second halves
+  std::vector<SliceId> second_calls;
   std::int64_t waiting_ns = 0;
   SliceId first = kNone<SliceId>;
 };
@@ -160,6 +175,9 @@ std::optional<SameCallsTwice> measure_same_calls_twice(const Facts& facts) {
         const std::size_t second = twice.begin + twice.length;
         found.second.push_back(
             {trace.start_ns(calls[second]), trace.end_ns(calls[second + twice.length - 1])});
+        const auto from = calls.begin() + static_cast<std::ptrdiff_t>(second);
+        found.second_calls.insert(found.second_calls.end(), from,
+                                  from + static_cast<std::ptrdiff_t>(twice.length));
       }
       if (all.empty()) continue;
       found.length = length;
@@ -183,6 +201,10 @@ Finding tell_same_calls_twice(const Facts& facts, const SameCallsTwice& found) {
            ns(facts.per_step(found.waiting_ns))});
   rate_cost(facts, found.waiting_ns, found.times, finding);
   finding.waiting_ns = facts.per_step(found.waiting_ns);
+  // A batch of both spares the second calls at most.
+  finding.spared_calls = found.second_calls;
+  finding.gain_is_bound = true;
+  finding.most_ratio = 0.5;  // of a step that is nothing but the two runs
   finding.arithmetic.push_back(
       say("one run over both inputs saves at most this waiting; the GPU's work stays, in kernels "
           "twice as large"));
@@ -199,8 +221,9 @@ Finding tell_same_calls_twice(const Facts& facts, const SameCallsTwice& found) {
       "apply"};
   finding.explains.push_back({"graph-opportunity", facts.per_step(found.waiting_ns) / 2});
   finding.brief =
-      say(facts, "The same {} calls run twice in a row, {} [time|times] [per step]",
-          {count(found.length), count(std::max<std::uint64_t>(1, found.times / steps))});
+      say(facts, "The same {} calls run twice in a row, {} [time|times] [per step], from {} on",
+          {count(found.length), count(std::max<std::uint64_t>(1, found.times / steps)),
+           name(facts.trace->name(found.first))});
   finding.action =
       say("If it is one model for two inputs: call it once on both (torch.cat, then chunk())");
   return finding;

@@ -52,6 +52,31 @@ TEST(SameCallsTwiceTest, IsQuietAboutLayersLoopsAndTraining) {
   EXPECT_FALSE(find_same_calls(2, true, false, "aten::is_nonzero"));  // decides by a value
 }
 
+// A network of blocks that are alike but do not follow each other at one distance, with three calls of its own before them; twice, or once.
+TEST(SameCallsTwiceTest, SeesAModelWhoseBlocksAreMostOfItsCalls) {
+  const auto find = [](int runs) {
+    return find_in_steps("same-calls-twice", [&](ProgramSketch& p) {
+      small_call(p, "aten::randn", 16);
+      for (int run = 0; run < runs; ++run) {
+        for (const char* op : {"aten::arange", "aten::exp", "aten::sin"}) small_call(p, op, 16);
+        for (int block = 0; block < 9; ++block) {
+          for (int i = 0; i < 9; ++i)
+            for (const char* op : {"aten::group_norm", "aten::conv2d"}) small_call(p, op, 64);
+          if (block % 3 == 1) small_call(p, "aten::cat", 64);
+          if (block % 3 == 2) small_call(p, "aten::silu", 64);
+        }
+      }
+      small_call(p, "aten::sub", 16);
+    });
+  };
+  const auto twice = find(2);
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(twice->brief.values.at(0).integer, 171);
+  EXPECT_TRUE(twice->gain_is_bound);
+  EXPECT_EQ(twice->spared_calls.size() % 171, 0U);
+  EXPECT_FALSE(find(1));
+}
+
 // Two equal layers: each projects to queries, keys and values, a third of its calls, and has the others once.
 TEST(SameCallsTwiceTest, ALayerWithThreeProjectionsIsNoModel) {
   EXPECT_FALSE(find_in_steps("same-calls-twice", [](ProgramSketch& p) {
