@@ -18,6 +18,7 @@
 #include "lanescope/explain/rules/host_syncs.h"
 #include "lanescope/explain/rules/operator_advice.h"
 #include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/rounds_of_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -335,6 +336,8 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.brief = say("{} {}", {name(row->op), text(row->meaning)});
   if (row->is_of_one_matrix) tell_how_often(facts, calls, finding);
   finding.action = say(row->action);
+  if (const std::size_t rounds = row->takes_all_inputs ? rounds_of_inputs(facts) : 0; rounds > 0)
+    append(finding.action, say("; if possible for all {} inputs in one call", {count(rounds)}));
   return finding;
 }
 

@@ -21,6 +21,7 @@
 #include "lanescope/explain/rules/growing_buffers.h"
 #include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rounds_of_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/stacked_rows.h"
 #include "lanescope/explain/sentences.h"
@@ -365,9 +366,10 @@ std::optional<Sentence> instead_of_graph(const Facts& facts) {
 }  // namespace
 
 LaunchAdvice graph_advice(const Facts& facts) {
-  return {say(facts,
-              "Use torch.compile([if batch|model, ]mode=\"reduce-overhead\")[if a batch spares "
-              "launches|, or a larger batch]"),
+  return {after_one_call_for_all(
+              facts, say(facts,
+                         "Use torch.compile([if batch|model, ]mode=\"reduce-overhead\")[if a "
+                         "batch spares launches|, or a larger batch]")),
           true};
 }
 
@@ -410,7 +412,9 @@ bool advises_parts_between_waits(const Facts& facts, const Sentence& action) {
          action.pattern == graph_beside_waits(facts, waits).pattern;
 }
 
-Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
+namespace {
+
+Sentence parts_beside_waits(const Facts& facts, const WaitsInside& waits) {
   if (waits.may_stay())
     return say(
         facts,
@@ -447,6 +451,12 @@ Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
              "First remove the {} waits [per step], most in {}: a CUDA graph cannot contain them. "
              "Then torch.compile(mode=\"reduce-overhead\")",
              {count(waits.per_step), name(waits.op)});
+}
+
+}  // namespace
+
+Sentence graph_beside_waits(const Facts& facts, const WaitsInside& waits) {
+  return after_one_call_for_all(facts, parts_beside_waits(facts, waits));
 }
 
 }  // namespace lanescope::explain::rules

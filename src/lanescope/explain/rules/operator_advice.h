@@ -35,6 +35,8 @@ struct OperatorAdvice {
   // Another call that what replaces this one spares, too; kNone: none. Its time, and that of the nodes of autograd that both made, is
   // at stake with this one's. Null: only the call itself.
   SliceId (*spares_too)(const Facts& facts, SliceId op) = nullptr;
+  // What replaces the calls takes many inputs at once: the finding says so where a loop goes over inputs (rounds_of_inputs()).
+  bool takes_all_inputs = false;
 };
 
 // aten::lstm_cell and others: one time step of a recurrent layer. Each call needs the state that the call before it computed.

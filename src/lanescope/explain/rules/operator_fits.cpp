@@ -124,6 +124,11 @@ bool compares_all_pairs(const TensorArguments& inputs) {
   return all && analysis::element_count(*all) >= 8 * std::max(left->elements(), right->elements());
 }
 
+bool has_unequal_sizes_or_none(const TensorArguments& inputs) {
+  const auto a = inputs.tensor(0), b = inputs.tensor(1);
+  return !a || !b || a->dims != b->dims;
+}
+
 bool fills_more_rows_than_are_met(const TensorArguments& inputs) {
   const auto indices = inputs.tensor(1);
   const auto rows = inputs.value(2);

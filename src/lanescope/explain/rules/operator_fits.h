@@ -31,6 +31,8 @@ bool goes_back_along_inner_classes(const analysis::TensorArguments& inputs);
 bool returns_large_prime(const analysis::TensorArguments& inputs);
 // Two tensors whose rows are compared with all rows of the other, not with one.
 bool compares_all_pairs(const analysis::TensorArguments& inputs);
+// Two tensors of unequal shapes, or their shapes are not recorded.
+bool has_unequal_sizes_or_none(const analysis::TensorArguments& inputs);
 // [gradient, indices, rows, ...]: the table has more rows than are looked up, or sizes are not recorded.
 bool fills_more_rows_than_are_met(const analysis::TensorArguments& inputs);
 // [input, counts, dim, length of the result]: the length is not given.

@@ -120,6 +120,22 @@ constexpr std::array kMatrixOperatorRows = {
                    "broadcasting makes a tensor of rows x rows x width several times, forward and "
                    "backward; a product of the normalized rows makes none",
                    kCosine, compares_all_pairs},
+    OperatorAdvice{
+        .op = "aten::cosine_similarity",
+        .kernel = "",
+        .unless_in = "",
+        .least_calls = 1,
+        .meaning = "computes the norms of both inputs in each call",
+        .action = "If one stays the same: F.normalize it once, then one product with it",
+        .more =
+            "unit = F.normalize(matrix, dim=1) once, then F.normalize(x, dim=1) @ unit.T: norms "
+            "and quotients of all rows are not computed again. Measured on an H200, 32 queries "
+            "over 300,000 rows of 384 numbers: 53.9 instead of 92.6 ms one by one, 1.9 ms in "
+            "one call for all. Where both inputs are new in each call, leave it",
+        .source = kCosine,
+        .fits = has_unequal_sizes_or_none,
+        .unless = is_in_training,
+        .takes_all_inputs = true},
     OperatorAdvice{"aten::fft_fft", "", "", 1, kWholeSpectrum, kHalfSpectrum, kHalfSpectrumMore,
                    kFft, takes_real_numbers},
     OperatorAdvice{"aten::fft_fft2", "", "", 1, kWholeSpectrum, kHalfSpectrum, kHalfSpectrumMore,

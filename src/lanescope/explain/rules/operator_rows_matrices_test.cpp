@@ -18,7 +18,8 @@ TEST(MatrixRowsTest, SeesSimilaritiesOfAllPairs) {
   };
   EXPECT_THAT(with("[[1000, 1, 64], [1, 1000, 64], []]"), ::testing::HasSubstr("one product"));
   EXPECT_EQ(with("[[1000, 64], [1000, 64], []]"), "");
-  EXPECT_EQ(with("[[1000, 64], [1, 64], []]"), "");
+  // One text with all pictures: these may be normalized once.
+  EXPECT_THAT(with("[[1000, 64], [1, 64], []]"), ::testing::StartsWith("If one stays the same"));
 }
 
 // 4,000 lookups in a table of 1,000 rows, and their product. The same product of 3,000 or of other rows.
