@@ -38,18 +38,20 @@ struct ThreadText {
 ThreadText text_of(const IterationInput& input, const Track& track) {
   const Trace& trace = input.trace;
   ThreadText text;
-  std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();
+  std::int64_t until_ns = std::numeric_limits<std::int64_t>::min(), until_step_ns = until_ns;
   for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
     const SliceId id{i};
     const CategoryKind kind = trace.kind(id);
     std::uint32_t symbol = raw(trace.slices().name[i]);
     if (kind == CategoryKind::kCpuOp || kind == CategoryKind::kUserAnnotation) {
       const bool is_step = names::is_optimizer_step(trace.name(id));
-      if (trace.start_ns(id) < until_ns ||
+      // An operator that fills all of a step may come before it.
+      if (trace.start_ns(id) < (is_step ? until_step_ns : until_ns) ||
           (!is_step && (kind == CategoryKind::kUserAnnotation || is_step_of_loop(trace.name(id)))))
         continue;
       if (is_step) text.optimizer_at.push_back(text.size());
-      until_ns = trace.end_ns(id);
+      until_ns = std::max(until_ns, trace.end_ns(id));
+      if (is_step) until_step_ns = until_ns;
     } else if (is_api_call(kind) && trace.start_ns(id) >= until_ns &&
                trace.api_call(id).does(api_effect::kStartsKernels)) {
       if (const auto launched = input.links.launched_by(id); launched.size() == 1)

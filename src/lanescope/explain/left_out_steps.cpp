@@ -111,9 +111,9 @@ Sentence how_steps_were_found(const Facts& facts) {
   return say(begin + "each {} begins a step, {} found.", {name(found->mark), how_many});
 }
 
-// "12 x 72 operators (aten::linear, aten::tanh, ...)"
+// "12 rounds of 72 operators (aten::linear, aten::tanh, ...)"
 void append_loop(Sentence& note, const analysis::InnerLoop& loop) {
-  note.pattern += "{} x {}";
+  note.pattern += "{} rounds of {}";
   note.values.push_back(count(loop.count));
   note.values.push_back(name(loop.name));
 }
@@ -127,11 +127,11 @@ Sentence found_iterations_note(const Facts& facts) {
   bool is_first = true;
   for (const analysis::InnerLoop& loop : found->inner) {
     if (loop.name == found->mark) {
-      note.pattern += " Their loop takes {} of each";
+      note.pattern += " Their loop takes {} of each step";
     } else {
-      note.pattern += is_first ? " Each holds " : ", ";
+      note.pattern += is_first ? " Of each step, " : "; ";
       append_loop(note, loop);
-      note.pattern += is_first ? " in {}" : " {}";
+      note.pattern += " take {}";
     }
     note.values.push_back(ns(loop.time_ns));
     is_first = false;
@@ -153,7 +153,7 @@ Sentence other_phase_note(const Facts& facts) {
   const auto before = time_before_iterations(facts);
   if (!before || !before->is_other_phase || facts.steps.found->before_comes_again) return {};
   const analysis::StepRange& first = facts.steps.steps.front();
-  Sentence note = say("Before them, {} of other work are recorded once: ",
+  Sentence note = say("Before them, {} of other work is recorded once: ",
                       {linked(ns(first.cpu_start_ns - before->window.start_ns), first.slice)});
   append_loop(note, facts.steps.found->before);
   note.pattern += ". The steps may be rounds inside a longer loop.";

@@ -345,7 +345,7 @@ TEST(NestNoteTest, TheHeadlineTellsTheLoopsOfAnIteration) {
   const Sentence note = found_iterations_note(facts);
   EXPECT_EQ(note.pattern,
             "The trace marks no steps: here {} x {} make a step, {} found. Their loop takes {} of "
-            "each, {} x {} {}.");
+            "each step; {} rounds of {} take {}.");
   ASSERT_EQ(note.values.size(), 7u);
   EXPECT_EQ(note.values[0].text, "6");
   EXPECT_EQ(note.values[4].integer, 4);
@@ -356,9 +356,10 @@ TEST(NestNoteTest, TheHeadlineTellsTheLoopsOfAnIteration) {
 TEST(NestNoteTest, AnotherPhaseBeforeTheIterationsIsNoStartUp) {
   const Trace trace = game(1).trace();
   const Facts facts = facts_of(trace);
-  EXPECT_EQ(other_phase_note(facts).pattern,
-            "Before them, {} of other work are recorded once: {} x {}. The steps may be rounds "
-            "inside a longer loop.");
+  EXPECT_EQ(
+      other_phase_note(facts).pattern,
+      "Before them, {} of other work is recorded once: {} rounds of {}. The steps may be rounds "
+      "inside a longer loop.");
   const auto before = time_before_iterations(facts);
   ASSERT_TRUE(before);
   EXPECT_FALSE(before->is_start_up);
