@@ -85,7 +85,8 @@ bool comes_before_vague(const Explanation& explanation, const Finding& cause,
     const bool is_wait = rule && rule->fix == Fix::kRemoveSync;
     const Rule* vague_rule = find_rule(vague.rule);
     const bool leaves_out_calls =
-        names_cause(vague) && vague_rule && vague_rule->fix == Fix::kCalls;
+        names_cause(vague) &&
+        ((vague_rule && vague_rule->fix == Fix::kCalls) || !vague.spared_calls.empty());
     const bool needs_more = !is_predicted(cause) && !is_general(vague) &&
                             (is_of_all_launches(vague) || is_wait || leaves_out_calls);
     return gain * 3 >= vague_ns * (needs_more ? 2 : 1);

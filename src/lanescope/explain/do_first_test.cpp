@@ -321,6 +321,18 @@ TEST_F(DoFirstTest, CallsThatCanBeLeftOutComeBeforeWhatGainsHalfAsMuch) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"costly-operator", "few-blocks"}));
 }
 
+// So do calls that a finding names one by one.
+TEST_F(DoFirstTest, NamedCallsThatCanBeLeftOutComeBeforeWhatGainsHalfAsMuch) {
+  all_.findings = {cost("whole-table", 9'000, 0.09, "one table"),
+                   cost("optimizer-passes", 5'000, 0.05, "fused")};
+  all_.findings[0].gain_is_bound = true;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"optimizer-passes", "whole-table"}));
+  all_.findings[0].spared_calls = {SliceId{0}};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"whole-table", "optimizer-passes"}));
+  all_.findings[1].at_stake_ns = 6'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"optimizer-passes", "whole-table"}));
+}
+
 // A graph that is known to gain 60 us comes before a cause of 20 us of other time, and after one of 35 us of the same
 // waiting, because it gains only 25 us beyond that. Where nothing predicts it, 60 us are a bound.
 TEST_F(DoFirstTest, APredictedGeneralGainCountsBeyondTheCause) {
