@@ -92,11 +92,12 @@ class Builder {
     ++next_;
   }
 
-  // "{} [time|times] " before "[in {} steps]" or "per step", where the count is 1.
+  // "{} [time|times] " before "[in {} steps]" or "[per step]", where the count is 1.
   bool is_one_time() const {
     return next_ < sentence_.values.size() && sentence_.values[next_].integer == 1 &&
            sentence_.values[next_].kind == Value::Kind::kCount &&
-           (next_ == by_step_ || rest_.starts_with("{} [time|times] [in {} steps]"));
+           (next_ == by_step_ || rest_.starts_with("{} [time|times] [in {} steps]") ||
+            rest_.starts_with("{} [time|times] [per step]"));
   }
 
   bool take_value() {

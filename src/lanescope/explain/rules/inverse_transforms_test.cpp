@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -48,7 +49,7 @@ TEST(InverseTransformsTest, CountsTheWayBackAndTheNextWayOut) {
   EXPECT_EQ(finding->at_stake_ns, us(300));
   EXPECT_EQ(finding->brief.values.at(0).text, "aten::fft_rfft2");
   EXPECT_EQ(finding->brief.values.at(1).text, "aten::fft_irfft2");
-  EXPECT_EQ(finding->brief.values.at(2).integer, 1);
+  EXPECT_THAT(finding->brief.pattern, ::testing::HasSubstr("undoes it, once per step"));
 }
 
 TEST(InverseTransformsTest, IsQuietIfSomethingNeedsTheNumbers) {

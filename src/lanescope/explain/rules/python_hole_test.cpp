@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -200,8 +201,7 @@ TEST(PythonHoleTest, KnowsAnEmptiedCache) {
   };
   const Finding emptied = find(false, true), freed = find(true, true), unknown = find(false, false);
   EXPECT_TRUE(emptied.brief.pattern.starts_with("The GPU waits for torch.cuda.empty_cache()"));
-  ASSERT_EQ(emptied.brief.values.size(), 1u);
-  EXPECT_EQ(emptied.brief.values[0].integer, 1);
+  EXPECT_THAT(emptied.brief.pattern, ::testing::HasSubstr("once per step"));
   EXPECT_NE(emptied.action.pattern.find("gc.collect()"), std::string::npos);
   std::int64_t spared_ns = 0;
   for (const auto& window : emptied.spared_windows) spared_ns += window.length_ns();

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -41,7 +42,7 @@ TEST(SameCallsTwiceTest, SeesOneModelForTwoInputs) {
   const auto finding = find_same_calls(2, true);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->brief.values.at(0).integer, 22);
-  EXPECT_EQ(finding->brief.values.at(1).integer, 1);
+  EXPECT_THAT(finding->brief.pattern, ::testing::HasSubstr(", once per step, "));
 }
 
 TEST(SameCallsTwiceTest, IsQuietAboutLayersLoopsAndTraining) {
