@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails when a rule of explain lacks its declaration, its page or its test, or names a rule that does not exist; and when a function of
-rules/ has the name and the parameters of one of explain/ itself: which one a rule calls would depend on its batch.
+rules/ has the name and the parameters of one of explain/ itself: which one a rule calls would depend on its batch; and when a sentence
+that needs facts to choose its words is made without them.
 
 A rule is a file src/lanescope/explain/rules/<id>.cpp without a header of its name; its test is <id>_test.cpp next to it.
 CMakeLists.txt there finds them in the same way.
@@ -42,6 +43,20 @@ def hidden_functions():
             for function in inner if function in outer]
 
 
+def words_in_brackets():
+    """say() without facts prints "[call|calls]" as it is written; only say(facts, ...) chooses."""
+    found = []
+    for path in sorted(EXPLAIN.rglob("*.cpp")):
+        if path.stem.endswith("_test"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        for call in re.finditer(r'\bsay\(\s*((?:"(?:[^"\\\\]|\\\\.)*"\s*)+)', text):
+            if re.search(r"\[(?:[^\]]*\|[^\]]*|per step|in \{\} steps)\]", re.sub(r'"\s*"', "", call[1])):
+                line = text.count("\n", 0, call.start()) + 1
+                found.append(f"{path.relative_to(ROOT)}:{line}: expected say(facts, ...) for words in brackets")
+    return found
+
+
 def main():
     rules = {path.stem.replace("_", "-"): path for path in sorted((EXPLAIN / "rules").glob("*.cpp"))
              if not path.with_suffix(".h").exists() and not path.stem.endswith("_test")}
@@ -56,7 +71,7 @@ def main():
         for named in re.findall(r'\bexplains\b[^;]*?\{"([^"]+)"', source.read_text(encoding="utf-8"), re.DOTALL):
             if named not in rules:
                 problems.append(f"{source.relative_to(ROOT)}: explains a part of {named}, which is no rule")
-    problems += hidden_functions()
+    problems += hidden_functions() + words_in_brackets()
     problems += [f"docs/rules/{page.name}: no rule of that name" for page in sorted(PAGES.glob("*.md"))
                  if page.stem not in rules]
     for problem in problems:

@@ -34,16 +34,33 @@ bool is_host_copy(const ChangedGraph& changed, std::uint32_t work) {
           name.find("DeviceToHost") != std::string_view::npos);
 }
 
+// For each work, the last one before it on its stream that is no copy, and the last copy to the GPU. kNoIndex: none. O(works), while a
+// search for each would take as long as all copies before it.
+struct WorksBefore {
+  std::vector<std::uint32_t> no_copy, upload;
+  explicit WorksBefore(const ChangedGraph& changed) {
+    const auto& works = changed.graph.works;
+    no_copy.reserve(works.size());
+    upload.reserve(works.size());
+    for (const GpuWork& work : works) {  // the previous work of a stream has a smaller index
+      const std::uint32_t previous = work.previous;
+      const bool is_first = previous == kNoIndex;
+      const bool follows_copy = !is_first && is_host_copy(changed, previous);
+      no_copy.push_back(follows_copy ? no_copy[previous] : previous);
+      upload.push_back(follows_copy && is_copy_to_device(changed.trace.name(works[previous].slice))
+                           ? previous
+                       : is_first ? kNoIndex
+                                  : upload[previous]);
+    }
+  }
+};
+
 // After copies now comes what waits for the last copy to the GPU before those.
-void use_copy_before(ChangedGraph& changed, const GpuWork& work, std::uint32_t before) {
-  while (before != kNoIndex &&
-         !(is_host_copy(changed, before) &&
-           is_copy_to_device(changed.trace.name(changed.graph.works[before].slice))))
-    before = changed.graph.works[before].previous;
-  if (before == kNoIndex || work.spare_edge == kNoIndex ||
-      changed.graph.works[before].end >= work.start)
+void use_copy_before(ChangedGraph& changed, const GpuWork& work, std::uint32_t upload) {
+  if (upload == kNoIndex || work.spare_edge == kNoIndex ||
+      changed.graph.works[upload].end >= work.start)
     return;
-  changed.edges[work.spare_edge].from = changed.graph.works[before].end;
+  changed.edges[work.spare_edge].from = changed.graph.works[upload].end;
   changed.edges[work.spare_edge].dropped = false;
 }
 
@@ -100,6 +117,7 @@ void pin_copies(ChangedGraph& changed) {
 // A work's stream edge comes from the last work of its stream that is no copy; copies of one
 // direction follow each other.
 void overlap_copies(ChangedGraph& changed) {
+  const WorksBefore works_before(changed);
   std::uint32_t last[2] = {kNoIndex, kNoIndex};
   for (std::uint32_t i = 0; i < changed.graph.works.size(); ++i) {
     const GpuWork& work = changed.graph.works[i];
@@ -110,10 +128,9 @@ void overlap_copies(ChangedGraph& changed) {
       before = std::exchange(same, i);
       ++changed.applied.count;
     } else {
-      while (before != kNoIndex && is_host_copy(changed, before))
-        before = changed.graph.works[before].previous;
+      before = works_before.no_copy[i];
       if (before == work.previous) continue;
-      use_copy_before(changed, work, before);
+      use_copy_before(changed, work, before == kNoIndex ? kNoIndex : works_before.upload[before]);
     }
     if (work.stream_edge == kNoIndex) continue;
     Edge& edge = changed.edges[work.stream_edge];

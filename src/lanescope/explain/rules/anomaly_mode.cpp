@@ -95,7 +95,7 @@ Finding tell_anomaly_mode(const Facts& facts, const AnomalyChecks& found) {
       {ns(facts.per_step(std::max(found.idle_ns, waiting_ns))),
        ns(facts.per_step(found.busy_ns))}));
   finding.evidence.push_back(
-      {found.first, say("{} [check|checks]: aten::isnan, aten::any and a read of the value",
+      {found.first, say(facts, "{} [check|checks]: aten::isnan, aten::any and a read of the value",
                         {count(found.checks)})});
   finding.try_next = {
       "remove torch.autograd.set_detect_anomaly(True) and detect_anomaly(); turn it on only to "

@@ -140,7 +140,8 @@ void tell_gpu_work(const Facts& facts, const LoaderGpuWork& work, Finding& findi
   const std::uint64_t copies = (work.copies + batches / 2) / batches,
                       kernels = (work.kernels + batches / 2) / batches;
   finding.arithmetic.push_back(
-      say("in one call of the loader, on average: {} [copy|copies] to the GPU and {} "
+      say(facts,
+          "in one call of the loader, on average: {} [copy|copies] to the GPU and {} "
           "[kernel|kernels]",
           {count(copies), count(kernels)}));
   if (work.first != kNone<SliceId>)

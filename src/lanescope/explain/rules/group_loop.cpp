@@ -52,8 +52,7 @@ bool takes_one_part(std::string_view op) {
 }
 
 bool is_largest(std::string_view op) {
-  return op == "aten::max" || op == "aten::min" || op == "aten::amax" || op == "aten::amin" ||
-         op == "aten::prod";
+  return op == "aten::max" || op == "aten::min" || op == "aten::amax" || op == "aten::amin";
 }
 
 bool is_group_sum(std::string_view op) {
@@ -122,7 +121,7 @@ struct GroupLoop {
   std::uint64_t rounds = 0;
   GroupRound first;
   SliceId sum = kNone<SliceId>;              // of the first round
-  bool has_largest = false;                  // in it: a maximum, a minimum or a product
+  bool has_largest = false;                  // in it: a maximum or a minimum
   std::int64_t cost_ns = 0, waiting_ns = 0;  // waiting_ns: of it, the GPU is idle
 };
 
@@ -226,8 +225,10 @@ Finding tell_group_loop(const Facts& facts, const GroupLoop& found) {
   finding.try_next = {
       "sums of all groups at once: torch.zeros(n, d).index_add_(0, group, x); means: divided by "
       "torch.bincount(group, minlength=n). Both read each row once and wait at most once",
-      "for a maximum or a product of each group: torch.full((n, d), -inf).scatter_reduce(0, "
-      "group[:, None].expand_as(x), x, \"amax\"); both have a backward pass without waits"};
+      "for a maximum of each group: torch.full((n, d), -inf).scatter_reduce(0, "
+      "group[:, None].expand_as(x), x, \"amax\"), for a minimum inf and \"amin\"; both have a "
+      "backward "
+      "pass without waits"};
   finding.brief = say(facts,
                       "A loop adds up one group of rows after the other by a mask, {} "
                       "[time|times] [in {} steps]",
@@ -235,7 +236,7 @@ Finding tell_group_loop(const Facts& facts, const GroupLoop& found) {
   finding.action =
       found.has_largest
           ? say("All groups at once: zeros.index_add_(0, group, x) for sums and means, "
-                "scatter_reduce(0, ...) for maxima")
+                "scatter_reduce(0, ...) for maxima and minima")
           : say("All groups at once: zeros.index_add_(0, group, x), divided by "
                 "bincount(group) for means");
   if (!found.nodes.empty()) {

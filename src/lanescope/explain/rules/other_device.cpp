@@ -125,6 +125,7 @@ Finding tell_other_device(const Facts& facts, const OtherDeviceTimes& found) {
   append(sum, say(facts, " = {} [per step]", {ns(facts.per_step(wall.wall_ns))}));
   finding.arithmetic.push_back(std::move(sum));
   finding.arithmetic.push_back(say(
+      facts,
       "from the device's own rows on {} [stream|streams]; why it was idle is not known, because "
       "the trace does not join its work with the calls that started it",
       {count(facts.vendor->stream_count)}));

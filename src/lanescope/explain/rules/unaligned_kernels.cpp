@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/rules.h"
@@ -40,6 +41,7 @@ struct UnalignedKernels {
   Savings found;
   std::uint32_t elements = 0;  // at once, by the longest
   std::string type;            // of its inputs
+  bool is_in_graphs = false;   // the longest; a graph's replay has no shapes
 };
 
 Measurement<UnalignedKernels> measure_unaligned_kernels(const Facts& facts) {
@@ -59,6 +61,9 @@ Measurement<UnalignedKernels> measure_unaligned_kernels(const Facts& facts) {
     longest_ns = kernel.dur_ns();
     measured.elements = elements;
     measured.type = kernel.name->input_type;
+    const SliceId launch = facts.links.launch_of[raw(kernel.slice)];
+    measured.is_in_graphs =
+        launch != kNone<SliceId> && analysis::is_graph_launch(*facts.trace, launch);
   }
   measured.found.finish();
   if (measured.found.calls() == 0 || wall_share(facts, measured.found.time_ns()) < kLeastShare)
@@ -74,11 +79,11 @@ Finding tell_unaligned_kernels(const Facts& facts, const UnalignedKernels& measu
           "[call|calls], {} [per step].",
           {count(measured.found.calls()), ns(facts.per_step(measured.found.time_ns()))});
   finding.arithmetic.push_back(say(
-      "by its name, the longest loads {} [element|elements] of {} at once; 16 bytes are {}",
+      facts, "by its name, the longest loads {} [element|elements] of {} at once; 16 bytes are {}",
       {count(measured.elements), name(measured.type), count(elements_of_16_bytes(measured.type))}));
   finding.arithmetic.push_back(
-      say("up to: all of their time. What aligned rows would take depends on the shapes, which are "
-          "not recorded"));
+      say("up to: all of their time. What aligned rows would take depends on the shapes, which the "
+          "trace does not have for these calls"));
   rate_finding(facts, measured.found, finding);
   finding.evidence.push_back(longest_of(facts, measured.found.longest()));
   finding.gain_is_bound = true;
@@ -86,8 +91,12 @@ Finding tell_unaligned_kernels(const Facts& facts, const UnalignedKernels& measu
       "pad the odd size to a multiple of 8 (16-bit types) or 4 (TF32); a vocabulary to a multiple "
       "of "
       "64 or 128",
-      "record with record_shapes=True: then the size is named, and the time with aligned rows "
-      "estimated"};
+      measured.is_in_graphs ? "record a run without CUDA graphs, with record_shapes=True: then the "
+                              "size is named, and "
+                              "the time with aligned rows estimated"
+                            : "record with record_shapes=True: then the size is named, and the "
+                              "time with aligned rows "
+                              "estimated"};
   finding.brief =
       say(facts,
           "Matmul sizes do not fit the tensor cores: {} [kernel|kernels] [per step] for "
