@@ -74,8 +74,11 @@ class EventAnswer {
           .end_object();
     arguments();
     describe();
+    // A pass over all slices for one click: only until the facts are there.
+    const explain::Facts* const facts = state_.known_facts();
     const explain::Sentence code =
-        explain::code_of_slice(explain::FramesAround(trace_), details_.code);
+        facts ? explain::code_of_slice(explain::frames_around(*facts), details_.code)
+              : explain::code_of_slice(explain::FramesAround(trace_), details_.code);
     if (!code.pattern.empty()) json_.text("code", report::sentence_text(code));
     chain();
     if (details_.queue_ns) json_.integer("queue_ns", *details_.queue_ns);
