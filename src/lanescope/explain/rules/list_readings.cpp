@@ -96,9 +96,12 @@ ListReading list_reading(const Facts& facts, const EventHoles& found) {
     const SliceId id{i};
     if (!is_reading_frame(trace, id) || !inside(windows, trace.start_ns(id))) continue;
     std::int64_t in_holes_ns = 0;
-    for (const Window& hole : holes)
-      in_holes_ns += std::max<std::int64_t>(
-          0, std::min(hole.end_ns, trace.end_ns(id)) - std::max(hole.start_ns, trace.start_ns(id)));
+    for (auto hole = std::partition_point(
+             holes.begin(), holes.end(),
+             [&](const Window& each) { return each.end_ns <= trace.start_ns(id); });
+         hole != holes.end() && hole->start_ns < trace.end_ns(id); ++hole)
+      in_holes_ns +=
+          std::min(hole->end_ns, trace.end_ns(id)) - std::max(hole->start_ns, trace.start_ns(id));
     if (in_holes_ns * 2 < trace.dur_ns(id)) continue;
     reading.time_ns += trace.dur_ns(id);
     if (reading.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(reading.longest))
