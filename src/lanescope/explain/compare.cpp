@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/base/sort_rows.h"
@@ -14,6 +17,7 @@
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/model/gpu_device.h"
+#include "lanescope/names/training_ranges.h"
 
 namespace lanescope::explain {
 
@@ -154,7 +158,7 @@ CompareVerdict verdict_of(const Comparison& c) {
   if (empty && !c.b->main_device) return CompareVerdict::kNotCompared;
   const bool walls = c.scope == CompareScope::kSteps || c.scope == CompareScope::kRecordings ||
                      (c.scope == CompareScope::kCpu && c.a->steps.marked && c.b->steps.marked);
-  if (!walls || !can_compare_steps(*c.a, *c.b)) return CompareVerdict::kNotCompared;
+  if (!walls || !c.can_compare_steps) return CompareVerdict::kNotCompared;
   const std::int64_t noise = compare_noise_ns(c);
   const bool medians_differ = std::llabs(c.b_steps.median_ns - c.a_steps.median_ns) > noise;
   if (c.a_steps.count < 3 || c.b_steps.count < 3) {
@@ -166,6 +170,82 @@ CompareVerdict verdict_of(const Comparison& c) {
   return std::llabs(compare_wall_ns(c, false) - compare_wall_ns(c, true)) > noise
              ? CompareVerdict::kSlowSteps
              : CompareVerdict::kWithin;
+}
+
+std::uint64_t optimizer_steps(const StepCosts& side) {
+  std::uint64_t steps = 0;
+  for (const CpuGroup& each : side.cpu)
+    if (names::is_optimizer_step(each.name)) steps += each.count;
+  return steps;
+}
+
+// GPU work, or operators if a side has none.
+std::uint64_t pieces_of(const StepCosts& side, bool on_device) {
+  std::uint64_t pieces = 0;
+  if (on_device)
+    for (const WorkGroup& each : side.work) pieces += each.count;
+  else
+    for (const CpuGroup& each : side.cpu)
+      pieces += each.cpu == analysis::CpuClass::kOperator ? each.count : 0;
+  return pieces;
+}
+
+bool has_devices(const Comparison& c) { return c.a->main_device && c.b->main_device; }
+
+// Per step, the larger number is at most so many times the smaller one.
+bool are_near(const Comparison& c, std::uint64_t of_a, std::uint64_t of_b, double most) {
+  const double a = static_cast<double>(of_a) * static_cast<double>(c.b_costs.step_count);
+  const double b = static_cast<double>(of_b) * static_cast<double>(c.a_costs.step_count);
+  return std::min(a, b) > 0 && std::max(a, b) <= most * std::min(a, b);
+}
+
+// What a step holds on each side, summed over the steady steps.
+struct StepSizes {
+  std::uint64_t a = 0, b = 0;
+  std::string_view what;
+  double most = 1;  // so many times as much is no other unit
+};
+
+// If one step is two or more rounds of the other, it holds twice as much or more. Optimizer steps are
+// exact; pieces of work also change with the program.
+StepSizes step_sizes(const Comparison& c) {
+  const StepSizes steps{optimizer_steps(c.a_costs), optimizer_steps(c.b_costs),
+                        "optimizer [step|steps]", 1.9};
+  if (steps.a > 0 || steps.b > 0) return steps;
+  const bool on_device = has_devices(c);
+  return {pieces_of(c.a_costs, on_device), pieces_of(c.b_costs, on_device),
+          on_device ? "[piece|pieces] of GPU work" : "[operator|operators]", 1.5};
+}
+
+StepUnits units_of(const Comparison& c) {
+  const auto &a = c.a->steps.found, &b = c.b->steps.found;
+  if (!c.a->steps.marked || !c.b->steps.marked || (!a && !b)) return StepUnits::kSame;
+  if (a && b &&
+      std::tie(a->kind, a->mark, a->owner, a->waits) ==
+          std::tie(b->kind, b->mark, b->owner, b->waits))
+    return StepUnits::kSame;
+  const StepSizes sizes = step_sizes(c);
+  return are_near(c, sizes.a, sizes.b, sizes.most) ? StepUnits::kAlike : StepUnits::kOther;
+}
+
+void add_units_remark(const Comparison& c, std::vector<Sentence>& out) {
+  if (c.units != StepUnits::kAlike || c.verdict == CompareVerdict::kNotCompared) return;
+  Sentence note = say("What counts as a step is not the same in both: in A ");
+  append(note, step_unit(*c.a));
+  append(note, say(", in B "));
+  append(note, step_unit(*c.b));
+  const StepSizes sizes = step_sizes(c);
+  const auto per_step = [](std::uint64_t all, const StepCosts& side) {
+    const auto steps = static_cast<std::uint64_t>(side.step_count);
+    return count((all + steps / 2) / steps);
+  };
+  append(note,
+         say(*c.a,
+             std::string(". They are compared because neither holds twice as much: A's has {} ")
+                     .append(sizes.what) +
+                 ", B's {}.",
+             {per_step(sizes.a, c.a_costs), per_step(sizes.b, c.b_costs)}));
+  out.push_back(std::move(note));
 }
 
 std::string device_name(const Facts& facts) {
@@ -229,6 +309,7 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
               "these look like different programs.",
               {ratio(matched, all)}));
   }
+  add_units_remark(c, out);
   add_rank_remark(c, out);
   if (c.scope == CompareScope::kSteps || c.scope == CompareScope::kRecordings)
     for (const auto& [facts, side] : {std::pair(c.a, "A"), std::pair(c.b, "B")})
@@ -267,10 +348,6 @@ bool has_missing_work(const Facts& facts) {
   return facts.selection.lacks_gpu_work || facts.trace->import_stats().is_truncated();
 }
 
-bool can_compare_steps(const Facts& a, const Facts& b) {
-  return a.steps.marked == b.steps.marked && !has_missing_work(a) && !has_missing_work(b);
-}
-
 Comparison compare(const Facts& a, const Facts& b) {
   Comparison c;
   c.a = &a;
@@ -278,11 +355,14 @@ Comparison compare(const Facts& a, const Facts& b) {
   const bool python = has_python_frames(*a.trace) && has_python_frames(*b.trace);
   c.a_costs = costs_of(a, python);
   c.b_costs = costs_of(b, python);
-  const bool devices = a.main_device && b.main_device;
-  c.scope = !devices                   ? CompareScope::kCpu
-            : !can_compare_steps(a, b) ? CompareScope::kCalls
-            : a.steps.marked           ? CompareScope::kSteps
-                                       : CompareScope::kRecordings;
+  const bool devices = has_devices(c);
+  c.units = units_of(c);
+  c.can_compare_steps = a.steps.marked == b.steps.marked && c.units != StepUnits::kOther &&
+                        !has_missing_work(a) && !has_missing_work(b);
+  c.scope = !devices               ? CompareScope::kCpu
+            : !c.can_compare_steps ? CompareScope::kCalls
+            : a.steps.marked       ? CompareScope::kSteps
+                                   : CompareScope::kRecordings;
   c.a_steps = spread_of(a, devices);
   c.b_steps = spread_of(b, devices);
   c.cpu = cpu_rows(c.a_costs, c.b_costs);

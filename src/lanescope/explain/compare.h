@@ -16,10 +16,17 @@ namespace lanescope::explain {
 enum class CompareScope : std::uint8_t {
   kSteps,       // both mark steps and have GPU work: walls of a step
   kRecordings,  // neither marks steps: walls of the recordings
-  kCalls,       // only one marks steps, or work is missing: no walls, only calls
+  kCalls,       // steps are not the same in both, or work is missing: no walls, only calls
   kCpu,         // one or both have no GPU work: CPU time
 };
 const char* compare_scope_name(CompareScope scope);  // "steps", "recordings", "calls", "cpu"
+
+// Is a step of A as much of its program as a step of B? docs/definitions/comparing.md#same-steps.
+enum class StepUnits : std::uint8_t {
+  kSame,   // marked in both, or found in both in the same way
+  kAlike,  // found in another way, but a step holds about as much
+  kOther   // a step of one may be a part of a step of the other
+};
 
 enum class CompareVerdict : std::uint8_t {
   kEqual,      // no number differs
@@ -66,6 +73,9 @@ struct Comparison {
   const Facts* a = nullptr;
   const Facts* b = nullptr;
   CompareScope scope = CompareScope::kSteps;
+  StepUnits units = StepUnits::kSame;  // if both have steps
+  // True: steps can be compared with steps, or recordings with recordings. False: only calls can.
+  bool can_compare_steps = false;
   CompareVerdict verdict = CompareVerdict::kEqual;
   Sentence headline;
   std::vector<Sentence> remarks;  // differences of the recordings that are not the program's
@@ -81,9 +91,6 @@ struct Comparison {
 
 // True: the end of the file, or GPU work of its steps, is missing, so times of a step are wrong.
 bool has_missing_work(const Facts& facts);
-
-// True: steps can be compared with steps, or recordings with recordings. False: only calls can.
-bool can_compare_steps(const Facts& a, const Facts& b);
 
 // Facts of `lanescope diff` are gathered with count_long_step: a slow step is why means differ.
 // O(n log n). Any thread.

@@ -93,6 +93,24 @@ std::string unit_of(const Comparison& c) {
   return c.scope == CompareScope::kCpu ? "CPU step" : "step";
 }
 
+// Steps of one are found, of the other found in another way or marked, and they differ in size.
+Sentence other_units(const Comparison& c) {
+  const bool a = c.a->steps.found.has_value(), b = c.b->steps.found.has_value();
+  Sentence out =
+      a && b ? say("The traces mark no steps, and what was found as a step is not the same in both")
+             : say("{} marks no steps, and what was found as a step in it is not the same as in {}",
+                   {text(a ? "A" : "B"), text(a ? "B" : "A")});
+  append(out, say(": in A "));
+  append(out, step_unit(*c.a));
+  append(out, say(", in B "));
+  append(out, step_unit(*c.b));
+  append(out,
+         say(". So the time of a step cannot be compared; what can be: the time of a call, "
+             "{}. To compare steps, mark them with prof.step() in both programs.",
+             {text(c.scope == CompareScope::kCpu ? "operator by operator" : "kernel by kernel")}));
+  return out;
+}
+
 Sentence not_compared(const Comparison& c) {
   if (has_missing_work(*c.a) || has_missing_work(*c.b))
     return say(
@@ -104,6 +122,7 @@ Sentence not_compared(const Comparison& c) {
          text(c.a->trace->import_stats().is_truncated() || c.b->trace->import_stats().is_truncated()
                   ? "the end of the file"
                   : "GPU work of its steps")});
+  if (c.units == StepUnits::kOther) return other_units(c);
   if (c.scope == CompareScope::kCalls)
     return say(
         "{} marks no steps (prof.step()), so the time of a step cannot be compared; what "
@@ -157,6 +176,23 @@ std::int64_t compare_wall_ns(const Comparison& c, bool of_a) {
   const auto& costs = of_a ? c.a_costs : c.b_costs;
   return analysis::per_step_ns(
       c.scope == CompareScope::kCpu ? costs.cpu_wall_ns : costs.wall.wall_ns, costs.step_count);
+}
+
+Sentence step_unit(const Facts& facts) {
+  const auto& found = facts.steps.found;
+  if (!found) return say("what prof.step() marks");
+  switch (found->kind) {
+    case analysis::IterationMark::kRangeEnd:
+      return found->owner.empty() ? say("one {}", {name(found->mark)})
+                                  : say("{} x {}", {text(found->owner), name(found->mark)});
+    case analysis::IterationMark::kWait:
+      if (found->owner.empty()) return say("{} x {}", {count(found->waits), name(found->mark)});
+      return say("{} x {} in {}", {count(found->waits), name(found->mark), name(found->owner)});
+    case analysis::IterationMark::kRangeStart:
+      break;
+  }
+  return found->mark.starts_with("round of ") ? say("one {}", {name(found->mark)})
+                                              : say("from one {} to the next", {name(found->mark)});
 }
 
 Sentence compare_headline(const Comparison& c) {

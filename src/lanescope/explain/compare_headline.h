@@ -16,4 +16,7 @@ std::int64_t compare_noise_ns(const Comparison& comparison);
 // The mean wall of a step: on the device, or on the CPU if one side has no GPU work.
 std::int64_t compare_wall_ns(const Comparison& comparison, bool of_a);
 
+// What a step of the trace is: "20 x Optimizer.step#Adam.step", "what prof.step() marks".
+Sentence step_unit(const Facts& facts);
+
 }  // namespace lanescope::explain

@@ -21,6 +21,29 @@ Trace training(std::vector<std::int64_t> gemm_us, std::string_view kernel_name =
   return sketch.trace();
 }
 
+// Rounds of one pass and `updates` steps of an optimizer; marked or found.
+Trace updates(int rounds, int updates, bool is_marked) {
+  ProgramSketch sketch;
+  for (int i = 0; i < rounds; ++i) {
+    if (is_marked) sketch.step();
+    for (int k = 0; k < updates; ++k) {
+      sketch.launch({.name = "gemm", .us = 50}).launch({.name = "gradient", .us = 50});
+      sketch.begin("Optimizer.step#Adam.step").launch({.name = "adam", .us = 20}).end().wait();
+    }
+    if (is_marked) sketch.end();
+  }
+  return sketch.trace();
+}
+
+analysis::Iterations found_by(analysis::IterationMark kind, std::string mark,
+                              std::string owner = {}) {
+  analysis::Iterations found;
+  found.kind = kind;
+  found.mark = std::move(mark);
+  found.owner = std::move(owner);
+  return found;
+}
+
 struct Pair {
   Pair(Trace a_trace, Trace b_trace)
       : a(std::move(a_trace)),
@@ -154,6 +177,71 @@ TEST(CompareTest, WithoutStepsOnOneSideOnlyCallsAreCompared) {
   EXPECT_EQ(pair.result.scope, CompareScope::kCalls);
   EXPECT_EQ(pair.result.verdict, CompareVerdict::kNotCompared);
   EXPECT_NE(plain(pair.result.headline).find("B marks no steps"), std::string::npos);
+}
+
+TEST(CompareTest, FoundStepsWithOtherNumbersOfOptimizerStepsAreNotCompared) {
+  Pair pair(updates(8, 1, false), updates(8, 4, true));
+  ASSERT_TRUE(pair.a_facts.steps.found);
+  EXPECT_EQ(pair.result.scope, CompareScope::kCalls);
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kNotCompared);
+  EXPECT_NE(plain(pair.result.headline)
+                .find("A marks no steps, and what was found as a step in it is not the same as in "
+                      "B: in A one Optimizer.step#Adam.step, in B what prof.step() marks"),
+            std::string::npos)
+      << plain(pair.result.headline);
+  pair.b_facts.steps.found =
+      found_by(analysis::IterationMark::kRangeEnd, "Optimizer.step#Adam.step", "4");
+  const Comparison both_found = compare(pair.a_facts, pair.b_facts);
+  EXPECT_EQ(both_found.verdict, CompareVerdict::kNotCompared);
+  EXPECT_NE(plain(both_found.headline)
+                .find("The traces mark no steps, and what was found as a step is not the same in "
+                      "both: in A one Optimizer.step#Adam.step, in B 4 x Optimizer.step#Adam.step"),
+            std::string::npos)
+      << plain(both_found.headline);
+}
+
+TEST(CompareTest, StepsFoundInOtherWaysAreComparedIfNeitherHoldsTwiceAsManyOptimizerSteps) {
+  const Pair pair(updates(8, 1, false), updates(8, 1, true));
+  EXPECT_EQ(pair.result.units, StepUnits::kAlike);
+  EXPECT_EQ(pair.result.scope, CompareScope::kSteps);
+  ASSERT_FALSE(pair.result.remarks.empty());
+  EXPECT_EQ(
+      plain(pair.result.remarks[0]),
+      "What counts as a step is not the same in both: in A one Optimizer.step#Adam.step, in B "
+      "what prof.step() marks. They are compared because neither holds twice as much: A's has "
+      "1 optimizer step, B's 1.");
+  Pair fewer(updates(4, 5, true), updates(4, 3, true));
+  for (const auto& [facts, steps] : {std::pair(&fewer.a_facts, "5"), {&fewer.b_facts, "3"}})
+    facts->steps.found =
+        found_by(analysis::IterationMark::kRangeEnd, "Optimizer.step#Adam.step", steps);
+  EXPECT_EQ(compare(fewer.a_facts, fewer.b_facts).units, StepUnits::kAlike);
+}
+
+// One operator more makes another text of a round; twice as many may be two rounds.
+TEST(CompareTest, RoundsOfFoundStepsAreComparedIfTheyHoldAboutAsMuch) {
+  const auto rounds = [](int kernels) {
+    ProgramSketch sketch;
+    for (int i = 0; i < 5; ++i) {
+      sketch.step();
+      for (int k = 0; k < kernels; ++k) sketch.kernel("neg", 20);
+      sketch.wait().end();
+    }
+    return sketch.trace();
+  };
+  const auto compared = [&](int more_in_b, const std::string& mark) {
+    Pair pair(rounds(10), rounds(10 + more_in_b));
+    pair.a_facts.steps.found =
+        found_by(analysis::IterationMark::kRangeStart, "round of 10 operators (aten::neg)");
+    pair.b_facts.steps.found = found_by(analysis::IterationMark::kRangeStart, mark);
+    const Comparison c = compare(pair.a_facts, pair.b_facts);
+    return std::pair(c.units, c.verdict);
+  };
+  EXPECT_EQ(compared(1, "round of 11 operators (aten::neg)"),
+            std::pair(StepUnits::kAlike, CompareVerdict::kDiffers));
+  EXPECT_EQ(compared(10, "round of 20 operators (aten::neg)"),
+            std::pair(StepUnits::kOther, CompareVerdict::kNotCompared));
+  EXPECT_EQ(compared(10, "round of 10 operators (aten::neg)"),
+            std::pair(StepUnits::kSame, CompareVerdict::kDiffers));
 }
 
 TEST(CompareTest, AFileThatWasCutHasNoStepsToCompare) {

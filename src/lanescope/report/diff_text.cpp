@@ -385,7 +385,7 @@ class DiffText {
 
   void write_cpu() {
     if (c_.cpu.empty()) return;
-    if (!explain::can_compare_steps(*c_.a, *c_.b)) return write_cpu_calls();
+    if (!c_.can_compare_steps) return write_cpu_calls();
     begin(fmt::format("CPU time of a {}, all threads, each event without its children", unit()));
     row("", "A", "B", "B - A");
     for (std::size_t i = 0; i < analysis::kCpuClassCount; ++i)
