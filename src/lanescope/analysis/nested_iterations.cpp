@@ -377,6 +377,41 @@ std::string name_of_loop(const Trace& trace, const ThreadText& text, std::size_t
       .substr(std::string_view("round of ").size());
 }
 
+struct Loop {
+  std::size_t from = 0, to = 0, size = 0;  // places, and that of a round
+  std::size_t rounds() const { return (to - from) / size; }
+};
+
+// The fold takes operators that come right before a loop, and also end its rounds, for a part of the loop: b a b a b a. If the recording
+// begins without them, the first round of a loop around it has another text: a b a b a c b, a b a b a c b. So each loop is made as long as
+// the operators themselves repeat, and what then lies in it is none of its own.
+std::vector<Loop> outermost_loops(const std::vector<std::uint32_t>& symbols, std::size_t begin,
+                                  std::size_t end) {
+  std::vector<Loop> loops;
+  for (const Repeat& each : find_repeats(std::span(symbols).subspan(begin, end - begin))) {
+    if (each.parent != Repeat::kNoRepeat) continue;
+    Loop loop{begin + each.first, begin + each.end, each.round_size()};
+    std::size_t from = loop.from, to = loop.to;
+    while (from > begin && symbols[from - 1] == symbols[from - 1 + loop.size]) --from;
+    while (to < end && symbols[to] == symbols[to - loop.size]) ++to;
+    if (const std::size_t rounds = (to - from) / loop.size; rounds > loop.rounds())
+      loop = {from, from + rounds * loop.size, loop.size};
+    loops.push_back(loop);
+  }
+  sort_rows(loops.begin(), loops.end(), [](const Loop& a, const Loop& b) {
+    return std::tie(a.from, b.to) < std::tie(b.from, a.to);
+  });
+  std::vector<Loop> apart;  // what lies in an earlier one is left out
+  std::size_t taken_until = begin;
+  for (Loop each : loops) {
+    while (each.from < taken_until && each.from < each.to) each.from += each.size;
+    if (each.from == each.to) continue;
+    taken_until = each.to;
+    apart.push_back(each);
+  }
+  return apart;
+}
+
 std::vector<InnerLoop> loops_within(const IterationInput& input, const ThreadText& text,
                                     std::int64_t start_ns, std::int64_t end_ns, double least_part) {
   constexpr std::size_t kMostSymbols = 100'000, kMostLoops = 2;
@@ -393,9 +428,7 @@ std::vector<InnerLoop> loops_within(const IterationInput& input, const ThreadTex
     return static_cast<std::size_t>(std::lower_bound(at.begin(), at.end(), to) -
                                     std::lower_bound(at.begin(), at.end(), from));
   };
-  for (const Repeat& each : find_repeats(std::span(text.symbols).subspan(begin, end - begin))) {
-    if (each.parent != Repeat::kNoRepeat) continue;
-    const std::size_t from = begin + each.first, to = begin + each.end;
+  for (const auto& [from, to, size] : outermost_loops(text.symbols, begin, end)) {
     const std::int64_t time_ns = time_at(to) - time_at(from);
     if (const std::size_t count = steps_in(from, to); count > 0) {
       const auto first = std::lower_bound(text.optimizer_at.begin(), text.optimizer_at.end(), from);
@@ -404,9 +437,9 @@ std::vector<InnerLoop> loops_within(const IterationInput& input, const ThreadTex
       steps.time_ns += time_ns;
       continue;
     }
-    loops.push_back({name_of_loop(trace, text, from, each.round_size()), each.rounds, time_ns,
-                     runs_backward(trace, text, from, from + each.round_size()), time_at(from),
-                     time_at(from + each.round_size())});
+    loops.push_back({name_of_loop(trace, text, from, size), (to - from) / size, time_ns,
+                     runs_backward(trace, text, from, from + size), time_at(from),
+                     time_at(from + size)});
   }
   const double least_ns = least_part * static_cast<double>(end_ns - start_ns);
   std::erase_if(

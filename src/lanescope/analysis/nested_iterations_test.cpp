@@ -208,5 +208,25 @@ TEST(NestedIterationsTest, WordsAreALoopInsideOfRequests) {
   EXPECT_EQ(found->inner[0].count, 8u);
 }
 
+// A round ends with b, and begins with rounds of a, b: the first one lacks the b before it, by which the others seem to begin with b, a.
+TEST(NestedIterationsTest, TheFirstRoundOfALoopOfLoopsCounts) {
+  Nested program;
+  for (int request = 0; request < 3; ++request) {
+    program.ops("prompt_", 9);
+    for (int round = 0; round < 6; ++round) {
+      for (int inner = 0; inner < 4; ++inner) program.op("a").op("b");
+      program.op("m").op("n").op("b").wait();
+    }
+  }
+  const auto found = program.find();
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->ranges.size(), 3u);
+  ASSERT_EQ(found->inner.size(), 1u);
+  EXPECT_EQ(found->inner[0].name, "11 operators (a, b, ...)");
+  EXPECT_EQ(found->inner[0].count, 6u);
+  EXPECT_EQ(found->inner[0].second_ns - found->inner[0].start_ns, 116);
+  EXPECT_EQ(found->inner[0].time_ns, 6 * 116);
+}
+
 }  // namespace
 }  // namespace lanescope::analysis
