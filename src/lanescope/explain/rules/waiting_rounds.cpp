@@ -16,6 +16,7 @@
 
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/analysis/iterations.h"
+#include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/kind_of_work.h"
 #include "lanescope/explain/loop_sizes.h"
