@@ -169,9 +169,7 @@ class PairFinder {
     std::map<std::tuple<std::int64_t, std::int64_t, std::uint32_t>, bool> seen;
     for (const Node& node : nodes_) {
       const std::string_view label = trace_.name(node.slice);
-      if (label.find("AccumulateGrad") != std::string_view::npos ||
-          !inside(windows, trace_.start_ns(node.slice)))
-        continue;
+      if (is_accumulating_node(label) || !inside(windows, trace_.start_ns(node.slice))) continue;
       const auto track = track_of_.find(node.forward_thread);
       if (track == track_of_.end()) continue;
       const Maker* maker = maker_of(track->second, node);

@@ -25,8 +25,7 @@ class PassReader {
     const std::uint32_t thread = raw(trace_.slices().track[raw(node)]);
     const std::int64_t number =
         trace_.slice_args(node).integer(ArgKey::kSequenceNumber).value_or(-1);
-    const bool has_number =
-        number >= 0 && trace_.name(node).find("AccumulateGrad") == std::string_view::npos;
+    const bool has_number = number >= 0 && !is_accumulating_node(trace_.name(node));
     const auto [open, is_new] = open_.try_emplace(thread, 0);
     auto& last = last_[thread];
     if (is_new || passes_[open->second].step != step || (has_number && number > last)) {
@@ -87,7 +86,7 @@ const std::vector<BackwardPass>& backward_passes(const Facts& facts) {
 Accumulated accumulated_in(const Facts& facts, const BackwardPass& pass) {
   Accumulated found;
   for (std::size_t n = 0; n < pass.nodes.size(); ++n) {
-    if (facts.trace->name(pass.nodes[n]).find("AccumulateGrad") == std::string_view::npos) continue;
+    if (!is_accumulating_node(facts.trace->name(pass.nodes[n]))) continue;
     found.all.push_back(n);
     if (any_inside(facts, pass.nodes[n],
                    [](std::string_view name) { return name.starts_with("aten::add"); }))

@@ -94,8 +94,7 @@ bool is_differentiated_twice(const Facts& facts, SliceId event) {
   if (const SliceId node = ancestor_named(facts, event, kEvaluateNode); node != kNone<SliceId>) {
     const SliceId forward = forward_of_node(facts, node);
     // A node in no pair is one that is differentiated, or one that a backward pass made.
-    if (forward == kNone<SliceId>)
-      return trace.name(node).find("AccumulateGrad") == std::string_view::npos;
+    if (forward == kNone<SliceId>) return !is_accumulating_node(trace.name(node));
     event = forward;
   }
   const auto& twice = made_once<make_twice_differentiated>(facts);

@@ -82,7 +82,7 @@ GradientPasses make_gradient_passes(const Facts& facts) {
         first = node;
       }
       last = before;
-      const bool is_parameter = trace.name(node).find("AccumulateGrad") != std::string_view::npos;
+      const bool is_parameter = is_accumulating_node(trace.name(node));
       ends_at_parameter = ends_at_parameter || is_parameter;
       adds = adds || nodes_that_add.contains(raw(node)) || (!has_inner_rows && is_parameter);
     }

@@ -25,6 +25,7 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -152,8 +153,7 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   RepeatedBackward found;
   const std::set<std::int64_t> made = made_in_backward(facts);
   for (const SliceId id : slices_starting_with(facts, kEvaluate)) {
-    if (trace.kind(id) != CategoryKind::kCpuOp ||
-        trace.name(id).find("AccumulateGrad") != std::string_view::npos ||
+    if (trace.kind(id) != CategoryKind::kCpuOp || is_accumulating_node(trace.name(id)) ||
         !inside(cpu_windows, trace.start_ns(id)))
       continue;
     found.is_differentiated = found.is_differentiated ||

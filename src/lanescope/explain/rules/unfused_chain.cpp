@@ -25,6 +25,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/elementwise_chains.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -346,9 +347,7 @@ struct UnfusedChains {
 
 // Gradients that are added up, or, by a hook of DistributedDataParallel, scaled and copied into buckets.
 bool is_accumulating(const Facts& facts, SliceId op) {
-  return ancestor_where(facts, op, [](std::string_view name) {
-           return name.ends_with("torch::autograd::AccumulateGrad");
-         }) != kNone<SliceId>;
+  return ancestor_where(facts, op, is_accumulating_node) != kNone<SliceId>;
 }
 
 // The threads of kernels' grids. Parses each different text once.

@@ -114,10 +114,6 @@ std::optional<UnusedGradients> measure_never_cleared(const Facts& facts) {
   return found;
 }
 
-bool is_accumulation(const Trace& trace, SliceId node) {
-  return trace.name(node).find("AccumulateGrad") != std::string_view::npos;
-}
-
 // The kernels that make gradients of weights in these nodes, as cuDNN names them.
 std::int64_t weight_gradients_ns(const Facts& facts,
                                  const std::unordered_set<std::uint32_t>& nodes) {
@@ -170,7 +166,7 @@ std::optional<UnusedGradients> measure_cleared_in_front(const Facts& facts) {
       if (found.first == kNone<SliceId>) found.first = pass.nodes[n];
       nodes.insert(raw(pass.nodes[n]));
       for (; at < n; ++at)
-        if (!is_accumulation(trace, pass.nodes[at])) maker = at;
+        if (!is_accumulating_node(trace.name(pass.nodes[at]))) maker = at;
       makers.insert(raw(pass.nodes[maker]));
     }
     if (first.all.empty())

@@ -50,14 +50,14 @@ std::optional<UnusedGraph> measure_unused_graph(const Facts& facts) {
     const std::string_view op = trace.name(id);
     if (op.starts_with(kEvaluateNode)) {
       if (number >= 0) run.insert(number);
-      if (op.find("AccumulateGrad") != std::string_view::npos) ++found.gradients;
+      if (is_accumulating_node(op)) ++found.gradients;
       continue;
     }
     if (number < 0 || !op.starts_with("aten::")) continue;
     const SliceId node = ancestor_named(facts, facts.nesting.parent[i], kEvaluateNode);
     if (node == kNone<SliceId>) continue;
     made.insert(number);
-    if (trace.name(node).find("AccumulateGrad") == std::string_view::npos) continue;
+    if (!is_accumulating_node(trace.name(node))) continue;
     if (copying.empty() || copying.back() != node) copying.push_back(node);
   }
   found.copied = copying.size();
