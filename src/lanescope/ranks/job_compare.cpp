@@ -5,10 +5,13 @@
 // only (job_waits.cpp), and a change within these may be none.
 #include "lanescope/ranks/job_compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
@@ -20,6 +23,7 @@ namespace {
 
 constexpr double kCallsShare = 0.1, kTimeShare = 0.1, kEffectShare = 0.01;
 constexpr double kLeastCalls = 0.5;
+constexpr double kMostKernels = 1.5;  // times as many are another unit
 constexpr auto kWaits = static_cast<std::size_t>(JobPart::kWaits),
                kTransfer = static_cast<std::size_t>(JobPart::kTransfer);
 
@@ -58,6 +62,31 @@ std::int64_t largest_clock_error(const Job& job) {
   std::int64_t error = 0;
   for (const std::uint32_t rank : job.compared) error = std::max(error, job.clocks[rank].error_ns);
   return error;
+}
+
+const std::string& unit_of(const Job& job) { return job.ranks[job.compared.front()].step_unit; }
+
+// Computing kernels a steady step, mean over the compared ranks.
+double kernels_of(const Job& job) {
+  double kernels = 0, steps = 0;
+  for (const std::uint32_t rank : job.compared)
+    for (const RankStep& step : job.ranks[rank].steps)
+      if (step.steady) {
+        kernels += static_cast<double>(step.kernels);
+        ++steps;
+      }
+  return steps > 0 ? kernels / steps : 0;
+}
+
+// A step that was found may be a part of a step of the other job: one of 20 updates.
+bool may_be_other_units(const Job& a, const Job& b) {
+  if (unit_of(a) == unit_of(b)) return false;
+  const double of_a = kernels_of(a), of_b = kernels_of(b);
+  return std::min(of_a, of_b) <= 0 || std::max(of_a, of_b) > kMostKernels * std::min(of_a, of_b);
+}
+
+std::string unit_text(const Job& job) {
+  return unit_of(job).empty() ? "what prof.step() marks" : "\"" + unit_of(job) + "\"";
 }
 
 using SideKey = std::pair<std::string, std::string>;  // purpose of the group, kind
@@ -243,6 +272,14 @@ Result<JobComparison> compare_jobs(const Job& a, const Job& b) {
       return Error{Errc::kInvalidArgument,
                    std::string("expected ranks with whole steps in both jobs; ") + name +
                        " has none (lanescope ranks shows what it has)"};
+  if (may_be_other_units(a, b))
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format(
+            "expected steps of the same kind in both jobs; a step is {} with {:.0f} kernels in the "
+            "first "
+            "job, {} with {:.0f} in the second: call prof.step() once per iteration in both",
+            unit_text(a), kernels_of(a), unit_text(b), kernels_of(b))};
   return Comparer(a, b).run();
 }
 

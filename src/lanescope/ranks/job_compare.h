@@ -59,7 +59,7 @@ struct JobComparison {
 };
 inline constexpr std::size_t kMostCollectiveChanges = 64;
 
-// kInvalidArgument: a job without ranks to compare; the message says which. O(ranks + kinds). Any thread.
+// kInvalidArgument: a job without ranks to compare, or steps that are not the same unit; the message says which. O(ranks + kinds). Any thread.
 Result<JobComparison> compare_jobs(const Job& a, const Job& b);
 
 }  // namespace lanescope::ranks

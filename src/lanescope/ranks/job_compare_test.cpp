@@ -136,5 +136,34 @@ TEST(JobCompareTest, AJobWithoutStepsCannotBeCompared) {
   EXPECT_NE(change.error().message.find("the first job has none"), std::string::npos);
 }
 
+Job found_job(const std::string& unit, std::uint64_t kernels) {
+  std::vector<RankFile> files;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    DrawnRank drawn(rank, 2, 0);
+    for (std::int64_t i = 0; i < 4; ++i)
+      drawn.step(i, i * 10000, 840, 0, 160).call(i * 10000 + 840, i * 10000 + 1000, 160);
+    files.push_back(drawn.found(unit, kernels).file());
+  }
+  return *build_job(std::move(files));
+}
+
+TEST(JobCompareTest, AStepThatIsAPartOfTheOtherJobsStepIsNotCompared) {
+  const auto parts = compare_jobs(found_job("one round", 20), found_job("20 x Adam.step", 400));
+  ASSERT_FALSE(parts);
+  EXPECT_EQ(parts.error().code, Errc::kInvalidArgument);
+  EXPECT_NE(parts.error().message.find("\"one round\" with 20 kernels"), std::string::npos);
+  const auto marked = compare_jobs(found_job("one round", 20), found_job("", 400));
+  ASSERT_FALSE(marked);
+  EXPECT_NE(marked.error().message.find("what prof.step() marks with 400"), std::string::npos);
+}
+
+// The same unit may have other kernels: the program changed. Another unit may hold as much: 30 is 1.5 times 20.
+TEST(JobCompareTest, StepsOfTheSameUnitOrSizeAreCompared) {
+  EXPECT_TRUE(compare_jobs(found_job("one round", 20), found_job("one round", 400)));
+  EXPECT_TRUE(compare_jobs(found_job("one round", 20), found_job("", 30)));
+  EXPECT_FALSE(compare_jobs(found_job("one round", 20), found_job("", 31)));
+  EXPECT_FALSE(compare_jobs(found_job("one round", 0), found_job("", 0)));
+}
+
 }  // namespace
 }  // namespace lanescope::ranks

@@ -64,6 +64,7 @@ void write_file(MessageWriter& out, const PlacedFile& placed) {
   out.put_text(summary.backend).put_text(summary.host_name).put_text(summary.device);
   out.put(summary.device_count).put(summary.origin_ns).put(summary.window_ns);
   out.put(summary.truncated).put(summary.lost_events).put(summary.steps_marked);
+  out.put_text(summary.step_unit);
   out.put(summary.unlinked_collectives).put(summary.dropped_collectives);
   out.put(summary.groups_unknown);
   out.put(summary.totals).put_rows(summary.steps);
@@ -98,6 +99,7 @@ PlacedFile read_file(MessageReader& in) {
   summary.truncated = in.get<bool>();
   summary.lost_events = in.get<std::uint64_t>();
   summary.steps_marked = in.get<bool>();
+  summary.step_unit = in.get_text();
   summary.unlinked_collectives = in.get<std::uint64_t>();
   summary.dropped_collectives = in.get<std::uint64_t>();
   summary.groups_unknown = in.get<bool>();

@@ -45,6 +45,12 @@ class DrawnRank {
     summary_.steps.push_back(step);
     return *this;
   }
+  // Steps that were found, with so many kernels each.
+  DrawnRank& found(const std::string& unit, std::uint64_t kernels) {
+    summary_.step_unit = unit;
+    for (RankStep& step : summary_.steps) step.kernels = kernels;
+    return *this;
+  }
   // The group of the calls that follow.
   DrawnRank& in_group(const std::string& name, std::int64_t size,
                       const std::string& description = "") {

@@ -146,6 +146,18 @@ void add_other_walls(const Facts& facts, const RankCalls& calls, std::vector<Ran
   }
 }
 
+// "20 x Optimizer.step#Adam.step", "2 x aten::item in generate", "round of 12 operators (aten::mm, ...)".
+std::string unit_of(const analysis::Iterations& found) {
+  constexpr std::size_t kLongestMark = 160;
+  std::string unit = found.mark.substr(0, kLongestMark);
+  const std::string owner = found.owner.substr(0, kLongestMark);
+  if (found.kind == analysis::IterationMark::kRangeEnd)
+    return owner.empty() ? unit : owner + " x " + unit;
+  if (found.kind != analysis::IterationMark::kWait) return unit;
+  unit = std::to_string(found.waits) + " x " + unit;
+  return owner.empty() ? unit : unit + " in " + owner;
+}
+
 void add_steps(const Facts& facts, const RankCalls& calls, RankSummary& summary) {
   std::vector<RankStep> steps(facts.steps.steps.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -162,6 +174,7 @@ void add_steps(const Facts& facts, const RankCalls& calls, RankSummary& summary)
     add_other_walls(facts, calls, steps);
   add_host_times(facts, steps);
   summary.steps_marked = facts.steps.marked;
+  if (facts.steps.found) summary.step_unit = unit_of(*facts.steps.found);
   if (steps.size() > kMostSteps) steps.resize(kMostSteps);
   summary.steps = std::move(steps);
 }

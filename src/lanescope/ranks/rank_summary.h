@@ -88,7 +88,8 @@ struct RankSummary {
   std::int64_t window_ns = 0;  // length of the recording
   bool truncated = false;      // the end of the file is missing
   std::uint64_t lost_events = 0;
-  bool steps_marked = false;
+  bool steps_marked = false;  // by the program, or found
+  std::string step_unit;      // of steps that were found: "one round of 12 operators"; else empty
   std::uint64_t unlinked_collectives = 0;  // launched before the recording, or without metadata
   std::uint64_t dropped_collectives = 0;   // over the limits below
   bool groups_unknown =

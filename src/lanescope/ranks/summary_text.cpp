@@ -85,13 +85,14 @@ std::string text_with(const RankSummary& summary, std::size_t collectives) {
   return fmt::format(
       "{},\"file\":{},\"rank\":{},\"world_size\":{},\"backend\":{},\"host\":{},\"device\":{},"
       "\"device_count\":{},\"origin_ns\":{},\"window_ns\":{},\"truncated\":{},\"lost_events\":{},"
-      "\"steps_marked\":{},\"unlinked\":{},\"dropped\":{},\"groups_unknown\":{},\"groups\":[{}],"
+      "\"steps_marked\":{},\"step_unit\":{},\"unlinked\":{},\"dropped\":{},\"groups_unknown\":{},"
+      "\"groups\":[{}],"
       "\"kinds\":[{}],\"steps\":[{}],\"collectives\":[{}],\"host_parts\":[{}]}}",
       kSummaryMark, json_text(summary.file), optional_text(summary.rank),
       optional_text(summary.world_size), json_text(summary.backend), json_text(summary.host_name),
       json_text(summary.device), summary.device_count, summary.origin_ns, summary.window_ns,
       summary.truncated ? 1 : 0, summary.lost_events, summary.steps_marked ? 1 : 0,
-      summary.unlinked_collectives,
+      json_text(summary.step_unit), summary.unlinked_collectives,
       summary.dropped_collectives + (summary.collectives.size() - collectives),
       summary.groups_unknown ? 1 : 0, groups_text(summary), kinds_text(summary),
       steps_text(summary), collectives_text(summary, collectives), host_text(summary));
@@ -123,6 +124,7 @@ class SummaryReader {
     out.truncated = count(root_.find("truncated")) != 0;
     out.lost_events = count(root_.find("lost_events"));
     out.steps_marked = count(root_.find("steps_marked")) != 0;
+    out.step_unit = text(root_.find("step_unit"), 4096);
     out.unlinked_collectives = count(root_.find("unlinked"));
     out.dropped_collectives = count(root_.find("dropped"));
     out.groups_unknown = count(root_.find("groups_unknown")) != 0;

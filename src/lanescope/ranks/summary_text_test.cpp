@@ -15,6 +15,7 @@ RankSummary drawn() {
   summary.groups[0].ranks = {0, 2, 4, 6, 7};
   summary.host_name = "node \"1\"\n";
   summary.host_parts = {{"code", 12}};
+  summary.step_unit = "20 x Adam";
   return summary;
 }
 
@@ -27,6 +28,7 @@ TEST(SummaryTextTest, WritingAndReadingGivesTheSameText) {
   EXPECT_EQ(read->host_name, "node \"1\"\n");
   EXPECT_EQ(read->collectives[1].start_ns, 727'000);
   EXPECT_EQ(read->steps[0].number, 10);
+  EXPECT_EQ(read->step_unit, "20 x Adam");
 }
 
 TEST(SummaryTextTest, EveryCutIsRefused) {
