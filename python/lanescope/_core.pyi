@@ -39,7 +39,11 @@ def set_of_record_function(name: str, value: object) -> None: ...
 
 
 class Trace:
-    """A trace as columns. Times in nanoseconds since base_time_ns. Slices are in order of (track, start, longer first)."""
+    """A trace as columns. Times in nanoseconds since base_time_ns. Slices are in order of (track, start, longer first).
+
+    Each array is one read-only object, the same at every access: a view of the rows, or (dur_ns, track_id, correlation,
+    external_id) made at the first access and kept. Lists and dicts are made at each access, integer_args() at each call.
+    """
     def __init__(self) -> None: ...
     def __len__(self) -> int: ...
     @staticmethod

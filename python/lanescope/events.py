@@ -97,11 +97,11 @@ class EventList(LazyList[Any]):
 
     def column(self, name: str) -> "numpy.typing.NDArray[Any]":
         """One of slice, name_id, start_us, end_us, thread, on_device, is_annotation, parent, cpu_memory_bytes,
-        device_memory_bytes as a read-only numpy view without copying.
+        device_memory_bytes as a read-only numpy view without copying, the same object each time.
 
         Rows are all events, those merged into their parents (column is_removed) included; ``parent`` indexes them.
         """
-        return self._whole().core.column(name)
+        return self._whole().column(name)
 
     @property
     def names(self) -> List[str]:

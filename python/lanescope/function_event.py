@@ -12,6 +12,9 @@ from .event_metadata import METADATA_KEYS, METADATA_TEXTS, EventMetadata
 from .event_sums import EventSums
 from .event_values import FIELD_DEFAULTS, Interval, Kernel, concrete_value, copied, field, shapes_and_memory
 
+if TYPE_CHECKING:
+    import numpy.typing
+
 _ENGINE = "autograd::engine::evaluate_function: "
 _FORWARD_BACKWARD = 1  # torch's only kind of flow between operators
 _FUNCTION, _BACKWARD_FUNCTION, _USER_SCOPE = 0, 1, 7  # at::RecordScope
@@ -51,6 +54,7 @@ class Source:
         self._made: List[Optional[FunctionEvent]] = []
         self._stacks: Optional[_core.CallStacks] = None  # made when first asked for
         self._flows: Optional[Dict[Tuple[int, int], Tuple[int, bool]]] = None  # likewise
+        self._columns: Dict[str, "numpy.typing.NDArray[Any]"] = {}  # likewise
 
     def event(self, at: int) -> FunctionEvent:
         if not self._made:
@@ -59,6 +63,11 @@ class Source:
         if made is None:
             made = self._made[at] = FunctionEvent._in(self, at)
         return made
+
+    def column(self, name: str) -> "numpy.typing.NDArray[Any]":
+        if name not in self._columns:
+            self._columns.setdefault(name, self.core.column(name))
+        return self._columns[name]
 
     def with_frames(self) -> Iterator[FunctionEvent]:
         """All events in order, and the calls of Python functions that lanescope recorded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple, Union
 
 from . import _core
 
@@ -36,6 +36,7 @@ class Ranks:
 
     def __init__(self, job: _core.RankJob) -> None:
         self._job = job
+        self._arrays: Dict[str, "numpy.ndarray[Any, Any]"] = {}
         answer, self._text = job.answer()
         self.data: Dict[str, Any] = json.loads(answer)
         found = self.data["verdict"]
@@ -59,16 +60,29 @@ class Ranks:
         return [rank["rank"] for rank in self.data["ranks"] if rank["compared"]]
 
     def column(self, name: str) -> "numpy.ndarray[Any, Any]":
-        """One value for each compared rank, int64 nanoseconds a step: "own_ns", "step_ns", "exposed_wait_ns", ..."""
-        import numpy as np
+        """One value for each compared rank, int64 nanoseconds a step: "own_ns", "step_ns", "exposed_wait_ns", ...
 
-        return np.array([rank["per_step"][name] for rank in self.data["ranks"] if rank["compared"]], dtype=np.int64)
+        Made at the first access, then kept; read-only.
+        """
+        return self._made_once(
+            f"column {name}", lambda: [rank["per_step"][name] for rank in self.data["ranks"] if rank["compared"]]
+        )
 
     def steps(self, name: str = "own_ns") -> "numpy.ndarray[Any, Any]":
-        """A row a step and a column a compared rank, int64 nanoseconds: "own_ns", "step_ns" or "late_ns"."""
-        import numpy as np
+        """A row a step and a column a compared rank, int64 nanoseconds: "own_ns", "step_ns" or "late_ns".
 
-        return np.array([step[name] for step in self.data["steps"]], dtype=np.int64)
+        Made at the first access, then kept; read-only.
+        """
+        return self._made_once(f"steps {name}", lambda: [step[name] for step in self.data["steps"]])
+
+    def _made_once(self, key: str, values: Callable[[], List[Any]]) -> "numpy.ndarray[Any, Any]":
+        if key not in self._arrays:
+            import numpy as np
+
+            array = np.array(values(), dtype=np.int64)
+            array.flags.writeable = False
+            self._arrays.setdefault(key, array)
+        return self._arrays[key]
 
     def diff(self, other: "Union[Ranks, Path, Sequence[Path]]") -> "RanksDiff":
         """What changed from this job to the other one: parts of the step, ranks, collectives.

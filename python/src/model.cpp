@@ -1,10 +1,11 @@
-// model: a Trace's columns as read-only numpy arrays, nearly all of them views that keep the Trace
-// alive; small things as Python values.
+// model: a Trace's columns as read-only numpy arrays, most of them views that keep the rows alive;
+// small things as Python values.
 #include <fmt/format.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -27,39 +28,52 @@ struct Element<T, true> {
   using Type = std::underlying_type_t<T>;
 };
 
+// One array a Trace, kept in its __dict__: two looks at a column give the same object. When several
+// threads make it at the same time, the first one stays.
+template <typename Make>
+py::object made_once(const py::object& self, const char* name, const Make& make) {
+  const py::dict kept = self.attr("__dict__");
+  if (kept.contains(name)) return kept[name];
+  py::array array = make();
+  array.attr("setflags")(py::arg("write") = false);
+  return kept.attr("setdefault")(name, array);
+}
+
+// Of the rows themselves. The array keeps them, not the Python object of the Trace, which keeps the
+// array: numpy's arrays take no part in garbage collection, so that circle would never be freed.
 template <typename T>
-py::array view(const py::object& owner, const Column<T>& column) {
+py::array view(const Column<T>& column) {
   using Value = typename Element<T>::Type;
   static_assert(sizeof(Value) == sizeof(T));
-  py::array_t<Value> array({static_cast<py::ssize_t>(column.size())},
-                           {static_cast<py::ssize_t>(sizeof(Value))},
-                           reinterpret_cast<const Value*>(column.data()), owner);
-  array.attr("setflags")(py::arg("write") = false);
-  return array;
+  auto rows = std::make_unique<Column<T>>(column);
+  const auto* const first = reinterpret_cast<const Value*>(rows->data());
+  const auto size = static_cast<py::ssize_t>(rows->size());
+  const py::capsule owner(rows.get(), [](void* kept) { delete static_cast<Column<T>*>(kept); });
+  (void)rows.release();
+  return py::array_t<Value>({size}, {static_cast<py::ssize_t>(sizeof(Value))}, first, owner);
 }
 
 template <typename Columns, typename Member>
-auto column_of(const Columns& (Trace::*columns)() const, Member Columns::*member) {
-  return [columns, member](const py::object& self) {
-    return view(self, (self.cast<const Trace&>().*columns)().*member);
+auto view_of(const Columns& (Trace::*columns)() const, Member Columns::*member) {
+  return [columns, member](const py::object& self, const char* name) {
+    return made_once(self, name,
+                     [&] { return view((self.cast<const Trace&>().*columns)().*member); });
   };
 }
 
-// Of a column that holds its values otherwise. Made once a Trace, and kept in its __dict__.
+// Of a column that holds its values otherwise.
 template <typename Value, typename Member>
-auto made_column_of(const char* kept, Member SliceColumns::*member) {
-  return [kept, member](const py::object& self) -> py::object {
-    if (!py::hasattr(self, kept)) {
+auto widened(Member SliceColumns::*member) {
+  return [member](const py::object& self, const char* name) {
+    return made_once(self, name, [&]() -> py::array {
       const auto& column = self.cast<const Trace&>().slices().*member;
       py::array_t<Value> array(static_cast<py::ssize_t>(column.size()));
       Value* const out = array.mutable_data();
       without_gil([&] {
         for (std::size_t i = 0; i < column.size(); ++i) out[i] = static_cast<Value>(column[i]);
       });
-      array.attr("setflags")(py::arg("write") = false);
-      self.attr(kept) = array;
-    }
-    return self.attr(kept);
+      return array;
+    });
   };
 }
 
@@ -225,6 +239,13 @@ py::array integer_args(const Trace& trace, const std::string& key, std::int64_t 
   return array;
 }
 
+// The same as a column; -1 where a slice has none.
+auto args_of(const char* key) {
+  return [key](const py::object& self, const char* name) {
+    return made_once(self, name, [&] { return integer_args(self.cast<const Trace&>(), key, -1); });
+  };
+}
+
 py::list import_stats(const Trace& trace) {
   py::list list;
   for (std::size_t i = 0; i < kImportIssueCount; ++i) {
@@ -297,7 +318,7 @@ py::list tables() {
 }  // namespace
 
 void bind_model(py::module_& m) {
-  // With a __dict__, in which sql.cpp keeps what it has computed.
+  // With a __dict__, which keeps the arrays below and what sql.cpp has computed.
   py::class_<Trace, std::shared_ptr<Trace>> trace(m, "Trace", py::dynamic_attr());
   trace.def(py::init<>())
       .def("__len__", [](const Trace& t) { return t.slices().size(); })
@@ -336,25 +357,29 @@ void bind_model(py::module_& m) {
           py::arg("row"));
   trace.def_static("tables", &tables, "The tables of a trace: columns, types, units, meaning.");
   // Each array is a column of the schema, which is also its docstring.
-  const auto add = [&trace](const char* name, auto getter) {
+  const auto add = [&trace](const char* name, const char* form, auto getter) {
     const ColumnSchema* const column = find_array_column(name);
     LANESCOPE_CHECK(column != nullptr);  // else its row in model/table_schema.cpp is missing
-    trace.def_property_readonly(name, getter, column_text(*column).c_str());
+    trace.def_property_readonly(
+        name, [name, getter](const py::object& self) { return getter(self, name); },
+        (column_text(*column) + form).c_str());
   };
-  add("start_ns", column_of(&Trace::slices, &SliceColumns::start_ns));
-  add("dur_ns", made_column_of<std::int64_t>("_dur_ns", &SliceColumns::dur_ns));
-  add("name_id", column_of(&Trace::slices, &SliceColumns::name));
-  add("track_id", made_column_of<std::uint32_t>("_track_id", &SliceColumns::track));
-  add("category_id", column_of(&Trace::slices, &SliceColumns::category));
-  add("event_index", column_of(&Trace::slices, &SliceColumns::event_index));
-  add("correlation", [](const Trace& t) { return integer_args(t, "correlation", -1); });
-  add("external_id", [](const Trace& t) { return integer_args(t, "External id", -1); });
-  add("instant_time_ns", column_of(&Trace::instants, &InstantColumns::time_ns));
-  add("instant_name_id", column_of(&Trace::instants, &InstantColumns::name));
-  add("instant_track_id", column_of(&Trace::instants, &InstantColumns::track));
-  add("counter_time_ns", column_of(&Trace::counters, &CounterColumns::time_ns));
-  add("counter_track_id", column_of(&Trace::counters, &CounterColumns::track));
-  add("counter_value", column_of(&Trace::counters, &CounterColumns::value));
+  const char* const is_view = " A read-only view of the rows.";
+  const char* const is_made = " Made at the first access, then kept; read-only.";
+  add("start_ns", is_view, view_of(&Trace::slices, &SliceColumns::start_ns));
+  add("dur_ns", is_made, widened<std::int64_t>(&SliceColumns::dur_ns));
+  add("name_id", is_view, view_of(&Trace::slices, &SliceColumns::name));
+  add("track_id", is_made, widened<std::uint32_t>(&SliceColumns::track));
+  add("category_id", is_view, view_of(&Trace::slices, &SliceColumns::category));
+  add("event_index", is_view, view_of(&Trace::slices, &SliceColumns::event_index));
+  add("correlation", is_made, args_of("correlation"));
+  add("external_id", is_made, args_of("External id"));
+  add("instant_time_ns", is_view, view_of(&Trace::instants, &InstantColumns::time_ns));
+  add("instant_name_id", is_view, view_of(&Trace::instants, &InstantColumns::name));
+  add("instant_track_id", is_view, view_of(&Trace::instants, &InstantColumns::track));
+  add("counter_time_ns", is_view, view_of(&Trace::counters, &CounterColumns::time_ns));
+  add("counter_track_id", is_view, view_of(&Trace::counters, &CounterColumns::track));
+  add("counter_value", is_view, view_of(&Trace::counters, &CounterColumns::value));
 }
 
 }  // namespace lanescope::python

@@ -39,6 +39,8 @@ def test_the_late_rank_is_found():
 def test_columns_are_numbers_a_rank_and_a_step():
     np = pytest.importorskip("numpy")
     job = lanescope.read_ranks([STRAGGLER / f"rank{rank}.json.gz" for rank in (1, 0, 3, 2)], workers=2)
+    for array, again in ((job.column("own_ns"), job.column("own_ns")), (job.steps("late_ns"), job.steps("late_ns"))):
+        assert array is again and not array.flags.writeable
     assert job.column("own_ns").dtype == np.int64 and int(job.column("own_ns").argmax()) == 1
     assert job.steps("late_ns").shape == (len(job.data["steps"]), 4)
 

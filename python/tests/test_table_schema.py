@@ -1,6 +1,8 @@
 """The tables that Trace.tables() declares are those that a Trace has."""
 
 import pathlib
+import threading
+import weakref
 
 import numpy
 import pytest
@@ -17,6 +19,7 @@ TRACE = """{"traceEvents": [
 {"ph":"C","name":"memory","pid":1,"ts":1,"args":{"used":5}},
 {"ph":"?","name":"odd","ts":1}]}"""
 PYTHON_TYPES = {"int": (int,), "str": (str,), "int or str": (int, str), "float": (float,)}
+TRACE_OF_MANY = pathlib.Path(__file__).parents[2] / "tests" / "data" / "h200" / "llama_prefill.json.gz"
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "formats" / "trace_tables.md"
 
 
@@ -47,6 +50,45 @@ def test_the_arrays_of_a_table_have_one_length(trace):
     for table in tables("arrays"):
         lengths = {len(getattr(trace, column["name"])) for column in table["columns"]}
         assert len(lengths) == 1 and lengths != {0}, table["name"]
+
+
+def test_an_array_is_one_read_only_object_and_its_docstring_says_what_it_is(trace):
+    for name in [column["name"] for table in tables("arrays") for column in table["columns"]]:
+        array = getattr(trace, name)
+        assert getattr(trace, name) is array, name
+        assert not array.flags.writeable, name
+        with pytest.raises(ValueError):
+            array[0] = 0
+        text = "Made at the first access, then kept; read-only." if array.flags.owndata else "A read-only view of the rows."
+        assert getattr(lanescope.Trace, name).__doc__.endswith(text), name
+
+
+def test_an_array_outlives_its_trace_and_does_not_keep_it(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(TRACE)
+    trace = lanescope.read_trace(path)
+    start_ns, correlation, lived = trace.start_ns, trace.correlation, weakref.ref(trace)
+    kept = [start_ns.tolist(), correlation.tolist()]
+    del trace
+    assert lived() is None  # at once: nothing waits for the garbage collector
+    assert [start_ns.tolist(), correlation.tolist()] == kept
+
+
+def test_threads_that_make_a_column_at_the_same_time_get_one_object():
+    fresh = [lanescope.read_trace(TRACE_OF_MANY) for _ in range(5)]
+    for each in fresh:
+        barrier, seen = threading.Barrier(4), []
+
+        def look(each=each, barrier=barrier, seen=seen):
+            barrier.wait()
+            seen.append(each.correlation)
+
+        threads = [threading.Thread(target=look) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len({id(array) for array in seen}) == 1
 
 
 @pytest.mark.parametrize("form", ["dicts", "tuples"])
