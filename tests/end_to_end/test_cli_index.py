@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gzip
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 
 import pytest
 
-from conftest import DATA
+from conftest import DATA, Ran, clean_environment
 
 TRACE = DATA / "h200_mlp_train" / "trace.json.gz"
 READING = [("info",), ("table",), ("explain",), ("tree", "--row-limit", "20"), ("kernels",), ("memory",)]
@@ -188,6 +189,62 @@ def test_the_cache_folder_is_used_on_request(run, trace, tmp_path):
     assert index.stat().st_mode & 0o022 == 0
     assert (tmp_path / "cache" / "lanescope").stat().st_mode & 0o777 == 0o700
     assert run("info", trace).code == 0
+
+
+@pytest.fixture
+def run_unprivileged(binary, tmp_path):
+    """run(), for whom permissions count: root without the capability to ignore them."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    bounding_set_drop, dac_override = 24, 1  # linux/prctl.h, linux/capability.h
+
+    def drop():
+        if os.geteuid() == 0 and libc.prctl(bounding_set_drop, dac_override, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl")
+
+    def go(*arguments):
+        done = subprocess.run([binary, *map(os.fspath, arguments)], capture_output=True, env=clean_environment(), cwd=tmp_path,
+                              timeout=300, check=False, preexec_fn=drop)
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    try:
+        go("--version")
+    except subprocess.SubprocessError:
+        pytest.skip("needs a user whom permissions stop, or the right to drop the capability that ignores them")
+    return go
+
+
+def test_next_to_a_trace_in_a_folder_that_cannot_be_written_the_cache_is_used(run_unprivileged, trace, tmp_path, monkeypatch):
+    run = run_unprivileged
+    text = gzip.decompress(trace.read_bytes())
+    trace.unlink()
+    trace = trace.with_name("trace.json")
+    trace.write_bytes(text)
+    before = run("table", trace).out
+    trace.parent.chmod(0o555)
+    try:
+        ran = run("index", trace)
+        (index,) = (tmp_path / "cache" / "lanescope" / "indexes").iterdir()
+        assert ran.code == 0 and ran.out.startswith(f"wrote {index}: ")
+        assert ran.complaint() == (f"lanescope: index: cannot write {trace}.lanescope: Permission denied; "
+                                   f"the index is in your cache folder instead: {index}")
+        ran = run("index", "--json", trace)
+        assert json.loads(ran.out)["index"] == str(index) and "in your cache folder instead" in ran.complaint()
+        # It is used: the trace itself is damaged in a way that neither size, time nor fingerprint tells.
+        assert os.listdir(trace.parent) == ["trace.json"]
+        time_ns, middle = trace.stat().st_mtime_ns, len(text) // 2
+        trace.write_bytes(text[:middle] + b"{" * 5000 + text[middle + 5000 :])
+        os.utime(trace, ns=(time_ns, time_ns))
+        assert run("table", trace).out == before
+        # With a place that was asked for, or no cache folder, there is nothing to fall back to.
+        monkeypatch.setenv("XDG_CACHE_HOME", str(trace.parent))
+        ran = run("index", "--cache", trace)
+        assert ran.code == 1 and "--cache: expected a cache folder that only you can write" in ran.complaint()
+        ran = run("index", trace)
+        assert ran.code == 1 and ran.complaint() == (
+            f"lanescope: index: cannot write {trace}.lanescope: Permission denied; expected a cache folder that only you can write: "
+            "$XDG_CACHE_HOME or ~/.cache; found none")
+    finally:
+        trace.parent.chmod(0o755)
 
 
 def test_small_traces_leave_nothing_behind(run, trace, tmp_path):

@@ -1,12 +1,17 @@
 // `lanescope index`: writes a trace's index file, so that the next question starts at once.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/codec/byte_sink.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/json_writer.h"
@@ -28,18 +33,42 @@ int wrong(Output& output, const Error& error, int code) {
   return code;
 }
 
-Result<format::MadeIndex> make(const std::string& path, bool in_cache, Output& output) {
+// Where the index goes; `instead_of`: why it cannot lie next to its trace.
+struct Place {
+  std::filesystem::path path;
+  std::string instead_of;
+};
+
+std::optional<std::filesystem::path> place_in_cache(const std::string& path) {
+  const auto cache = format::IndexCache::of_user();
+  if (!cache || !cache->make()) return std::nullopt;
+  return cache->index_of(path);
+}
+
+Result<Place> find_place(const std::string& path, bool in_cache) {
+  constexpr std::string_view kCacheFolder =
+      "a cache folder that only you can write: $XDG_CACHE_HOME or ~/.cache";
+  if (in_cache) {
+    if (const auto cached = place_in_cache(path)) return Place{*cached, ""};
+    return Error{Errc::kUnavailable, fmt::format("--cache: expected {}; found none", kCacheFolder)};
+  }
+  const std::filesystem::path next_to_it = format::index_path_of(path);
+  std::error_code failed;
+  if (std::filesystem::exists(next_to_it, failed) &&
+      !std::filesystem::is_regular_file(next_to_it, failed))
+    return Place{next_to_it, ""};
+  const auto tried = codec::create_file(next_to_it);  // leaves nothing: it is not finished
+  if (tried) return Place{next_to_it, ""};
+  const std::string reason = message_of(tried.error());
+  if (const auto cached = place_in_cache(path)) return Place{*cached, reason};
+  return Error{Errc::kUnavailable,
+               fmt::format("{}; expected {}; found none", reason, kCacheFolder)};
+}
+
+Result<format::MadeIndex> make(const std::string& path, const std::filesystem::path& into,
+                               Output& output) {
   RecordFunction stage("index: read and write");
   LANESCOPE_TRY(const format::IndexOptions options, format::index_options_from_environment());
-  std::optional<std::filesystem::path> into;
-  if (in_cache) {
-    const auto cache = format::IndexCache::of_user();
-    if (!cache || !cache->make())
-      return Error{Errc::kUnavailable,
-                   "--cache: expected a cache folder that only you can write: $XDG_CACHE_HOME or "
-                   "~/.cache; found none"};
-    into = cache->index_of(path);
-  }
   ProgressLine line(output, "reading " + std::filesystem::path(path).filename().string());
   format::ReadOptions read;
   read.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
@@ -65,13 +94,18 @@ int run_index(const IndexFlags& flags, Output& output) {
   if (!path) return code;
   if (std::error_code failed; !std::filesystem::exists(*path, failed))
     return wrong(output, missing_file(*path), kUsage);
-  auto made = make(*path, flags.cache, output);
+  const auto place = find_place(*path, flags.cache);
+  if (!place) return wrong(output, place.error(), kFailed);
+  auto made = make(*path, place->path, output);
   if (!made) {
     const bool is_output = made.error().message.starts_with("cannot write");
-    if (is_output && !flags.cache)
+    if (is_output && place->path == format::index_path_of(*path))
       made.error().message += "; lanescope index --cache puts it into your cache folder";
     return wrong(output, made.error(), is_output ? kFailed : kUsage);
   }
+  if (!place->instead_of.empty())
+    output.complain(fmt::format("index: {}; the index is in your cache folder instead: {}",
+                                place->instead_of, made->path.string()));
   if (flags.json) {
     report::JsonWriter json("index");
     json.text("index", made->path.string()).integer("index_bytes", made->bytes);
@@ -101,6 +135,7 @@ void add_index_command(CommandLine& line) {
   lanescope index trace.json.gz            writes trace.json.gz.lanescope
   lanescope index trace.json.gz --cache    writes into ~/.cache/lanescope
 
+If the folder of TRACE cannot be written, the index goes into your cache folder, and a line says so.
 Every command that reads TRACE uses its index, and reads TRACE itself once it has changed. Traces of
 256 MB of text or 700,000 slices or more are indexed in your cache folder when they are first read.
 With LANESCOPE_INDEX=read no command writes an index, with LANESCOPE_INDEX=off none uses one. An index can
