@@ -1,26 +1,18 @@
 #include "lanescope/explain/do_first.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <string>
 
 #include "lanescope/base/sort_rows.h"
-#include "lanescope/explain/kind_of_work.h"
-#include "lanescope/explain/owner_words.h"
-#include "lanescope/explain/owners.h"
+#include "lanescope/explain/finding_place.h"
 #include "lanescope/explain/predicted_gains.h"
-#include "lanescope/explain/rules/copy_sources.h"
-#include "lanescope/explain/rules/device_time.h"
-#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rule.h"
 #include "lanescope/explain/shared_time.h"
 #include "lanescope/explain/step_path.h"
-#include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain {
 namespace {
 
-constexpr std::size_t kMostTakers = 3;
 constexpr double kLeastDoFirstShare = 0.05;
 constexpr std::size_t kEnoughSteps = 3;  // to know what each of them pays
 
@@ -324,28 +316,6 @@ bool is_explained_by_launches(const Explanation& explanation,
   });
 }
 
-// The place of findings about a whole step: where most of its work is launched, from a few pieces of it.
-Sentence place_of_most_work(const Facts& facts) {
-  constexpr std::size_t kPieces = 9;
-  const auto& works = rules::steady_work(facts);
-  if (works.empty()) return {};
-  std::map<std::string, std::pair<std::size_t, Sentence>> places;
-  for (std::size_t i = 0; i < kPieces; ++i) {
-    Sentence place =
-        outer_user_code(facts, works[works.size() * (2 * i + 1) / (2 * kPieces)]->slice);
-    if (place.pattern.empty()) continue;
-    auto& [pieces, sentence] = places[place.pattern + place.values.front().text];
-    ++pieces;
-    sentence = std::move(place);
-  }
-  const auto most = std::max_element(
-      places.begin(), places.end(),
-      [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
-  // A few of nine pieces are no place of a whole step.
-  return most == places.end() || most->second.first * 2 < kPieces ? Sentence{}
-                                                                  : most->second.second;
-}
-
 // Does the sentence name this place already, as "aten::item makes the CPU wait" does?
 bool names(const Sentence& sentence, const Sentence& place) {
   if (place.values.empty() ||
@@ -354,78 +324,6 @@ bool names(const Sentence& sentence, const Sentence& place) {
   return std::any_of(sentence.values.begin(), sentence.values.end(), [&](const Value& value) {
     return value.kind == Value::Kind::kName && value.text == place.values.front().text;
   });
-}
-
-// Without the number of a line: "model.py:62 forward" and "model.py:63 forward" are one function.
-std::string without_line(std::string place) {
-  const std::size_t colon = place.find(".py:");
-  const std::size_t end = colon == std::string::npos ? colon : place.find(' ', colon);
-  return end == std::string::npos ? place : place.substr(0, colon) + place.substr(end);
-}
-
-// Pieces that are spread evenly, but not at equal distances: works that take turns would all have one turn.
-std::size_t piece_at(std::size_t index, std::size_t pieces, std::size_t size) {
-  if (pieces >= size) return index;
-  constexpr double kGolden = 0.6180339887498949;
-  const double turns = static_cast<double>(index) * kGolden;
-  return std::min(
-      size - 1, static_cast<std::size_t>((turns - std::floor(turns)) * static_cast<double>(size)));
-}
-
-// Is half of the finding's work or less at this place? Asked of a few pieces. Of a place in the backward pass, makes that of the forward
-// pass, if pieces are there.
-bool is_mostly_elsewhere(const Facts& facts, const Finding& finding, Sentence& place) {
-  constexpr std::string_view kBackward = "in the backward pass of ";
-  constexpr std::size_t kMostPieces = 32;
-  if (place.pattern.empty() || place.values.empty() || finding.all_work.empty()) return false;
-  const std::size_t pieces = std::min(kMostPieces, finding.all_work.size());
-  std::size_t here = 0;
-  for (std::size_t i = 0; i < pieces; ++i) {
-    const SliceId work = finding.all_work[piece_at(i, pieces, finding.all_work.size())];
-    const Sentence its = user_code(facts, work);
-    // A function's forward and backward pass are one place.
-    if (its.values.empty() ||
-        without_line(its.values.front().text) != without_line(place.values.front().text))
-      continue;
-    ++here;
-    if (place.pattern.starts_with(kBackward) && !its.pattern.starts_with(kBackward)) place = its;
-  }
-  // Of a sample, two pieces more may be chance.
-  const std::size_t chance = pieces < finding.all_work.size() ? 2 : 0;
-  return here * 2 <= pieces + 2 * chance;
-}
-
-Sentence place_of(const Facts& facts, const Finding& finding) {
-  // Its evidence is where a step begins, or what prevents a graph.
-  if (is_of_all_launches(finding) || finding.is_about_all_work)
-    return facts.main_device ? place_of_most_work(facts) : Sentence{};
-  // What the CPU did meanwhile is no cause: an operator of it would mislead.
-  const bool is_bound = finding.kind == FindingKind::kBound;
-  const PlaceDetail detail = is_bound ? PlaceDetail::kNoOperators : PlaceDetail::kOperators;
-  for (const Evidence& evidence : finding.evidence) {
-    if (evidence.slice == kNone<SliceId>) continue;
-    Sentence place = user_code(facts, evidence.slice, detail);
-    // The first event has most of the cost: where it has no place, that of others would mislead.
-    if (is_mostly_elsewhere(facts, finding, place)) return {};
-    if (!is_bound || !place.pattern.empty()) return place;
-  }
-  if (!finding.evidence.empty() || !facts.main_device) return {};
-  return place_of_most_work(facts);
-}
-
-std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers) {
-  sort_rows(takers.begin(), takers.end(),
-            [](const TimeTaker& a, const TimeTaker& b) { return a.per_step_ns > b.per_step_ns; });
-  const analysis::Gap* edge = rules::find_edge_gap(facts);
-  const auto wall_ns =
-      static_cast<double>(facts.steady_wall_ns() - (edge ? edge->end_ns - edge->start_ns : 0));
-  for (TimeTaker& taker : takers) {
-    taker.ratio = std::min(1.0, static_cast<double>(taker.per_step_ns) / wall_ns);
-    taker.per_step_ns = facts.per_step(taker.per_step_ns);
-  }
-  std::erase_if(takers, [](const TimeTaker& taker) { return taker.ratio < kLeastDoFirstShare; });
-  if (takers.size() > kMostTakers) takers.resize(kMostTakers);
-  return takers;
 }
 
 // How much of its gain is the CPU's time: all of it, or what the GPU waits of the time at stake.
@@ -542,159 +440,12 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
           return names_same_operator(earlier.verdict, next.verdict);
         }))
       continue;
-    next.place = place_of(facts, finding);
+    next.place = place_of_finding(facts, finding, is_of_all_launches(finding));
     if (names(next.verdict, next.place) || names(next.action, next.place)) next.place = {};
     chosen.push_back(std::move(next));
     if (chosen.size() == kMostSuggestions) break;
   }
   return chosen;
-}
-
-std::vector<TimeTaker> largest_kernels(const Facts& facts) {
-  std::vector<TimeTaker> takers;
-  if (!facts.main_device || facts.steady_wall_ns() == 0) return takers;
-  std::map<std::string, std::pair<std::int64_t, SliceId>> by_name;
-  std::int64_t all_ns = 0;
-  for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
-    auto& [time_ns, first] =
-        by_name.try_emplace(std::string(facts.trace->name(work->slice)), 0, work->slice)
-            .first->second;
-    time_ns += work->end_ns - work->start_ns;
-    all_ns += work->end_ns - work->start_ns;
-  }
-  for (const auto& [label, sum] : by_name)
-    takers.push_back({say("{}", {kernel(label)}), sum.first, 0, sum.second});
-  takers = ranked(facts, std::move(takers));
-  for (TimeTaker& taker : takers)
-    taker.ratio_of_gpu_time =
-        static_cast<double>(taker.per_step_ns) /
-        static_cast<double>(std::max<std::int64_t>(1, facts.per_step(all_ns)));
-  // Only for the few that are left, because finding a place looks through the thread's events.
-  for (TimeTaker& taker : takers) {
-    const Sentence place = user_code(facts, taker.example);
-    if (place.pattern.empty()) continue;
-    taker.what.pattern += ", ";
-    append(taker.what, place);
-  }
-  return takers;
-}
-
-namespace {
-
-// The two operators that ask for most of the casts and copies, with three twentieths of them or more each.
-Sentence sources_of_copies(const Facts& facts) {
-  constexpr std::int64_t kLeastTwentieths = 3;
-  const std::vector<rules::CopySource> sources = rules::copy_sources(facts);
-  std::int64_t all_ns = 0;
-  for (const rules::CopySource& each : sources) all_ns += each.time_ns;
-  Sentence text;
-  for (std::size_t i = 0; i < sources.size() && i < 2; ++i) {
-    if (sources[i].time_ns * 20 < all_ns * kLeastTwentieths) break;
-    append(text, say(i == 0 ? "most in {}" : " and {}", {name(sources[i].name)}));
-  }
-  return text;
-}
-
-}  // namespace
-
-std::vector<KindOfWork> kinds_of_gpu_work(const Facts& facts) {
-  constexpr std::size_t kMostKinds = 4;
-  std::vector<KindOfWork> kinds;
-  if (!facts.main_device) return kinds;
-  std::map<std::uint32_t, std::int64_t> by_name;
-  std::map<std::uint32_t, SliceId> example;
-  std::int64_t all_ns = 0;
-  for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
-    const std::uint32_t named = raw(facts.trace->slices().name[raw(work->slice)]);
-    by_name[named] += work->end_ns - work->start_ns;
-    example.try_emplace(named, work->slice);
-    all_ns += work->end_ns - work->start_ns;
-  }
-  std::map<std::string, std::int64_t> by_kind;
-  for (const auto& [named, time_ns] : by_name)
-    by_kind[kind_of_work(facts, example.at(named))] += time_ns;
-  for (const auto& [words, time_ns] : by_kind)
-    if (!words.empty() && all_ns > 0)
-      kinds.push_back({words, static_cast<double>(time_ns) / static_cast<double>(all_ns)});
-  std::erase_if(kinds, [](const KindOfWork& each) { return each.ratio < kLeastDoFirstShare; });
-  sort_rows(kinds.begin(), kinds.end(),
-            [](const KindOfWork& a, const KindOfWork& b) { return a.ratio > b.ratio; });
-  if (kinds.size() > kMostKinds) kinds.resize(kMostKinds);
-  // What is largest of all needs a place, because no product or loss is in its name.
-  constexpr double kLeastWithSources = 0.15;
-  if (!kinds.empty() && kinds.front().words == kCastsAndCopies &&
-      kinds.front().ratio >= kLeastWithSources)
-    kinds.front().sources = sources_of_copies(facts);
-  return kinds;
-}
-
-namespace {
-
-// Owners that are one operator at several lines of the program are one: each alone may look small.
-std::vector<std::vector<const Owner*>> joined_by_operator(const std::vector<Owner>& owners) {
-  std::vector<std::vector<const Owner*>> groups;
-  const auto is_one_line = [](const Owner& owner) {
-    return owner.kind == OwnerKind::kOperator && owner.around_kind == OwnerKind::kLine &&
-           !owner.is_rest;
-  };
-  for (const Owner& owner : owners) {
-    const auto same =
-        std::find_if(groups.begin(), groups.end(), [&](const std::vector<const Owner*>& group) {
-          return is_one_line(owner) && is_one_line(*group.front()) &&
-                 group.front()->name == owner.name;
-        });
-    if (same == groups.end())
-      groups.push_back({&owner});
-    else
-      same->push_back(&owner);
-  }
-  return groups;
-}
-
-TimeTaker taker_of(const Facts& facts, const Owners& owners,
-                   const std::vector<const Owner*>& group) {
-  const Owner& first = *group.front();
-  std::int64_t total_ns = 0;
-  for (const Owner* owner : group) total_ns += owner->total_ns;
-  const bool is_one = group.size() == 1;
-  return {is_one ? owner_sentence(facts, first) : owners_sentence(facts, group),
-          facts.per_step(total_ns),
-          static_cast<double>(total_ns) / static_cast<double>(owners.total_ns),
-          first.example,
-          first.kind == OwnerKind::kStep,
-          is_one ? owner_name(facts, first) : say("{}", {name(first.name)}),
-          &first};
-}
-
-}  // namespace
-
-std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
-  std::vector<TimeTaker> takers;
-  if (facts.steady_wall_ns() == 0) return takers;
-  if (const Owners* owners = step_owners(facts)) {
-    for (const auto& group : joined_by_operator(owners->owners))
-      takers.push_back(taker_of(facts, *owners, group));
-    sort_rows(takers.begin(), takers.end(), [](const TimeTaker& a, const TimeTaker& b) {
-      return std::pair(rank_of_owner(a.is_whole_step, a.ratio), -a.per_step_ns) <
-             std::pair(rank_of_owner(b.is_whole_step, b.ratio), -b.per_step_ns);
-    });
-    // "All other parts" may not be shown because of something smaller.
-    const auto rest = std::find_if(takers.begin(), takers.end(),
-                                   [](const TimeTaker& each) { return each.is_whole_step; });
-    if (takers.size() > kMostTakers && rest >= takers.begin() + kMostTakers &&
-        rest != takers.end() && rest->per_step_ns > takers[kMostTakers - 1].per_step_ns)
-      std::swap(*rest, takers[kMostTakers - 1]);
-    if (takers.size() > kMostTakers) takers.resize(kMostTakers);
-    return takers;
-  }
-  if (facts.main_device) return largest_kernels(facts);
-  if (!facts.cpu || !facts.host) return takers;
-  std::vector<HostStretch> stretches;
-  for (const analysis::Window& window : facts.steady_windows)
-    stretches.push_back({facts.cpu->thread, window.start_ns, window.end_ns, kNone<SliceId>});
-  for (const HostShare& share : host_shares(facts, stretches))
-    takers.push_back({describe(share), share.time_ns, 0, kNone<SliceId>});
-  return ranked(facts, std::move(takers));
 }
 
 }  // namespace lanescope::explain

@@ -1,4 +1,5 @@
 #include "lanescope/explain/do_first.h"
+#include "lanescope/explain/time_takers.h"
 
 #include <gtest/gtest.h>
 

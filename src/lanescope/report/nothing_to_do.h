@@ -8,6 +8,7 @@
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/run_rules.h"
+#include "lanescope/explain/time_takers.h"
 
 namespace lanescope::report {
 

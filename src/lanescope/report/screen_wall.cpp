@@ -7,13 +7,13 @@
 
 #include "lanescope/analysis/steps.h"
 #include "lanescope/base/sort_rows.h"
-#include "lanescope/explain/do_first.h"
 #include "lanescope/explain/finding.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rules/copying.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/gloo_waits.h"
 #include "lanescope/explain/rules/step_state.h"
+#include "lanescope/explain/time_takers.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/rounded_numbers.h"
 

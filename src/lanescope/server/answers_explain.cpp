@@ -6,6 +6,7 @@
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rule.h"
+#include "lanescope/explain/time_takers.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_text.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_kernels_test.h"
+#include "lanescope/explain/time_takers.h"
 
 namespace lanescope::explain {
 namespace {
