@@ -7,6 +7,7 @@
 #include "lanescope/explain/finding_place.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rule.h"
+#include "lanescope/explain/rules/step_state.h"
 #include "lanescope/explain/shared_time.h"
 #include "lanescope/explain/step_path.h"
 
