@@ -44,9 +44,15 @@ def read_trace(
     ``--category`` does. Raises InvalidArgumentError for a window that cannot be read, or a step or a category that the trace lacks.
 
     An index of the trace is used where there is one, and one of a large trace is written into the user's cache folder;
-    ``LANESCOPE_INDEX=off`` in the environment prevents both (docs/decisions/index_file.md).
+    ``LANESCOPE_INDEX=off`` in the environment prevents both (docs/decisions/index_file.md). A warning says when a file of
+    another program has the index's name.
     """
-    return _core.read_trace(file_of(path), progress, window=window, step=step, category=category)
+    file = file_of(path)
+    trace = _core.read_trace(file, progress, window=window, step=step, category=category)
+    other = _core.other_file_text(file)
+    if other:
+        warn_about(other)
+    return trace
 
 
 read = read_trace  # short, for notebooks

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/profiler/newest_trace.h"
@@ -57,6 +58,14 @@ py::tuple newest_in(const std::string& folder) {
   return py::make_tuple(newest.path, to_str(newest.line), newest.is_choice);
 }
 
+// About a file of another program under the name of the trace's index.
+py::object other_file_text(const std::string& trace) {
+  format::OtherFiles others;
+  others.look_next_to(trace);
+  const auto text = others.text();
+  return text ? py::object(to_str(*text)) : py::object(py::none());
+}
+
 void write(const Trace& trace, const std::string& path) {
   value_or_raise(without_gil([&] { return format::write_kineto_json(trace, path); }));
 }
@@ -66,6 +75,7 @@ void write(const Trace& trace, const std::string& path) {
 void bind_format(py::module_& m) {
   m.def("read_trace", &read, py::arg("path"), py::arg("progress") = py::none(), py::kw_only(),
         py::arg("window") = "", py::arg("step") = py::none(), py::arg("category") = "");
+  m.def("other_file_text", &other_file_text, py::arg("trace"));
   m.def("newest_trace_in", &newest_in, py::arg("folder"));
   m.def("write_kineto_json", &write, py::arg("trace"), py::arg("path"));
   m.def(

@@ -70,6 +70,13 @@ def test_of_a_folder_the_newest_trace_is_read_and_named(path, tmp_path, recwarn)
         lanescope.read_trace(tmp_path / "inner")
 
 
+def test_a_file_of_another_program_under_the_name_of_the_index_is_named(path):
+    path.with_name("trace.json.lanescope").write_text("notes of mine")
+    with pytest.warns(UserWarning, match=r"trace\.json\.lanescope is not an index of lanescope, and left as it was") as warned:
+        assert len(lanescope.read_trace(path)) == 4
+    assert warned[0].filename == __file__
+
+
 def test_a_window_or_a_step_alone(path):
     whole = lanescope.read_trace(path)
     origin = min(whole.start_ns)

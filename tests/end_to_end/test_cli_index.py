@@ -174,11 +174,43 @@ def test_an_outdated_index_is_noticed_and_written_again(run, trace):
     whole = index.read_bytes()
     assert b"second" in whole
     # Cut, changed, empty, another file: read as if it were not there, and only our own indexes are replaced.
-    for damaged in (whole[:-64], whole[:3000], whole.replace(b"second", b"third!"), b"", b"LSINDEX\n", b"notes of mine" * 100):
+    for damaged in (whole[:-64], whole[:3000], whole.replace(b"second", b"third!"), b"", b"LSINDEX\n"):
         index.write_bytes(damaged)
         ran = run("table", path)
         assert (ran.code, ran.err) == (0, "") and "second" in ran.out
-    assert index.read_bytes() == b"notes of mine" * 100
+
+
+def test_a_file_of_another_program_is_named_and_left_alone(run, trace, tmp_path, monkeypatch):
+    index, notes = trace.with_name("trace.json.gz.lanescope"), b"notes of mine" * 100
+    clean = [run(*command, trace).out for command in READING]
+    index.write_bytes(notes)
+    line = (f"lanescope: {index} is not an index of lanescope, and left as it was: "
+            "move it, or let lanescope index --force write over it")
+    assert [(run(*command, trace).complaint(), run(*command, trace).out) for command in READING] == [(line, out) for out in clean]
+    out = tmp_path / "part.json"
+    assert run("convert", trace, out).complaint() == line
+    assert run("diff", trace, out).complaint() == line  # of that one trace
+    # Of many ranks: one line, where their traces were read.
+    for rank in range(2):
+        shutil.copy(trace, tmp_path / f"rank{rank}.json.gz")
+        (tmp_path / f"rank{rank}.json.gz.lanescope").write_bytes(notes)
+    said = [line for line in run("ranks", *tmp_path.glob("rank?.json.gz")).err.splitlines() if "index of lanescope" in line]
+    assert said == [f"lanescope: {tmp_path}/rank0.json.gz.lanescope and 1 other are not an index of lanescope, and left as they were: "
+                    "move them, or let lanescope index --force write over them"]
+    # Only --force writes over it, and never over a folder.
+    ran = run("index", trace)
+    assert ran.code == 2 and ran.complaint() == (f"lanescope: index: expected an index of lanescope at {index}, found another file; "
+                                                 "move it, or write over it with --force")
+    assert index.read_bytes() == notes and run("index", "--cache", trace).code == 0
+    monkeypatch.setenv("LANESCOPE_INDEX", "off")
+    assert run("table", trace).err == ""
+    monkeypatch.delenv("LANESCOPE_INDEX")
+    ran = run("index", "--force", trace)
+    assert (ran.code, ran.err) == (0, "") and run("table", trace).err == ""
+    index.unlink()
+    index.mkdir()
+    ran = run("index", "--force", trace)
+    assert ran.code == 2 and "found no regular file; move it, or put the index into your cache folder with --cache" in ran.complaint()
 
 
 def test_the_cache_folder_is_used_on_request(run, trace, tmp_path):
@@ -264,9 +296,6 @@ def test_errors_say_what_to_do(run, trace, tmp_path, monkeypatch):
     shutil.move(index, copy)
     ran = run("info", copy)
     assert ran.code == 2 and "an index of lanescope; give the trace that it is of" in ran.complaint()
-    index.mkdir()  # cannot be written, also by root
-    ran = run("index", trace)
-    assert ran.code == 1 and ran.complaint().endswith("; lanescope index --cache puts it into your cache folder")
     monkeypatch.setenv("LANESCOPE_INDEX", "no")
     assert run("info", trace).complaint() == "lanescope: LANESCOPE_INDEX: expected off, read or auto, found 'no'"
 

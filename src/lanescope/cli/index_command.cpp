@@ -12,6 +12,7 @@
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/codec/byte_sink.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/json_writer.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct IndexFlags {
   std::string path;
-  bool cache = false, json = false;
+  bool cache = false, force = false, json = false;
 };
 
 int wrong(Output& output, const Error& error, int code) {
@@ -45,7 +46,33 @@ std::optional<std::filesystem::path> place_in_cache(const std::string& path) {
   return cache->index_of(path);
 }
 
-Result<Place> find_place(const std::string& path, bool in_cache) {
+// Never over a file of another program, unless the user says so; a folder and the like stay as they are.
+Result<void> check_next_to(const std::filesystem::path& index, bool force) {
+  const char* found = nullptr;
+  switch (format::find_index_place(index)) {
+    case format::IndexPlace::kFree:
+      return {};
+    case format::IndexPlace::kOther:
+      found = "another file";
+      break;
+    case format::IndexPlace::kUnreadable:
+      found = "a file that you cannot read";
+      break;
+    case format::IndexPlace::kNoFile:
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format("expected an index of lanescope at {}, found no regular file; move it, or "
+                      "put the index into your cache folder with --cache",
+                      index.string())};
+  }
+  if (force) return {};
+  return Error{Errc::kInvalidArgument,
+               fmt::format("expected an index of lanescope at {}, found {}; move it, or write over "
+                           "it with --force",
+                           index.string(), found)};
+}
+
+Result<Place> find_place(const std::string& path, bool in_cache, bool force) {
   constexpr std::string_view kCacheFolder =
       "a cache folder that only you can write: $XDG_CACHE_HOME or ~/.cache";
   if (in_cache) {
@@ -53,10 +80,7 @@ Result<Place> find_place(const std::string& path, bool in_cache) {
     return Error{Errc::kUnavailable, fmt::format("--cache: expected {}; found none", kCacheFolder)};
   }
   const std::filesystem::path next_to_it = format::index_path_of(path);
-  std::error_code failed;
-  if (std::filesystem::exists(next_to_it, failed) &&
-      !std::filesystem::is_regular_file(next_to_it, failed))
-    return Place{next_to_it, ""};
+  LANESCOPE_TRY_VOID(check_next_to(next_to_it, force));
   const auto tried = codec::create_file(next_to_it);  // leaves nothing: it is not finished
   if (tried) return Place{next_to_it, ""};
   const std::string reason = message_of(tried.error());
@@ -94,8 +118,10 @@ int run_index(const IndexFlags& flags, Output& output) {
   if (!path) return code;
   if (std::error_code failed; !std::filesystem::exists(*path, failed))
     return wrong(output, missing_file(*path), kUsage);
-  const auto place = find_place(*path, flags.cache);
-  if (!place) return wrong(output, place.error(), kFailed);
+  const auto place = find_place(*path, flags.cache, flags.force);
+  if (!place)
+    return wrong(output, place.error(),
+                 place.error().code == Errc::kInvalidArgument ? kUsage : kFailed);
   auto made = make(*path, place->path, output);
   if (!made) {
     const bool is_output = made.error().message.starts_with("cannot write");
@@ -130,12 +156,15 @@ void add_index_command(CommandLine& line) {
   command.argument("TRACE", &flags->path, "trace to index; a folder means its newest trace",
                    {Completes::kFile});
   command.switch_flag("--cache", &flags->cache, "put it into your cache folder instead");
+  command.switch_flag("--force", &flags->force,
+                      "write over TRACE.lanescope even if it is a file of another program");
   command.switch_flag("--json", &flags->json, "write JSON");
   command.epilogue(R"(Examples:
   lanescope index trace.json.gz            writes trace.json.gz.lanescope
   lanescope index trace.json.gz --cache    writes into ~/.cache/lanescope
 
 If the folder of TRACE cannot be written, the index goes into your cache folder, and a line says so.
+A file of another program that is called TRACE.lanescope stays as it is, unless --force is given.
 Every command that reads TRACE uses its index, and reads TRACE itself once it has changed. Traces of
 256 MB of text or 700,000 slices or more are indexed in your cache folder when they are first read.
 With LANESCOPE_INDEX=read no command writes an index, with LANESCOPE_INDEX=off none uses one. An index can

@@ -5,8 +5,10 @@
 
 #include "lanescope/base/usable_cores.h"
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/merge_traces.h"
@@ -29,9 +31,10 @@ int wrong_use(Output& output, const std::string& message) {
   return kUsage;
 }
 
-Result<Trace> read_rank_trace(const std::string& path) {
+Result<Trace> read_rank_trace(const std::string& path, format::OtherFiles& others) {
   format::ReadOptions options;
   options.threads = 1;  // every worker reads a file of its own
+  others.look_next_to(path);
   return format::open_indexed(path, options, format::IndexUse::kRead);
 }
 
@@ -49,15 +52,18 @@ int run_merge(const MergeFlags& flags, Output& output) {
   RecordFunction stage("merge: clocks");
   ranks::ReadRanksOptions options;
   options.workers = usable_cores();
-  options.read_trace = read_rank_trace;
+  format::OtherFiles others;
+  const auto read = [&others](const std::string& path) { return read_rank_trace(path, others); };
+  options.read_trace = read;
   options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
   const auto job = ranks::build_job(ranks::read_rank_files(*files, options));
   stage.end();
   if (!job) return wrong_use(output, message_of(job.error()));
   for (const ranks::Remark& remark : job->remarks) output.complain("merge: " + remark.text);
   RecordFunction merge_stage("merge: rows");
-  const auto merged = ranks::merge_traces(*job, read_rank_trace);
+  const auto merged = ranks::merge_traces(*job, read);
   merge_stage.end();
+  complain_of_others(others, output);
   if (!merged) return wrong_use(output, message_of(merged.error()));
   if (merged->unaligned > 0)
     output.complain(

@@ -15,6 +15,7 @@
 #include "lanescope/cli/output.h"
 #include "lanescope/cli/ranks_report.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/job.h"
@@ -68,9 +69,12 @@ int agree_on_code(int code, MpiCommunicator& workers) {
 constexpr std::uint64_t kMostRows = std::uint64_t{1} << 32;
 
 std::vector<ranks::PlacedFile> read_own_files(const std::vector<std::string>& files,
-                                              MpiCommunicator& workers, std::size_t& count) {
+                                              MpiCommunicator& workers, std::size_t& count,
+                                              Output& output) {
   ranks::ReadRanksOptions options;
-  options.read_trace = [](const std::string& path) {
+  format::OtherFiles others;
+  options.read_trace = [&others](const std::string& path) {
+    others.look_next_to(path);
     return format::open_indexed(path, {}, format::IndexUse::kRead);
   };
   options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
@@ -84,6 +88,7 @@ std::vector<ranks::PlacedFile> read_own_files(const std::vector<std::string>& fi
     for (ranks::RankFile& file : ranks::read_rank_file(files[*index], options))
       own.push_back({*index * kMostRows + row++, std::move(file)});
   }
+  if (const auto text = others.text()) output.complain(*text);
   return own;
 }
 
@@ -112,7 +117,7 @@ int run_mpi_ranks(const MpiFlags& flags, MpiCommunicator& workers, Output& outpu
   if (is_first) lost.emplace(workers.workers(), *files);
   const Clock::time_point start = Clock::now();
   std::size_t count = 0;
-  auto own = read_own_files(*files, workers, count);
+  auto own = read_own_files(*files, workers, count, output);
   const double reading = seconds_since(start);
   const Clock::time_point read = Clock::now();
   const Result<ranks::Job> job = ranks::build_job(std::move(own), workers);

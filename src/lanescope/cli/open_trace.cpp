@@ -16,6 +16,7 @@
 #include "lanescope/cli/open_kept.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/profiler/newest_trace.h"
@@ -180,6 +181,10 @@ std::optional<std::string> file_of(const std::string& path, Output& output, int*
   return newest->path;
 }
 
+void complain_of_others(const format::OtherFiles& others, Output& output) {
+  if (const auto text = others.text()) output.complain(*text);
+}
+
 namespace {
 
 std::string gpu_parts_text(const analysis::GpuParts& parts) {
@@ -218,6 +223,11 @@ std::optional<Trace> open(const std::string& file, Output& output, int* code, Da
     output.complain(*nothing);
     *code = kUsage;
     return std::nullopt;
+  }
+  if (path != "-") {
+    format::OtherFiles others;
+    others.look_next_to(path);
+    complain_of_others(others, output);
   }
   if (const auto parts = analysis::find_gpu_parts(*trace)) output.complain(gpu_parts_text(*parts));
   if (const auto thinning = analysis::find_thinning(*trace); thinning && damage == Damage::kPrinted)

@@ -8,6 +8,7 @@
 
 #include "lanescope/base/result.h"
 #include "lanescope/cli/output.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::cli {
@@ -26,6 +27,10 @@ Error missing_file(const std::string& path);
 // success, at most two lines on standard error say what was lost and what was repaired.
 std::optional<Trace> open_trace(const std::string& path, Output& output, int* code,
                                 Damage damage = Damage::kPrinted);
+
+// Prints one line about files of other programs under the names of indexes. The functions above do so
+// for the trace that they open.
+void complain_of_others(const format::OtherFiles& others, Output& output);
 
 // Printed instead of an empty trace if the times of all events were unreadable. Nothing: the trace
 // has events, or nothing was lost.

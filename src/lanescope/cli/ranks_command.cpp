@@ -3,15 +3,21 @@
 
 #include <charconv>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lanescope/base/usable_cores.h"
 #include "lanescope/cli/budget_file.h"
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/ranks_report.h"
 #include "lanescope/cli/ranks_tasks.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/format/index_file/kept_texts.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/job.h"
@@ -56,18 +62,23 @@ int ranks_usage(Output& output, const std::string& message) {
 std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
                                         const RanksFlags& flags, Output& output) {
   RecordFunction stage("ranks: read");
-  ProgressLine line(output, "reading traces", ProgressUnit::kEvents);
+  std::optional<ProgressLine> line(std::in_place, output, "reading traces", ProgressUnit::kEvents);
   ranks::ReadRanksOptions options;
   const std::size_t cores = usable_cores();
   options.workers = flags.jobs ? static_cast<std::size_t>(*flags.jobs) : cores;
-  options.read_trace = [](const std::string& path) {
+  format::OtherFiles others;
+  options.read_trace = [&others](const std::string& path) {
+    others.look_next_to(path);
     format::ReadOptions reading;
     reading.threads = 1;  // every worker reads a file of its own
     return format::open_indexed(path, reading, format::IndexUse::kRead);
   };
   options.keep_summaries = format::keep_texts({"ranks", ranks::summary_version()});
-  options.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
-  return ranks::read_rank_files(files, options);
+  options.progress = [&](std::size_t done, std::size_t total) { line->update(done, total); };
+  std::vector<ranks::RankFile> read = ranks::read_rank_files(files, options);
+  line.reset();
+  complain_of_others(others, output);
+  return read;
 }
 
 // The job of these paths, or the exit code after one line.

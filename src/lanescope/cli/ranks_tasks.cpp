@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/index_place.h"
 #include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/hang.h"
 #include "lanescope/ranks/job_budget.h"
@@ -102,9 +104,13 @@ int print_ranks_check(const ranks::Job& job, const std::string& path,
 
 int print_ranks_hang(const std::vector<std::string>& paths, const RanksReport& report,
                      Output& output) {
-  auto files = ranks::read_dump_files(paths, format::format_endings(), [](const std::string& path) {
-    return format::open_indexed(path, {}, format::IndexUse::kRead);
-  });
+  format::OtherFiles others;
+  auto files =
+      ranks::read_dump_files(paths, format::format_endings(), [&others](const std::string& path) {
+        others.look_next_to(path);
+        return format::open_indexed(path, {}, format::IndexUse::kRead);
+      });
+  complain_of_others(others, output);
   if (files) {
     const auto found = ranks::find_hang(*std::move(files));
     if (found && !report.html_path.empty())
