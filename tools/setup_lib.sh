@@ -112,4 +112,4 @@ command -v npm >/dev/null 2>&1 || packages_build+=(nodejs npm)
 packages_check=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev faketime chromium
                 libopenmpi-dev openmpi-bin)
 python_build=("pybind11>=2.12" "scikit-build-core>=0.10" numpy)
-python_check=(pytest pytest-rerunfailures hypothesis mypy perfetto protobuf)
+python_check=(pytest pytest-rerunfailures hypothesis mypy perfetto protobuf pandas polars)

@@ -106,9 +106,15 @@ def test_the_module_functions_take_a_path():
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
 def test_data_frames(trace, name):
-    pytest.importorskip(name)
-    frame = trace.sql("SELECT name, dur FROM kernel ORDER BY dur DESC LIMIT 3", frame=name)
-    assert list(frame.columns) == ["name", "dur"] and len(frame) == 3
+    pytest.importorskip(name, reason=f"needs {name}, which ./check installs")
+    query = "SELECT name, dur, dur / 1000.0 AS us, nullif(row_number() OVER (ORDER BY dur DESC), 1) AS others FROM kernel ORDER BY dur DESC LIMIT 3"
+    columns, frame = trace.sql(query), trace.sql(query, frame=name)
+    assert list(frame.columns) == ["name", "dur", "us", "others"] and len(frame) == 3
+    assert str(frame["dur"].dtype).lower() == "int64" and str(frame["us"].dtype).lower() == "float64"
+    assert all(frame[key].to_list() == list(columns[key]) for key in ("name", "dur", "us"))
+    assert sorted(str(value) for value in frame["others"].to_list()) == ["2.0", "3.0", "nan"]  # NULL is NaN
+    empty = trace.sql("SELECT name, dur FROM kernel WHERE 0", frame=name)
+    assert list(empty.columns) == ["name", "dur"] and len(empty) == 0
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
