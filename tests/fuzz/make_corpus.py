@@ -47,6 +47,14 @@ SKETCHES = {
               '"Total Allocated":512,"Bytes":512,"Addr":99,"Device Id":0,"Device Type":1}},'
               '{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","pid":1,"tid":1,"ts":3,"args":{"Total Reserved":4096,'
               '"Total Allocated":0,"Bytes":-512,"Addr":99,"Device Id":0,"Device Type":1}}]',
+    "cpu_profile": '[{"ph":"P","name":"Profile","id":"0x1","pid":7,"tid":2,"ts":100,"args":{"data":{"startTime":100}}},'
+                   '{"ph":"P","name":"ProfileChunk","id":"0x1","pid":7,"tid":9,"ts":200,"args":{"data":{"cpuProfile":{"nodes":['
+                   '{"id":1,"callFrame":{"functionName":"(root)"}},{"id":2,"parent":1,"callFrame":{"functionName":"f","url":"a/b.js","lineNumber":3}},'
+                   '{"id":3,"callFrame":{"functionName":"","codeType":"JS"},"parent":2}],"samples":[2,3,3,2,9]},"timeDeltas":[10,10,-5,20,0],'
+                   '"endTime":300}}},{"ph":"M","name":"thread_name","pid":7,"tid":2,"args":{"name":"main"}}]',
+    "cpu_profile_file": '{"nodes":[{"id":1,"callFrame":{"functionName":"(root)"},"children":[2,3]},{"id":2,"callFrame":{"functionName":"a"}},'
+                        '{"id":3,"callFrame":{"functionName":"b","columnNumber":1},"children":[4]},{"id":4,"callFrame":{}}],'
+                        '"startTime":1000,"endTime":1100,"samples":[2,4,3],"timeDeltas":[1,2.5,3]}',
     "broken": '{"a": NaN, "traceEvents": [{"ph":"X","name":"a "quoted" name","ts":1,"dur":2,},{"ph":"X","name":"\\q","ts":1 "dur":2}]]',
 }
 RECORDS_OF_A_CHUNK = 16

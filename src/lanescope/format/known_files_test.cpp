@@ -136,7 +136,7 @@ TEST(KnownFilesTest, ATraceOfChromeDevToolsIsRead) {
 {"cat":"loading","id2":{"local":"0x6"},"name":"fetch","ph":"b","pid":7,"tid":1,"ts":7},
 {"cat":"loading","id2":{"local":"0x5"},"name":"fetch","ph":"e","pid":7,"tid":1,"ts":9},
 {"cat":"loading","id2":{"local":"0x6"},"name":"fetch","ph":"e","pid":7,"tid":1,"ts":20},
-{"cat":"disabled-by-default-v8.cpu_profiler","id":"0x1","name":"Profile","ph":"P","pid":7,"tid":2,"ts":8}]})");
+{"cat":"disabled-by-default-v8.cpu_profiler","id":"0x1","name":"Other","ph":"P","pid":7,"tid":2,"ts":8}]})");
   ASSERT_TRUE(trace) << trace.error().message;
   ASSERT_EQ(trace->slices().size(), 3u);
   EXPECT_EQ(trace->dur_ns(SliceId{1}), 3000);  // two fetches at a time

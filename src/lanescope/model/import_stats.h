@@ -51,6 +51,7 @@ enum class ImportIssue : std::uint8_t {
   kLaunchedBeforeWindow,  // device work in a window that was launched before it
   kLaunchUnknown,         // device work in a window whose API call was not recorded
   kLostSamples,           // stretches without samples of hardware counters, and refused samples
+  kProfileLost,           // frames and samples of a CPU profile (V8) that could not be placed
   kCount
 };
 inline constexpr std::size_t kImportIssueCount = static_cast<std::size_t>(ImportIssue::kCount);

@@ -44,6 +44,12 @@ class ChromeEvents {
   // They name the thread and the stream with that pid and tid, met before or later.
   void set_thread_name(const Scalar& pid, const Scalar& tid, StringId name);
   void set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index);
+  // Calls each(pid, tid, name) for the names set up to now, in their order.
+  template <typename Each>
+  void each_thread_name(const Each& each) const {
+    for (const ThreadLabel& label : labels_)
+      if (label.name != kNone<StringId>) each(label.pid, label.tid, label.name);
+  }
 
   // Gives the joined slices, arrows, names and steps to the builder. Once, after the last event. Up to `threads`, the caller's
   // among them, join arrows; the result is the same for any number.

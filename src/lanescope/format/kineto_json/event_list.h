@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "lanescope/format/kineto_json/document_text.h"
 #include "lanescope/format/kineto_json/event_reader.h"
@@ -24,6 +25,8 @@ class EventList {
   // From after the opening bracket to after the closing one. A bare array may end without it.
   void read(bool is_bare);
   bool has_event() const { return has_event_; }
+  // The document is a .cpuprofile file instead: `json` is an object with its entries.
+  void add_profile_file(std::string_view json) { sink_.add_profile_file(json); }
   // Adds what waits for later events. Call once, at the end of the document.
   void finish() { sink_.finish(threads_); }
 

@@ -33,7 +33,8 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
     stats.count(ImportIssue::kMissingField, offset);
     return drop(args);
   }
-  if (event.phase == '\0' || !std::strchr("XBEiIRCstfbenSTFpM", event.phase)) {
+  const bool is_profile = event.phase == 'P' && CpuProfiles::has_name(builder_.text(event.name));
+  if (event.phase == '\0' || (!is_profile && !std::strchr("XBEiIRCstfbenSTFpM", event.phase))) {
     stats.count(ImportIssue::kUnknownPhase, offset);
     return drop(args);
   }
@@ -47,7 +48,22 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
       stats.count(ImportIssue::kMissingField, offset);
     return drop(args);
   }
+  if (is_profile) return add_profile(event, args, offset);
   add_timed(event, args, offset);
+}
+
+void EventSink::add_profile(const EventFields& event, ArgsId args_id, std::uint64_t offset) {
+  const ArgsView args = builder_.args().view(args_id);
+  std::string_view data = "{}";
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (args.field(i).type == ArgType::kJson && builder_.text(args.field(i).key) == "data")
+      data = builder_.text(StringId{static_cast<std::uint32_t>(args.bits(args.field(i)))});
+  if (!event.id)
+    builder_.stats().count(ImportIssue::kMissingField, offset);
+  else
+    profiles_.add(builder_.text(event.name), event.pid.value_or(Scalar{}),
+                  event.tid.value_or(Scalar{}), *event.id, *event.time_ns, data, offset);
+  drop(args_id);
 }
 
 void EventSink::expect_in_all(double times, double most_rows) const {

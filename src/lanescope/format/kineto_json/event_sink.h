@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/format/kineto_json/chrome_events.h"
+#include "lanescope/format/kineto_json/cpu_profiles.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -33,7 +34,8 @@ constexpr IssueBits issue_bit(ImportIssue issue) {
 // One thread, except finish(); borrows the builder.
 class EventSink {
  public:
-  explicit EventSink(TraceBuilder& builder) : builder_(builder), chrome_(builder) {}
+  explicit EventSink(TraceBuilder& builder)
+      : builder_(builder), chrome_(builder), profiles_(builder) {}
 
   // Adds the event, or counts the issue that prevents it. `args` are its arguments, the last ones in the
   // builder's ArgsBuilder; `text` is the event's JSON, at `offset`.
@@ -44,9 +46,14 @@ class EventSink {
   // Reserves memory for about `times` as many events as were added up to now, but in no list for more
   // than `most_rows`.
   void expect(double times, double most_rows);
+  // The document is a .cpuprofile file: `json` is an object with its entries.
+  void add_profile_file(std::string_view json) { profiles_.add_file(json); }
   // Joins the events that are halves of a slice or an arrow, on up to `threads` threads. Call it once,
   // after the last event.
-  void finish(unsigned threads) { chrome_.finish(threads); }
+  void finish(unsigned threads) {
+    profiles_.finish(chrome_);
+    chrome_.finish(threads);
+  }
 
  private:
   enum class TrackUse : std::uint8_t { kThread, kStream, kPoint };  // of an arrow, or an end
@@ -60,6 +67,7 @@ class EventSink {
   void drop(ArgsId args);
   void add_timed(const EventFields& event, ArgsId args, std::uint64_t offset);
   void add_counter(const EventFields& event, StringId name, ArgsId args, std::uint64_t offset);
+  void add_profile(const EventFields& event, ArgsId args, std::uint64_t offset);
   void add_metadata(const EventFields& event, ArgsId args, std::string_view text,
                     std::uint64_t offset);
   CategoryId category_of(StringId text);
@@ -68,6 +76,7 @@ class EventSink {
 
   TraceBuilder& builder_;
   ChromeEvents chrome_;
+  CpuProfiles profiles_;
   std::array<TrackEntry, 64> tracks_;
   std::vector<std::pair<StringId, CategoryId>> categories_;
 };

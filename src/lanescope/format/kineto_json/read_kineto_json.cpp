@@ -3,6 +3,7 @@
 // what is around it: the keys of the object, metadata, and what follows the document.
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,8 +70,9 @@ class DocumentReader {
     }
     skip_rest();
     if (window_.failed()) return window_.error();
-    const DocumentParts parts{first, has_events_, events_.has_event(), builder_.event_count(),
-                              keys_};
+    const bool is_profile = take_waiting();
+    const DocumentParts parts{first, has_events_ || is_profile, events_.has_event(),
+                              builder_.event_count(), keys_};
     if (const auto why = why_no_trace(parts, stats()))
       return Error{Errc::kCorruptInput, std::string(name_) + ": " + *why, 0};
     finish_stats();
@@ -113,6 +115,7 @@ class DocumentReader {
     if (plain == "traceEvents" && c == '[') {
       window_.consume(1);
       has_events_ = true;
+      add_waiting();
       events_.read(false);
       return true;
     }
@@ -127,8 +130,46 @@ class DocumentReader {
     else if (plain == "traceEvents")  // not a list
       text_.count(ImportIssue::kMetadataLost);
     else if (!take_lost_entry(plain, text_.mended(), &stats()))
-      builder_.add_metadata(plain, text_.mended());
+      add_entry(plain);
     return true;
+  }
+
+  // Entries of a .cpuprofile file, and all after them, wait until it is clear whether the document is one: it has no events.
+  static bool is_of_profile(std::string_view key) {
+    return key == "nodes" || key == "samples" || key == "timeDeltas" || key == "startTime" ||
+           key == "endTime";
+  }
+  void add_entry(const std::string& key) {
+    if (!has_events_ && (!waiting_.empty() || is_of_profile(key)))
+      waiting_.emplace_back(key, text_.mended());
+    else
+      builder_.add_metadata(key, text_.mended());
+  }
+  void add_waiting() {
+    for (const auto& [key, json] : waiting_) builder_.add_metadata(key, json);
+    waiting_.clear();
+  }
+  // True: the document is a .cpuprofile file, and was added.
+  bool take_waiting() {
+    const auto has = [this](std::string_view wanted) {
+      return std::any_of(waiting_.begin(), waiting_.end(),
+                         [&](const auto& entry) { return entry.first == wanted; });
+    };
+    const bool is_profile = has("nodes") && has("samples") && has("timeDeltas");
+    std::string json = "{";
+    if (is_profile) {
+      for (auto& [key, value] : waiting_) {
+        if (is_of_profile(key))
+          json.append(json.size() > 1 ? ",\"" : "\"").append(key).append("\":").append(value);
+        else
+          builder_.add_metadata(key, value);
+        value = {};
+      }
+      events_.add_profile_file(json.append("}"));
+      waiting_.clear();
+    }
+    add_waiting();
+    return is_profile;
   }
   bool lost_entry(const codec::MendResult& result) {
     text_.count(ImportIssue::kMetadataLost);
@@ -189,6 +230,7 @@ class DocumentReader {
   TextWindow& window_;
   EventList events_;
   std::vector<std::string> keys_;
+  std::vector<std::pair<std::string, std::string>> waiting_;
   bool has_events_ = false;
 };
 
