@@ -6,7 +6,8 @@
 The first trace should be one of torch.profiler without stacks. It is measured as often as --times says: itself, and itself as if the
 program had run on (1,10,100 of h200/matmul_add_64_20000steps.json.gz are 66 MB, 660 MB and 6.6 GB; 6.6 GB take 8 GB in --folder).
 All other traces are measured as they are. Peers read files up to --peers-most MB: Python's json, and those that read_peers.py finds
-installed (Holistic Trace Analysis, Perfetto), those of more than 300 MB once. A line says "met" or "missed" where there is a target; a target for one trace size is
+installed (Holistic Trace Analysis, TraceLens, Perfetto), those of more than 300 MB once. Each is compared with the command of lanescope that does about as
+much: with `info`, or `explain` for TraceLens's report. Standard error names a peer that is not installed. A line says "met" or "missed" where there is a target; a target for one trace size is
 not asked of another, and that of the memory not of a trace with Python stacks. The fixed part of the peak is that of a trace of ten events.
 Numbers are medians of processes that alternate; a busy machine makes them worse.
 """
@@ -97,7 +98,7 @@ def timed(command: List[str], rounds: int, index: str = "off") -> Optional[List[
     return [statistics.median(run[0] for run in runs if run), max(run[1] for run in runs if run)]
 
 
-def commands(file: Path, slices: float, rounds: int) -> float:
+def commands(file: Path, slices: float, rounds: int) -> Dict[str, float]:
     seconds = {}
     for name in ("info", "table", "explain"):
         found = timed([LANESCOPE, name, str(file)], rounds)
@@ -110,14 +111,14 @@ def commands(file: Path, slices: float, rounds: int) -> float:
     again = timed([LANESCOPE, "info", str(file)], max(rounds, 5), index="")
     if again:
         row("lanescope info once more, with an index", f"{again[0] * 1e3:.0f} ms", "50 ms", again[0] <= 0.05)
-    return seconds["info"]
+    return seconds
 
 
-def peers(file: Path, info: float, rounds: int) -> None:
-    for name, command in list(read_peers.peers(str(file)))[2:]:
-        found = timed(command, rounds if file.stat().st_size < 3e8 else 1) if command else None
-        row(f"peer: {name}", f"{found[0]:.2f} s, {found[1]:,.0f} MiB" if found else "not here, or it failed",
-            f"{found[0] / info:.1f} times lanescope info" if found else "")
+def peers(file: Path, seconds: Dict[str, float], rounds: int) -> None:
+    for peer in read_peers.peers(str(file)):
+        found = timed(peer.command, rounds if file.stat().st_size < 3e8 else 1) if peer.command else None
+        row(f"peer: {peer.name}", f"{found[0]:.2f} s, {found[1]:,.0f} MiB" if found else "it failed" if peer.command else "not installed",
+            f"{found[0] / seconds[peer.against]:.1f} times lanescope {peer.against}" if found else "")
 
 
 def plain_copy(trace: Path, folder: Path) -> Path:
@@ -138,9 +139,9 @@ def measure(title: str, file: Path, arguments: argparse.Namespace) -> None:
         with open(file, "rb") as source, gzip.open(packed, "wb", 6) as target:
             shutil.copyfileobj(source, target)
     speed = reading(file, packed, rounds)
-    info = commands(file, speed["slices"], rounds)
+    seconds = commands(file, speed["slices"], rounds)
     if megabytes <= arguments.peers_most:
-        peers(file, info, rounds)
+        peers(file, seconds, rounds)
 
 
 def main() -> None:
@@ -153,6 +154,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if not os.access(READ_SPEED, os.X_OK):
         sys.exit(f"expected {READ_SPEED}: cmake --build --preset release --target benchmarks")
+    read_peers.warn_of_missing(read_peers.peers(str(arguments.traces[0])))
     for number, trace in enumerate(arguments.traces):
         for times in arguments.times.split(",") if number == 0 else ["1"]:
             with tempfile.TemporaryDirectory(dir=arguments.folder) as made:
