@@ -35,6 +35,7 @@ std::string_view without_blanks_around(std::string_view json) {
 }
 
 std::string valid_utf8(std::string_view text, bool* replaced) {
+  if (is_utf8(text)) return std::string(text);
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {

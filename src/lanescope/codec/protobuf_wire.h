@@ -76,6 +76,11 @@ class WireReader {
     return false;
   }
   bool take_varint(std::uint64_t& value) {
+    if (!rest_.empty() && static_cast<unsigned char>(rest_[0]) < 0x80U) {  // nearly always
+      value = static_cast<unsigned char>(rest_[0]);
+      rest_.remove_prefix(1);
+      return true;
+    }
     value = 0;
     for (std::size_t i = 0; i < rest_.size() && i < 10; ++i) {
       const auto byte = static_cast<unsigned char>(rest_[i]);

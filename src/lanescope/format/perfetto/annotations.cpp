@@ -3,6 +3,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "lanescope/codec/json_mend.h"
@@ -49,8 +50,8 @@ void add_real(std::string& json, double value) {
 }
 
 std::string_view interned(const TextByIid& texts, std::uint64_t iid, const TraceBuilder& builder) {
-  const auto found = texts.find(iid);
-  return found == texts.end() ? std::string_view() : builder.text(found->second);
+  const StringId* const found = texts.find(iid);
+  return found ? builder.text(*found) : std::string_view();
 }
 
 // The older form of nested values. Its keys and values are two lists.
@@ -107,13 +108,25 @@ void add_nested(std::string_view message, int depth, std::string& json) {
   json += '}';
 }
 
+// The last one of an annotation counts.
+struct NameFound {
+  std::string_view text;
+  std::optional<std::uint64_t> iid;
+
+  void take(const WireReader& field) {
+    if (field.number() == pftrace::kAnnotationName) *this = {field.bytes(), std::nullopt};
+    if (field.number() == pftrace::kAnnotationNameIid) *this = {{}, field.integer()};
+  }
+};
+
 class AnnotationJson {
  public:
   AnnotationJson(const SequenceState& state, const TraceBuilder& builder)
       : state_(state), builder_(builder) {}
 
-  // The value of a DebugAnnotation. `list` gets the JSON of nested values.
-  AnnotationValue value_of(std::string_view message, int depth, std::string& list) {
+  // The value of a DebugAnnotation. `list` gets the JSON of nested values, `name` its name.
+  AnnotationValue value_of(std::string_view message, int depth, std::string& list,
+                           NameFound& name) {
     AnnotationValue value;
     bool is_dictionary = false, is_array = false;
     for (WireReader field(message); field.next();) {
@@ -158,6 +171,7 @@ class AnnotationJson {
           add(field.bytes(), depth + 1, list);
           break;
         default:
+          name.take(field);
           break;
       }
     }
@@ -170,19 +184,18 @@ class AnnotationJson {
     return value;
   }
   std::string_view name_of(std::string_view message) const {
-    std::string_view name;
-    for (WireReader field(message); field.next();) {
-      if (field.number() == pftrace::kAnnotationName) name = field.bytes();
-      if (field.number() == pftrace::kAnnotationNameIid)
-        name = interned(state_.annotation_names, field.integer(), builder_);
-    }
-    return name;
+    NameFound name;
+    for (WireReader field(message); field.next();) name.take(field);
+    if (!name.iid) return name.text;
+    const AnnotationName* const found = state_.annotation_names.find(*name.iid);
+    return found ? builder_.text(found->text) : std::string_view();
   }
 
  private:
   void add(std::string_view message, int depth, std::string& json) {
     std::string list;
-    const AnnotationValue value = value_of(message, depth, list);
+    NameFound name;
+    const AnnotationValue value = value_of(message, depth, list, name);
     switch (value.kind) {
       case AnnotationValue::kNothing:
         json += "null";
@@ -203,7 +216,7 @@ class AnnotationJson {
         add_quoted(json, value.text);
         break;
       case AnnotationValue::kInternedText:
-        if (state_.lists.contains(value.bits))
+        if (state_.lists.find(value.bits))
           json += interned(state_.lists, value.bits, builder_);
         else
           add_quoted(json, interned(state_.texts, value.bits, builder_));
@@ -218,14 +231,21 @@ class AnnotationJson {
   const TraceBuilder& builder_;
 };
 
+AnnotationName key_of(const NameFound& name, const SequenceState& state, TraceBuilder& builder) {
+  if (name.iid)
+    if (const AnnotationName* const found = state.annotation_names.find(*name.iid)) return *found;
+  const StringId key = builder.intern(codec::valid_utf8(name.text));
+  return {key, arg_key(builder.text(key))};
+}
+
 }  // namespace
 
 void add_annotation(std::string_view message, const SequenceState& state, TraceBuilder& builder) {
   AnnotationJson json(state, builder);
   std::string list;
-  const AnnotationValue value = json.value_of(message, 0, list);
-  const StringId key = builder.intern(codec::valid_utf8(json.name_of(message)));
-  const ArgKey known = arg_key(builder.text(key));
+  NameFound name;
+  const AnnotationValue value = json.value_of(message, 0, list, name);
+  const auto [key, known] = key_of(name, state, builder);
   ArgsBuilder& args = builder.args();
   switch (value.kind) {
     case AnnotationValue::kNothing:
@@ -241,10 +261,11 @@ void add_annotation(std::string_view message, const SequenceState& state, TraceB
     case AnnotationValue::kText:
       return args.add_string(key, known, builder.intern(codec::valid_utf8(value.text)));
     case AnnotationValue::kInternedText:
-      if (const auto found = state.lists.find(value.bits); found != state.lists.end())
-        return args.add_json(key, known, found->second);
-      return args.add_string(key, known,
-                             builder.intern(interned(state.texts, value.bits, builder)));
+      if (const StringId* const list_text = state.lists.find(value.bits))
+        return args.add_json(key, known, *list_text);
+      if (const StringId* const text = state.texts.find(value.bits))
+        return args.add_string(key, known, *text);
+      return args.add_string(key, known, builder.intern(""));
     case AnnotationValue::kJson:
       if (value.text == "null") return args.add(key, known, ArgType::kNull);
       if (!codec::is_strict_json(value.text))

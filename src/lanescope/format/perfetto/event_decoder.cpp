@@ -71,8 +71,8 @@ std::int64_t us_to_ns(std::int64_t us) {
 }
 
 StringId text_of(const TextByIid& texts, std::uint64_t iid) {
-  const auto found = texts.find(iid);
-  return found == texts.end() ? kNone<StringId> : found->second;
+  const StringId* const found = texts.find(iid);
+  return found ? *found : kNone<StringId>;
 }
 
 }  // namespace

@@ -146,8 +146,9 @@ class PftraceReader {
         lose();
       return;
     }
-    if (sequences_.size() >= kMostSequences && !sequences_.contains(packet.sequence)) return lose();
-    SequenceState& state = sequences_[packet.sequence];
+    SequenceState* const found = state_of(packet.sequence);
+    if (!found) return lose();
+    SequenceState& state = *found;
     if (packet.is_cleared) state = SequenceState{};
     if (!packet.snapshot.empty()) clocks_.snapshot(packet.snapshot, packet.sequence);
     if (!packet.interned.empty()) intern(packet.interned, state, builder_);
@@ -166,6 +167,13 @@ class PftraceReader {
     }
     if (!packet.event.empty()) decoder_.decode(packet.event, packet.own, *ns, state);
     if (!packet.stage.empty()) add_render_stage(packet.stage, *ns, state, builder_, slots_, log_);
+  }
+  // nullptr: there are too many.
+  SequenceState* state_of(std::uint64_t sequence) {
+    if (last_state_ && last_sequence_ == sequence) return last_state_;
+    if (sequences_.size() >= kMostSequences && !sequences_.contains(sequence)) return nullptr;
+    last_sequence_ = sequence;
+    return last_state_ = &sequences_[sequence];  // stays where it is
   }
   void lose() { builder_.stats().count(ImportIssue::kEventLost, offset_); }
 
@@ -262,6 +270,8 @@ class PftraceReader {
   TraceClocks clocks_;
   OwnTrace own_;
   std::unordered_map<std::uint64_t, SequenceState> sequences_;
+  std::uint64_t last_sequence_ = 0;
+  SequenceState* last_state_ = nullptr;            // of last_sequence_
   std::map<std::uint32_t, std::uint64_t> unread_;  // packets, by field
   std::uint64_t inflated_ = 0, offset_ = 0;
 };

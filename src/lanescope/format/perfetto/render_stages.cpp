@@ -71,8 +71,7 @@ void add_render_stage(std::string_view message, std::int64_t ns, const SequenceS
         name = builder.intern(codec::valid_utf8(field.bytes()));
         break;
       case pftrace::kStageNameIid:
-        if (const auto found = state.names.find(field.integer()); found != state.names.end())
-          name = found->second;
+        if (const StringId* const found = state.names.find(field.integer())) name = *found;
         break;
       case pftrace::kExtraData:
         add_extra(field.bytes(), builder);

@@ -15,29 +15,41 @@ StringId clean_text(std::string_view text, TraceBuilder& builder) {
   return builder.intern(clean);
 }
 
-void intern_text(std::string_view message, TextByIid& texts, TraceBuilder& builder) {
+struct InternedText {
+  std::uint64_t iid = 0;
+  StringId text{};
+};
+
+InternedText interned_text_of(std::string_view message, TraceBuilder& builder) {
   std::uint64_t iid = 0;
   std::string_view text;
   for (WireReader field(message); field.next();) {
     if (field.number() == pftrace::kIid) iid = field.integer();
     if (field.number() == pftrace::kText) text = field.bytes();
   }
-  texts[iid] = clean_text(text, builder);
+  return {iid, clean_text(text, builder)};
+}
+
+void intern_text(std::string_view message, TextByIid& texts, TraceBuilder& builder) {
+  const auto [iid, text] = interned_text_of(message, builder);
+  texts.set(iid, text);
+}
+
+void intern_annotation_name(std::string_view message, SequenceState& state, TraceBuilder& builder) {
+  const auto [iid, text] = interned_text_of(message, builder);
+  state.annotation_names.set(iid, {text, arg_key(builder.text(text))});
 }
 
 // A list of lanescope is a text to other readers.
 void intern_annotation_text(std::string_view message, SequenceState& state, TraceBuilder& builder) {
-  std::uint64_t iid = 0;
   bool is_list = false;
-  for (WireReader field(message); field.next();) {
-    if (field.number() == pftrace::kIid) iid = field.integer();
+  for (WireReader field(message); field.next();)
     if (field.number() == pftrace::kOwnField) is_list = field.integer() == pftrace::kOwnIsList;
-  }
-  intern_text(message, state.texts, builder);
-  const StringId text = state.texts[iid];
+  const auto [iid, text] = interned_text_of(message, builder);
+  state.texts.set(iid, text);
   is_list &= builder.text(text).starts_with('[') && codec::is_strict_json(builder.text(text));
   if (is_list)
-    state.lists[iid] = text;
+    state.lists.set(iid, text);
   else
     state.lists.erase(iid);
 }
@@ -67,7 +79,7 @@ void intern(std::string_view message, SequenceState& state, TraceBuilder& builde
         intern_text(field.bytes(), state.names, builder);
         break;
       case pftrace::kAnnotationNames:
-        intern_text(field.bytes(), state.annotation_names, builder);
+        intern_annotation_name(field.bytes(), state, builder);
         break;
       case pftrace::kAnnotationTexts:
         intern_annotation_text(field.bytes(), state, builder);

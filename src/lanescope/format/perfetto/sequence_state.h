@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "lanescope/codec/protobuf_wire.h"
+#include "lanescope/format/perfetto/by_iid.h"
 #include "lanescope/format/perfetto/fields.h"
+#include "lanescope/model/args.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -18,7 +20,12 @@ struct GpuSpecification {
   bool is_compute = false;
 };
 
-using TextByIid = std::unordered_map<std::uint64_t, StringId>;
+using TextByIid = ByIid<StringId>;
+
+struct AnnotationName {
+  StringId text;
+  ArgKey known;
+};
 
 struct LegacyThread {
   std::int64_t pid = 0, tid = 0;
@@ -26,8 +33,9 @@ struct LegacyThread {
 };
 
 struct SequenceState {
-  TextByIid names, categories, annotation_names, texts;
+  TextByIid names, categories, texts;
   TextByIid lists;  // those of `texts` that are lists: strict JSON
+  ByIid<AnnotationName> annotation_names;
   std::unordered_map<std::uint64_t, GpuSpecification> gpu_specifications;
   std::unordered_map<std::uint64_t, std::int64_t> counters;  // running values, by track uuid
   std::uint64_t default_clock = 0;                           // 0: none
