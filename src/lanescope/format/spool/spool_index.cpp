@@ -25,12 +25,22 @@ std::string until_zero(const std::byte* at, std::size_t size) {
   return codec::valid_utf8({text, strnlen(text, size)});  // it may be cut inside a character
 }
 
-SpoolChunk read_chunk_header(const std::byte* at, std::uint64_t offset) {
+// A place that was never used is all 0. Other bytes that are no header are damage.
+SpoolChunk read_chunk_header(const std::byte* at, std::uint64_t offset, ImportStats* stats) {
   using spool::ChunkHeader;
   SpoolChunk chunk;
   chunk.offset = offset;
-  if (load<std::uint32_t>(at + offsetof(ChunkHeader, magic)) != spool::kChunkMagic) return chunk;
-  chunk.kind = static_cast<spool::ChunkKind>(load<std::uint32_t>(at + offsetof(ChunkHeader, kind)));
+  const auto magic = load<std::uint32_t>(at + offsetof(ChunkHeader, magic));
+  const auto kind = load<std::uint32_t>(at + offsetof(ChunkHeader, kind));
+  if (magic != spool::kChunkMagic) {
+    if (magic != 0 || kind != 0) stats->count(ImportIssue::kChecksumMismatch, offset);
+    return chunk;
+  }
+  if (kind > static_cast<std::uint32_t>(spool::ChunkKind::kShared)) {
+    stats->count(ImportIssue::kChecksumMismatch, offset);
+    return chunk;
+  }
+  chunk.kind = static_cast<spool::ChunkKind>(kind);
   chunk.thread = load<std::uint32_t>(at + offsetof(ChunkHeader, thread));
   chunk.sequence = load<std::uint32_t>(at + offsetof(ChunkHeader, sequence));
   chunk.used = load<std::uint32_t>(at + offsetof(ChunkHeader, used));
@@ -146,7 +156,7 @@ void read_shared(const SpoolBytes& bytes, const SpoolChunk& shared, std::span<st
     const std::size_t at = place * spool::kSmallChunkBytes;
     if (at + spool::kChunkHeaderBytes > got) return;
     const std::byte* header = buffer.data() + at;
-    SpoolChunk chunk = read_chunk_header(header, shared.offset + at);
+    SpoolChunk chunk = read_chunk_header(header, shared.offset + at, stats);
     if (chunk.kind != spool::ChunkKind::kRecords ||
         load<std::uint32_t>(header + offsetof(spool::ChunkHeader, place)) != place)
       continue;
@@ -202,7 +212,7 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
       stats->count(ImportIssue::kTruncatedFile, offset);
       break;
     }
-    SpoolChunk chunk = read_chunk_header(header, offset);
+    SpoolChunk chunk = read_chunk_header(header, offset, stats);
     chunk.cut = bytes.size() - offset < spool::kChunkBytes;
     if (chunk.cut) stats->count(ImportIssue::kTruncatedFile, offset);
     std::vector<SpoolChunk>* list = nullptr;

@@ -124,6 +124,19 @@ TEST(SpoolIndexTest, ASmallChunkAtAWrongPlaceIsNone) {
 }
 
 // A schedule that repeats: each stop looks at its own window alone, however many there are.
+TEST(SpoolIndexTest, AChunkWhoseHeaderIsDamagedIsCounted) {
+  const auto mismatches = [](std::size_t at, std::uint32_t value) {
+    std::string bytes = with_shared_chunk();
+    std::memcpy(bytes.data() + shared_at(bytes) + at, &value, sizeof value);
+    return read_indexed(bytes).stats[ImportIssue::kChecksumMismatch].count;
+  };
+  EXPECT_EQ(mismatches(offsetof(ChunkHeader, magic), spool::kChunkMagic), 0u);
+  EXPECT_EQ(mismatches(offsetof(ChunkHeader, magic), 5), 1u);
+  EXPECT_EQ(mismatches(offsetof(ChunkHeader, kind), 8), 1u);
+  EXPECT_EQ(mismatches(2 * spool::kSmallChunkBytes + offsetof(ChunkHeader, magic), 5), 1u);
+  EXPECT_EQ(mismatches(100 * spool::kSmallChunkBytes, 0), 0u);  // never used
+}
+
 TEST(SpoolIndexTest, AStopOfAWindowCostsTheSameInALongRecording) {
   constexpr std::uint32_t kCycles = 5000;  // over several control chunks
   SpoolSketch sketch;
