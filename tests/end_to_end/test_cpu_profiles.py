@@ -78,6 +78,22 @@ def test_a_profile_of_a_browser_has_the_times_of_its_samples(run):
     assert "CPU profile (thread CrRendererMain)" in names
 
 
+def test_the_flame_of_a_profile_has_its_self_times(run):
+    for name, profile in (("node.cpuprofile", json.loads((DATA / "node.cpuprofile").read_text())),
+                          ("chromium.json.gz", profile_of_events(json.loads(gzip.decompress((DATA / "chromium.json.gz").read_bytes()))["traceEvents"]))):
+        ran = run("flame", DATA / name)
+        assert ran.code == 0 and "of JavaScript stacks (time between samples)" in ran.err
+        own = collections.Counter()
+        for line in ran.out.splitlines():
+            stack, weight = line.rsplit(" ", 1)
+            own[stack.split(";")[-1].split(" (")[0]] += 1000 * int(weight)
+        assert own == {function: times[1] for function, times in times_of(profile).items() if times[1] > 0}
+
+
+def test_the_flame_of_a_file_has_no_thread_to_choose(run):
+    assert "the profile does not name its thread" in run("flame", DATA / "node.cpuprofile", "--thread", "5").complaint()
+
+
 def test_a_script_lies_within_the_call_that_ran_it(run):
     """`v8.run` of the same thread was measured by the browser itself; a sample is at most 1 ms late."""
     path = DATA / "chromium.json.gz"

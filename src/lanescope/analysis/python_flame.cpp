@@ -13,12 +13,23 @@
 namespace lanescope::analysis {
 namespace {
 
-CategoryKind kind_of(FlameSource source) {
-  return source == FlameSource::kSamples ? CategoryKind::kPythonSample
-                                         : CategoryKind::kPythonFunction;
+// By category: whether its slices are stacks of that source.
+std::vector<bool> categories_of(const Trace& trace, FlameSource source) {
+  std::vector<bool> wanted;
+  for (const Category& category : trace.categories()) {
+    const bool is_profile = category.kind == CategoryKind::kOther &&
+                            category.text != kNone<StringId> &&
+                            trace.text(category.text) == "cpu_profile";
+    wanted.push_back(source == FlameSource::kCpuProfile ? is_profile
+                     : source == FlameSource::kSamples
+                         ? category.kind == CategoryKind::kPythonSample
+                         : category.kind == CategoryKind::kPythonFunction);
+  }
+  return wanted;
 }
 
-// The OS thread of a track with stacks; a track of samples is called "<thread> sampled".
+// The OS thread of a track with stacks; a track of samples is called "<thread> sampled", and that of a profile
+// "<thread> CPU profile <id>".
 std::optional<std::int64_t> thread_of(const Trace& trace, const Track& track) {
   if (track.kind != TrackKind::kThread) return std::nullopt;
   if (!track.tid.is_text) return track.tid.number;
@@ -78,7 +89,7 @@ class FlameMaker {
  public:
   FlameMaker(const Trace& trace, FlameSource source, const std::optional<TimeSpans>& spans,
              std::optional<std::int64_t> thread)
-      : trace_(trace), spans_(spans), thread_(thread) {
+      : trace_(trace), spans_(spans), thread_(thread), wanted_(categories_of(trace, source)) {
     out_.source = source;
   }
 
@@ -108,10 +119,10 @@ class FlameMaker {
   void add_track(TrackId id) {
     const Track& track = trace_.track(id);
     const auto thread = thread_of(trace_, track);
-    if (!thread) return;
+    // A profile in a file of its own does not say of which thread it is.
+    if (!thread && out_.source != FlameSource::kCpuProfile) return;
     bool has_stacks = false;
-    const CategoryKind wanted = kind_of(out_.source);
-    is_chosen_ = !thread_ || *thread_ == *thread;
+    is_chosen_ = !thread_ || thread_ == thread;
     root_ = kNoNode;
     const Process& process = trace_.process(track.process);
     if (is_child_process(trace_, process) && process.name != kNone<StringId>)
@@ -120,12 +131,12 @@ class FlameMaker {
       root_name_ = kNone<StringId>;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId slice{i};
-      if (trace_.kind(slice) != wanted) continue;
+      if (!wanted_[raw(trace_.slices().category[i])]) continue;
       has_stacks = true;
       add_slice(slice);
     }
     while (!open_.empty()) close();
-    if (has_stacks) out_.threads.push_back(*thread);
+    if (has_stacks && thread) out_.threads.push_back(*thread);
   }
 
   void add_slice(SliceId slice) {
@@ -206,6 +217,7 @@ class FlameMaker {
   const Trace& trace_;
   const std::optional<TimeSpans>& spans_;
   const std::optional<std::int64_t> thread_;
+  const std::vector<bool> wanted_;        // by category
   StringId root_name_ = kNone<StringId>;  // of the track's process, where that is a child process
   std::uint32_t root_ = kNoNode;
   bool is_chosen_ = false;
@@ -214,15 +226,19 @@ class FlameMaker {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> node_by_place_;
 };
 
-bool has_slices(const Trace& trace, CategoryKind kind) {
+bool has_slices(const Trace& trace, FlameSource source) {
+  const std::vector<bool> wanted = categories_of(trace, source);
+  if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return false;
+  const auto& categories = trace.slices().category;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (trace.kind(SliceId{i}) == kind) return true;
+    if (wanted[raw(categories[i])]) return true;
   return false;
 }
 
 Result<FlameSource> choose_source(const Trace& trace, std::optional<FlameSource> wanted) {
-  for (const FlameSource source : {FlameSource::kSamples, FlameSource::kCalls})
-    if ((!wanted || *wanted == source) && has_slices(trace, kind_of(source))) return source;
+  for (const FlameSource source :
+       {FlameSource::kSamples, FlameSource::kCalls, FlameSource::kCpuProfile})
+    if ((!wanted || *wanted == source) && has_slices(trace, source)) return source;
   const std::string_view found = wanted == FlameSource::kSamples ? "no samples of Python stacks"
                                  : wanted                        ? "no recorded Python calls"
                                                                  : "neither samples nor calls";
@@ -279,6 +295,10 @@ Result<PythonFlame> compute_python_flame(const Trace& trace, const FlameOptions&
   PythonFlame flame = FlameMaker(trace, source, spans, options.thread).run();
   if (options.thread &&
       !std::binary_search(flame.threads.begin(), flame.threads.end(), *options.thread)) {
+    if (flame.threads.empty())
+      return Error{Errc::kUnavailable,
+                   "--thread: expected stacks of a known thread; the profile does not name its "
+                   "thread"};
     std::string known;
     for (std::size_t i = 0; i < flame.threads.size() && i < 8; ++i)
       known += fmt::format("{}{}", i == 0 ? "" : ", ", flame.threads[i]);

@@ -1,4 +1,4 @@
-// Where the time of Python code went: stacks of functions and how often each was seen, or how long
+// Where the time of Python code, or of JavaScript, went: stacks of functions and how often each was seen, or how long
 // it took.
 #pragma once
 #include <cstdint>
@@ -13,15 +13,16 @@
 namespace lanescope::analysis {
 
 enum class FlameSource : std::uint8_t {
-  kSamples,  // python_sample slices: weights count samples, so they are statistical
-  kCalls,    // python_function slices: weights are nanoseconds of self time
+  kSamples,     // python_sample slices: weights count samples, so they are statistical
+  kCalls,       // python_function slices: weights are nanoseconds of self time
+  kCpuProfile,  // cpu_profile slices, JavaScript: nanoseconds between samples
 };
 
 // Disjoint intervals in order of time, [start, end).
 using TimeSpans = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 struct FlameOptions {
-  std::optional<FlameSource> source;   // none: samples if the trace has any, else calls
+  std::optional<FlameSource> source;   // none: the first that the trace has, in their order
   std::optional<std::int64_t> thread;  // only this OS thread
   std::optional<std::int64_t> step;    // only inside the ProfilerStep ranges with this number
   bool gpu_idle = false;               // only while no GPU ran anything

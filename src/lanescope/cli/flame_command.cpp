@@ -20,8 +20,10 @@ struct FlameFlags {
   bool gpu_idle = false, calls = false, force = false;
 };
 
-std::string title_of(const FlameFlags& flags) {
-  std::string title = flags.gpu_idle ? "Python stacks while the GPU was idle" : "Python stacks";
+std::string title_of(const FlameFlags& flags, analysis::FlameSource source) {
+  std::string title =
+      source == analysis::FlameSource::kCpuProfile ? "JavaScript stacks" : "Python stacks";
+  if (flags.gpu_idle) title += " while the GPU was idle";
   if (flags.step) title += ", step " + std::to_string(*flags.step);
   if (flags.thread) title += ", thread " + std::to_string(*flags.thread);
   return title + ": " + flags.path;
@@ -55,7 +57,8 @@ int run_flame(const FlameFlags& flags, Output& output) {
   if (!flags.speedscope.empty())
     code = save_text(report::flame_speedscope(*trace, *flame), flags.speedscope, output);
   if (code == kOk && !flags.svg.empty())
-    code = save_text(report::flame_svg(*trace, *flame, title_of(flags)), flags.svg, output);
+    code = save_text(report::flame_svg(*trace, *flame, title_of(flags, flame->source)), flags.svg,
+                     output);
   return code;
 }
 
@@ -88,7 +91,7 @@ void add_flame_command(CommandLine& line) {
   lanescope flame trace.json.gz --step 12 | sort -k2 -n -t' ' | tail
 
 Without --speedscope and --svg it prints folded stacks: "outermost;...;innermost N", N in samples, or in microseconds
-of self time for recorded calls. All threads count together. The numbers: docs/definitions/python_samples.md.
+of self time for recorded calls and for CPU profiles of JavaScript. All threads count together. The numbers: docs/definitions/python_samples.md.
 )");
   command.runs([flags](Output& output) { return run_flame(*flags, output); });
 }

@@ -156,11 +156,14 @@ std::string flame_summary(const PythonFlame& flame) {
       flame.total == flame.available
           ? amount(flame.total)
           : fmt::format("{} of {}", amount(flame.total), amount(flame.available));
-  std::string text = fmt::format("{} {}, {} thread{}", of,
-                                 flame.source == FlameSource::kSamples
-                                     ? "samples of Python stacks"
-                                     : "of Python calls (self time of recorded calls)",
-                                 flame.threads.size(), flame.threads.size() == 1 ? "" : "s");
+  const std::string_view what = flame.source == FlameSource::kSamples ? "samples of Python stacks"
+                                : flame.source == FlameSource::kCalls
+                                    ? "of Python calls (self time of recorded calls)"
+                                    : "of JavaScript stacks (time between samples)";
+  std::string text = fmt::format("{} {}", of, what);
+  if (!flame.threads.empty())
+    text +=
+        fmt::format(", {} thread{}", flame.threads.size(), flame.threads.size() == 1 ? "" : "s");
   if (flame.source == FlameSource::kSamples && flame.total > 0)
     text += fmt::format("; shares are estimates, with a standard error of at most {:.1f} %",
                         largest_share_error(static_cast<std::uint64_t>(flame.total)));

@@ -277,7 +277,7 @@ void CpuProfiles::add_slices(Profile& profile, ChromeEvents& chrome,
   std::string name = "CPU profile";
   std::string place = name;  // a profile lies next to its thread, on a track of its own
   if (profile.has_thread) {
-    place += " " + text_of(profile.id, builder_);
+    place = text_of(profile.tid, builder_) + " CPU profile " + text_of(profile.id, builder_);
     const auto found = thread_names.find({key_of(profile.pid), key_of(profile.tid)});
     name += " (thread " +
             (found != thread_names.end() ? std::string(builder_.text(found->second))
