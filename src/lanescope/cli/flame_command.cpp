@@ -90,8 +90,9 @@ void add_flame_command(CommandLine& line) {
   lanescope flame trace.json.gz --gpu-idle --svg idle.svg
   lanescope flame trace.json.gz --step 12 | sort -k2 -n -t' ' | tail
 
-Without --speedscope and --svg it prints folded stacks: "outermost;...;innermost N", N in samples, or in microseconds
-of self time for recorded calls and for CPU profiles of JavaScript. All threads count together. The numbers: docs/definitions/python_samples.md.
+Without --speedscope and --svg it prints folded stacks: "outermost;...;innermost N", N in samples,
+or in microseconds of self time for recorded calls and for CPU profiles of JavaScript. All threads
+count together. The numbers: docs/definitions/python_samples.md.
 )");
   command.runs([flags](Output& output) { return run_flame(*flags, output); });
 }
