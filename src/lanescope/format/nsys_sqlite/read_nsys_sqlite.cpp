@@ -13,8 +13,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lanescope/codec/json_text.h"
@@ -84,6 +87,7 @@ class Reader {
   }
   // SQLite keeps any bytes as text.
   StringId clean_text(std::string_view text) {
+    if (codec::is_utf8(text)) return builder_.intern(text);
     bool replaced = false;
     const std::string clean = codec::valid_utf8(text, &replaced);
     if (replaced) builder_.stats().count(ImportIssue::kInvalidUtf8);
@@ -134,19 +138,40 @@ class Reader {
   }
 
   // Arguments of the event that is read now.
-  void arg(std::string_view key, std::optional<std::int64_t> value) {
-    if (value) builder_.args().add_int(builder_.intern(key), arg_key(key), *value);
+  void arg(const char* name, std::optional<std::int64_t> value) {
+    if (!value) return;
+    const Key& key = key_of(name);
+    builder_.args().add_int(key.text, key.known, *value);
   }
-  void dims(std::string_view key, const SqliteRow& row, int first) {
+  // A literal of the code, so its place tells it. Each row has several.
+  struct Key {
+    const char* name;
+    StringId text;
+    ArgKey known;
+  };
+  const Key& key_of(const char* name) {
+    for (const Key& key : keys_)
+      if (key.name == name) return key;
+    keys_.push_back({name, builder_.intern(name), arg_key(name)});
+    return keys_.back();
+  }
+  CategoryId category_of(const char* name) {
+    for (const auto& [known, category] : categories_)
+      if (known == name) return category;
+    return categories_.emplace_back(name, builder_.category(name)).second;
+  }
+  void dims(const char* name, const SqliteRow& row, int first) {
     const auto x = row.integer(first), y = row.integer(first + 1), z = row.integer(first + 2);
     if (!x || !y || !z) return;
     const StringId json = builder_.intern(fmt::format("[{}, {}, {}]", *x, *y, *z));
-    builder_.args().add_json(builder_.intern(key), arg_key(key), json);
+    const Key& key = key_of(name);
+    builder_.args().add_json(key.text, key.known, json);
   }
 
   // Columns 0 to 5: start, end, device, stream, correlation, context.
-  void add_device_slice(const SqliteRow& row, std::string_view category, StringId name,
-                        const std::function<void()>& add_args) {
+  template <typename AddArgs>
+  void add_device_slice(const SqliteRow& row, const char* category, StringId name,
+                        const AddArgs& add_args) {
     const auto start = row.integer(0), end = row.integer(1);
     std::int64_t dur = 0;
     if (!start || !end || __builtin_sub_overflow(*end, *start, &dur)) return lose();
@@ -161,7 +186,7 @@ class Reader {
     const ArgsId args = builder_.args().end();
     const TrackId track =
         builder_.stream_track(number(row.integer(2).value_or(0)), number(stream.value_or(0)));
-    builder_.add_slice(track, builder_.category(category), name, *start, dur, args);
+    builder_.add_slice(track, category_of(category), name, *start, dur, args);
   }
   void lose() {
     builder_.skip_event();
@@ -231,7 +256,24 @@ class Reader {
   }
 
   TrackId thread_of(std::int64_t global) {
-    return builder_.thread_track(number((global >> 24) & 0xFFFFFF), number(global & 0xFFFFFF));
+    const std::int64_t known = global & 0xFFFFFFFFFFFF;
+    if (!last_thread_ || last_thread_->first != known)
+      last_thread_.emplace(known, builder_.thread_track(number((global >> 24) & 0xFFFFFF),
+                                                        number(global & 0xFFFFFF)));
+    return last_thread_->second;
+  }
+  struct Call {
+    StringId name;
+    bool is_driver;
+  };
+  Call call_of(std::optional<std::int64_t> id) {
+    const auto known = id ? calls_.find(*id) : calls_.end();
+    if (known != calls_.end()) return known->second;
+    const std::string name(without_version(builder_.text(text(id))));
+    const Call call{builder_.intern(name), name.starts_with("cu") && !name.starts_with("cuda")};
+    // One that is missing is counted each time.
+    if (id && texts_.contains(*id)) calls_.emplace(*id, call);
+    return call;
   }
 
   void read_calls() {
@@ -241,14 +283,13 @@ class Reader {
            std::int64_t dur = 0;
            if (!start || !end || !thread || __builtin_sub_overflow(*end, *start, &dur))
              return lose();
-           const std::string name(without_version(builder_.text(text(row.integer(4)))));
-           const bool is_driver = name.starts_with("cu") && !name.starts_with("cuda");
+           const Call call = call_of(row.integer(4));
            builder_.args().begin();
            arg("correlation", row.integer(3));
            const ArgsId args = builder_.args().end();
            builder_.add_slice(thread_of(*thread),
-                              builder_.category(is_driver ? "cuda_driver" : "cuda_runtime"),
-                              builder_.intern(name), *start, dur, args);
+                              category_of(call.is_driver ? "cuda_driver" : "cuda_runtime"),
+                              call.name, *start, dur, args);
          });
   }
 
@@ -269,7 +310,7 @@ class Reader {
            if (!start || !thread || (end && __builtin_sub_overflow(*end, *start, &dur)))
              return lose();
            const StringId name = row.text(3) ? clean_text(*row.text(3)) : text(row.integer(4));
-           const CategoryId category = builder_.category("user_annotation");
+           const CategoryId category = category_of("user_annotation");
            last = std::max(last, end.value_or(*start));
            const TrackId track =
                type == kStartEnd
@@ -319,6 +360,10 @@ class Reader {
   SqliteFile& file_;
   TraceBuilder builder_;
   std::unordered_map<std::int64_t, StringId> texts_;
+  std::unordered_map<std::int64_t, Call> calls_;  // by the number of the text
+  std::optional<std::pair<std::int64_t, TrackId>> last_thread_;
+  std::vector<Key> keys_;
+  std::vector<std::pair<const char*, CategoryId>> categories_;
 };
 
 }  // namespace
