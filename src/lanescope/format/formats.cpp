@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/share_work.h"
 #include "lanescope/codec/spool_ending.h"
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 #include "lanescope/format/known_files.h"
@@ -66,12 +67,13 @@ Error other_sqlite(const SqliteFile& file, std::string_view name) {
 }
 
 // An error without a message: read_trace names the file.
-Result<Trace> read_sqlite(const TraceInput& input, const ReadOptions& /*options*/) {
+Result<Trace> read_sqlite(const TraceInput& input, const ReadOptions& options) {
   if (!input.path && input.bytes.empty()) return Error{Errc::kUnsupported, "", 0};
   const auto file =
       input.path ? SqliteFile::open(*input.path) : SqliteFile::open_bytes(input.bytes);
   if (!file) return Error{Errc::kUnsupported, "", 0};
   if (!is_nsys_export(**file)) return other_sqlite(**file, input.name);
+  (*file)->set_reads_ahead((options.threads == 0 ? usual_threads() : options.threads) > 1);
   return read_nsys_sqlite(**file, input.source.total_bytes());
 }
 #endif

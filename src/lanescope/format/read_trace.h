@@ -32,7 +32,7 @@ struct ReadOptions {
   // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
   // core, at most 8. The Trace is the same for any number, and short files take one anyway. In
   // addition, a quarter as many threads (at least one; none if `threads` is 1) unpack files of many
-  // gzip members or zstd frames.
+  // gzip members or zstd frames. An SQLite export has one other thread, if `threads` is not 1.
   unsigned threads = 0;
   // True: recognises JSON events that look like earlier ones, which is fast. False: parses each event in
   // full. The Trace is the same; tests compare the two.

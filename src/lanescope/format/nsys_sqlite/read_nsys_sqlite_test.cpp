@@ -10,7 +10,11 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/read_trace.h"
 
 namespace lanescope::format {
@@ -124,6 +128,59 @@ TEST(NsysSqliteTest, KernelsCopiesCallsAndRangesBecomeSlices) {
   EXPECT_THAT(std::string(*trace->metadata_json("deviceProperties")),
               HasSubstr("{\"id\": 0, \"name\": \"NVIDIA H200 x\", \"totalGlobalMem\": "
                         "150000000000, \"numSms\": 132}"));
+}
+
+// Several batches of calls and ranges, some with a text of their own, so another thread reads ahead.
+TEST(NsysSqliteTest, TheTraceIsTheSameForAnyNumberOfThreads) {
+  const std::string whole = database_of(
+      std::string(kStrings) + kExport +
+      "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999) INSERT INTO "
+      "CUPTI_ACTIVITY_KIND_RUNTIME SELECT 5000 + 10 * i, 5005 + 10 * i, 0, 0x64000065 + i % 3, i, "
+      "1 "
+      "+ i % 7, 0, NULL FROM n;"
+      "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999) INSERT INTO "
+      "NVTX_EVENTS SELECT 5000 + 10 * i, 5009 + 10 * i, 59, iif(i % 2, 'range ' || i, NULL), 4, "
+      "0x64000065 FROM n;");
+  const auto texts = [](const std::string& bytes) {
+    std::vector<std::string> found;
+    for (const unsigned threads : {1u, 2u}) {
+      ReadOptions options;
+      options.threads = threads;
+      const auto trace = read_trace_bytes(bytes, options);
+      found.push_back(trace ? kineto_json_text(*trace) : trace.error().message);
+    }
+    return found;
+  };
+  const auto read = texts(whole);
+  EXPECT_THAT(read[0], HasSubstr("range 4999"));
+  EXPECT_EQ(read[0], read[1]);
+  std::mt19937 random(5);
+  for (int i = 0; i < 40; ++i) {
+    std::string damaged = whole;
+    for (int flips = 0; flips < 4; ++flips)
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    const auto of_damaged = texts(damaged);
+    EXPECT_EQ(of_damaged[0], of_damaged[1]) << i;
+  }
+}
+
+// A number of a text may be -1; a call without one has no name.
+TEST(NsysSqliteTest, CallsAreNamedByTheirNumberAndCountedWithoutOne) {
+  const auto trace = read_trace_bytes(database_of(
+      "CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT NOT NULL);"
+      "INSERT INTO StringIds VALUES (-1, 'cudaMalloc_v3020'), (1, 'cuInit');"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, globalTid INT, nameId INT);"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 2, 5, NULL), (3, 4, 5, 9), (5, 6, 5, "
+      "-1), "
+      "(7, 8, 5, 9), (9, 10, 5, 1), (11, 12, 5, -1);"));
+  ASSERT_TRUE(trace) << trace.error().message;
+  std::vector<std::string_view> names;
+  for (std::uint32_t i = 0; i < trace->slices().size(); ++i)
+    names.push_back(trace->name(SliceId{i}));
+  EXPECT_THAT(names, ::testing::ElementsAre("", "", "cudaMalloc", "", "cuInit", "cudaMalloc"));
+  EXPECT_EQ(trace->kind(SliceId{4}), CategoryKind::kDriver);
+  EXPECT_EQ(trace->kind(SliceId{5}), CategoryKind::kRuntime);
+  EXPECT_EQ(trace->import_stats()[ImportIssue::kMissingName].count, 3u);
 }
 
 TEST(NsysSqliteTest, MissingTablesAndColumnsLeaveTheRest) {

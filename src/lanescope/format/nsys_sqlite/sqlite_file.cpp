@@ -3,6 +3,8 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -11,7 +13,10 @@ namespace {
 
 constexpr int kMostTextBytes = 16 << 20;
 
-sqlite3_stmt* statement_of(void* statement) { return static_cast<sqlite3_stmt*>(statement); }
+// A batch has at most so many rows, and texts of so many bytes before its last row. With fewer rows, the
+// two threads wake each other up so often that nothing is gained.
+constexpr std::size_t kBatchRows = 4096;
+constexpr std::size_t kBatchTextBytes = 256 << 10;
 
 int authorize(void* /*user*/, int action, const char* /*first*/, const char* /*second*/,
               const char* /*database*/, const char* /*trigger*/) {
@@ -51,6 +56,7 @@ class OpenedFile final : public SqliteFile {
   }
   bool for_each_row(std::string_view table, std::initializer_list<const char*> columns,
                     const std::function<void(const SqliteRow&)>& take) override;
+  void set_reads_ahead(bool reads_ahead) override { reads_ahead_ = reads_ahead; }
 
  private:
   Statement prepare(const std::string& sql) const {
@@ -62,6 +68,7 @@ class OpenedFile final : public SqliteFile {
 
   std::unique_ptr<sqlite3, Closes> database_;
   std::map<std::string, std::vector<std::string>, std::less<>> columns_;  // by table
+  bool reads_ahead_ = false;
 };
 
 Result<void> OpenedFile::start(std::string_view name) {
@@ -104,6 +111,36 @@ std::vector<std::string> OpenedFile::columns_of(const std::string& table) const 
   return columns;
 }
 
+void add_cell(sqlite3_stmt* statement, int column, RowBatch& batch) {
+  SqliteCell cell;
+  const int type = sqlite3_column_type(statement, column);
+  if (type == SQLITE_INTEGER) {
+    cell.kind = SqliteCell::kInteger;
+    cell.value = sqlite3_column_int64(statement, column);
+  } else if (type == SQLITE_TEXT) {
+    const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+    const auto bytes = static_cast<std::uint32_t>(sqlite3_column_bytes(statement, column));
+    if (text) {
+      cell = {SqliteCell::kText, bytes, static_cast<std::int64_t>(batch.texts.size())};
+      batch.texts.append(text, bytes);
+    }
+  }
+  batch.cells.push_back(cell);
+}
+
+// False: the statement gave its last row, or `code` says why not.
+bool fill(sqlite3_stmt* statement, RowBatch& batch, int& code) {
+  const int columns = sqlite3_column_count(statement);
+  batch.column_count = static_cast<std::size_t>(columns);
+  while (batch.row_count < kBatchRows && batch.texts.size() < kBatchTextBytes) {
+    code = sqlite3_step(statement);
+    if (code != SQLITE_ROW) return false;
+    for (int i = 0; i < columns; ++i) add_cell(statement, i, batch);
+    ++batch.row_count;
+  }
+  return true;
+}
+
 bool OpenedFile::for_each_row(std::string_view table, std::initializer_list<const char*> columns,
                               const std::function<void(const SqliteRow&)>& take) {
   if (!has_table(table)) return true;
@@ -115,7 +152,10 @@ bool OpenedFile::for_each_row(std::string_view table, std::initializer_list<cons
   const Statement rows = prepare(sql + " FROM " + quoted_name(table) + " NOT INDEXED");
   if (!rows) return false;
   int code = SQLITE_ROW;
-  while ((code = sqlite3_step(rows.get())) == SQLITE_ROW) take(SqliteRow(rows.get()));
+  RowsAhead ahead([&](RowBatch& batch) { return fill(rows.get(), batch, code); },
+                  reads_ahead_ && sqlite3_threadsafe() != 0);
+  while (const RowBatch* const batch = ahead.next())
+    for (std::size_t row = 0; row < batch->row_count; ++row) take(batch->row(row));
   return code == SQLITE_DONE;
 }
 
@@ -151,19 +191,6 @@ Result<std::unique_ptr<SqliteFile>> started(std::unique_ptr<OpenedFile> file,
 
 bool is_sqlite(std::string_view head) {
   return head.starts_with(std::string_view("SQLite format 3\0", 16));
-}
-
-std::optional<std::int64_t> SqliteRow::integer(int column) const {
-  if (sqlite3_column_type(statement_of(statement_), column) != SQLITE_INTEGER) return std::nullopt;
-  return sqlite3_column_int64(statement_of(statement_), column);
-}
-
-std::optional<std::string_view> SqliteRow::text(int column) const {
-  sqlite3_stmt* const statement = statement_of(statement_);
-  if (sqlite3_column_type(statement, column) != SQLITE_TEXT) return std::nullopt;
-  const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
-  if (!text) return std::nullopt;
-  return std::string_view(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
 }
 
 Result<std::unique_ptr<SqliteFile>> SqliteFile::open(const std::filesystem::path& path) {
