@@ -64,6 +64,32 @@ def test_broken_limits_have_reasons(check):
     assert text.startswith("# The budget is broken") and "| BROKEN | idle |" in text
 
 
+FAULTS = SOURCE / "tests/data/faults"
+
+
+# One program that only recording makes CPU-bound, one whose waits are most of the recorded step, one whose steps are uneven, and one
+# with a step that was held up.
+@pytest.mark.parametrize("name", ["step_left_synchronized.good.torch", "sync_for_timing.bad.torch", "checkpoint_every_n.bad.torch",
+                                  "table_on_first_use.good.lanescope"])
+def test_causes_are_those_of_explain(run, check, name):
+    trace = FAULTS / f"{name}.json.gz"
+    explained = json.loads(run("explain", trace, "--json").out)
+    checked = json.loads(check(trace, '[at_most]\nwall = "1 ns"', "--json").out)
+    assert [(each["rule"], each["at_stake_ns"], each["gain_is_predicted"]) for each in checked["causes"]] == [
+        (each["rule"], each["gain_ns"], each["gain_is_predicted"]) for each in explained["do_first"]]
+    base = explained["without_profiler"]
+    assert all(each["at_stake_ns"] <= base["step_ns"] for each in checked["causes"])
+    screen = " ".join(run("explain", trace).out.split())
+    why = " ".join(check(trace, '[at_most]\nwall = "1 ns"').out.split())
+    assert screen.split(". ")[0] in why.split("Why, from lanescope explain: ")[1]
+
+
+def test_what_only_recording_makes_cpu_bound_is_called_gpu_bound(check):
+    trace = FAULTS / "step_left_synchronized.good.torch.json.gz"
+    answer = check(trace, '[at_most]\nwall = "1 ns"')
+    assert "Why, from lanescope explain: GPU-bound without the profiler" in answer.out
+
+
 def test_what_the_trace_lacks_does_not_pass(check, tmp_path):
     answer = check(EAGER, '[at_most]\npeak_memory = "80 GiB"')
     assert answer.code == 1 and "MISSING peak_memory" in answer.out and "profile_memory=True" in answer.out

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "lanescope/explain/do_first.h"
+#include "lanescope/explain/predicted_gains.h"
 
 namespace lanescope::explain {
 namespace {
@@ -172,18 +172,12 @@ BudgetLine rule_line(const std::string& id, const Explanation& explanation) {
   return line;
 }
 
-std::vector<BudgetCause> causes_of(const Facts& facts, const Explanation& explanation) {
-  std::vector<BudgetCause> causes;
-  for (Suggestion& each : do_first(facts, explanation)) {
-    if (!each.place.pattern.empty()) {
-      append(each.action, say(" ("));
-      append(each.action, each.place);
-      append(each.action, say(")"));
-    }
-    causes.push_back({explanation.findings[each.finding].rule, std::move(each.verdict),
-                      std::move(each.action), each.gain_ns, each.gain_ratio});
-  }
-  return causes;
+// Without the profiler another limit may hold, and the words of a finding then say so.
+void use_words_of(const Explanation& whole, std::vector<BudgetLine>& lines) {
+  for (BudgetLine& line : lines)
+    for (const Finding& finding : whole.findings)
+      if (line.state == BudgetState::kBroken && finding.rule == line.key)
+        line.text = finding.verdict;
 }
 
 }  // namespace
@@ -224,12 +218,9 @@ Result<Limit> parse_limit(const Measure& measure, bool at_most, std::string_view
 }
 
 Result<std::unique_ptr<Facts>> facts_of_explain(const Facts& facts) {
-  const std::vector<std::int64_t> lengths = facts.steady_lengths_ns();
-  std::int64_t all_ns = 0;
-  for (const std::int64_t each : lengths) all_ns += each;
-  if (!facts.steps.marked || facts.selection.one_chosen || lengths.size() < 2 ||
-      *std::max_element(lengths.begin(), lengths.end()) <= all_ns / 2)
-    return std::unique_ptr<Facts>();
+  if (facts.selection.one_chosen) return std::unique_ptr<Facts>();
+  LANESCOPE_TRY(const analysis::StepSelection selection, select_steps_of(facts, {}));
+  if (selection.steady == facts.selection.steady) return std::unique_ptr<Facts>();
   LANESCOPE_TRY(Facts own, gather_facts(*facts.trace));
   return std::make_unique<Facts>(std::move(own));
 }
@@ -248,16 +239,16 @@ Result<BudgetReport> check_budget(const Facts& facts, const Budget& budget) {
                        [](const BudgetLine& line) { return line.state == BudgetState::kBroken; });
   };
   if (!budget.quiet_rules.empty() || is_broken()) {
-    LANESCOPE_TRY(const std::unique_ptr<Facts> own, facts_of_explain(facts));
-    const Facts& explained = own ? *own : facts;
+    LANESCOPE_TRY(report.own_facts, facts_of_explain(facts));
+    const Facts& explained = report.own_facts ? *report.own_facts : facts;
     if (!budget.quiet_rules.empty()) {
       LANESCOPE_TRY(const Explanation asked, run_rules(explained, {budget.quiet_rules, {}}));
       for (const std::string& id : budget.quiet_rules) report.lines.push_back(rule_line(id, asked));
     }
     if (is_broken()) {
-      LANESCOPE_TRY(const Explanation whole, run_rules(explained));
-      report.headline = whole.headline;
-      report.causes = causes_of(explained, whole);
+      LANESCOPE_TRY(report.explanation, run_rules_and_gains(explained));
+      use_words_of(*report.explanation, report.lines);
+      report.first = do_first(explained, *report.explanation);
     }
   }
   for (const BudgetLine& line : report.lines) {

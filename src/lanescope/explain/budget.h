@@ -2,11 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lanescope/base/result.h"
+#include "lanescope/explain/do_first.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
 #include "lanescope/explain/measures.h"
@@ -50,29 +52,23 @@ struct BudgetLine {
   std::string missing;             // kMissing: what the trace lacks, and how to record it
 };
 
-// What explain advises first for the trace.
-struct BudgetCause {
-  std::string rule;
-  Sentence verdict, action;
-  std::int64_t gain_ns = 0;  // per step, at most; 0: no time
-  double gain_ratio = 0;     // of a step
-};
-
 struct BudgetReport {
   std::vector<BudgetLine> lines;  // in the order of the budget
-  // If a line is broken: explain's headline and first findings, from the same analysis.
-  Sentence headline;
-  std::vector<BudgetCause> causes;
+  // If a line is broken: what explain says about the trace, and what it would do first.
+  std::optional<Explanation> explanation;
+  std::vector<Suggestion> first;
+  std::unique_ptr<Facts>
+      own_facts;  // facts_of_explain(), which the explanation borrows; may be null
   std::size_t broken = 0, missing = 0;
   bool kept() const { return broken == 0 && missing == 0; }
 };
 
-// kInvalidArgument: a rule that does not exist. O(n log n). Any thread.
+// kInvalidArgument: a rule that does not exist. O(n log n). If a line is broken, it takes as long as explain does, too. The report
+// borrows `facts`. Any thread.
 Result<BudgetReport> check_budget(const Facts& facts, const Budget& budget);
 
-// The facts that explain uses for the same trace. They differ if `facts` count a step that took
-// longer than all others together: explain leaves it out, so that it does not decide what bounds
-// the usual step. Null: they are the same.
+// The facts that explain uses for the same trace. They differ if `facts` count a step that explain leaves out because it is no usual
+// one (StepOptions::count_long_step). Null: they are the same.
 Result<std::unique_ptr<Facts>> facts_of_explain(const Facts& facts);
 
 // A budget that this trace keeps, as text of a budget file: times, shares, sizes and counts plus

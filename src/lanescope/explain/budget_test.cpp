@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lanescope/explain/do_first.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/testing/program_sketch.h"
 
 namespace lanescope::explain {
@@ -230,12 +232,33 @@ TEST(BudgetTest, ABrokenLimitComesWithTheCauseThatExplainNames) {
   const Trace trace = three_steps();
   const BudgetReport report = check(trace, {{"exposed_copy", "1 us"}});
   ASSERT_EQ(report.broken, 1u);
-  const Explanation all = *run_rules(*gather_facts(trace));
-  EXPECT_EQ(report.headline.pattern, all.headline.pattern);
-  ASSERT_FALSE(report.causes.empty());
-  EXPECT_EQ(report.causes[0].rule, "pageable-copy");
-  EXPECT_FALSE(report.causes[0].action.pattern.empty());
-  EXPECT_TRUE(check(trace, {{"exposed_copy", "1 s"}}).causes.empty());
+  ASSERT_TRUE(report.explanation);
+  ASSERT_FALSE(report.first.empty());
+  EXPECT_EQ(report.explanation->findings[report.first[0].finding].rule, "pageable-copy");
+  EXPECT_FALSE(report.first[0].action.pattern.empty());
+  const BudgetReport kept = check(trace, {{"exposed_copy", "1 s"}});
+  EXPECT_FALSE(kept.explanation);
+  EXPECT_TRUE(kept.first.empty());
+}
+
+// Gains are of the step without the profiler, as explain's are: the same order, numbers and words.
+TEST(BudgetTest, ABrokenLimitComesWithTheAnalysisOfExplain) {
+  const Trace trace = three_steps();
+  const Facts facts = *gather_facts(trace);
+  const Explanation explained = *run_rules_and_gains(facts);
+  ASSERT_TRUE(explained.gains);
+  const std::vector<Suggestion> first = do_first(facts, explained);
+  const BudgetReport report = check(trace, {{"wall", "1 us"}}, {"pageable-copy"});
+  ASSERT_TRUE(report.explanation);
+  ASSERT_TRUE(report.explanation->gains);
+  EXPECT_EQ(report.explanation->headline.pattern, explained.headline.pattern);
+  ASSERT_EQ(report.first.size(), first.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(report.first[i].finding, first[i].finding);
+    EXPECT_EQ(report.first[i].gain_ns, first[i].gain_ns);
+    EXPECT_EQ(report.first[i].is_predicted, first[i].is_predicted);
+    EXPECT_LE(report.first[i].gain_ns, explained.gains->base().step_ns);
+  }
 }
 
 // Four steps keep the GPU busy; in a fifth it waits 50 ms. That step counts in the numbers, but a

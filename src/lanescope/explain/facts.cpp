@@ -212,16 +212,6 @@ void cut_gaps_at_long_step(Facts& facts) {
   cut_gap(facts.devices[*facts.main_device].gaps, window.end_ns);
 }
 
-Result<analysis::StepSelection> select_steps_of(const Facts& facts,
-                                                const analysis::StepOptions& options) {
-  std::vector<Window> windows;
-  for (std::size_t i = 0; i < facts.steps.steps.size(); ++i)
-    windows.push_back(facts.step_window(i));
-  return analysis::select_steps({*facts.trace, facts.steps, facts.kernel_launches,
-                                 facts.main_device ? &facts.device().timeline : nullptr, windows},
-                                options);
-}
-
 void measure_steady(Facts& facts) {
   for (const std::size_t index : facts.selection.steady) {
     if (facts.main_device) facts.wall += facts.device().walls[index];
@@ -319,6 +309,16 @@ Confidence Facts::confidence() const {
   if (samples >= 3 && steady_wall_ns() >= kShortWallNs) return Confidence::kHigh;
   return samples >= 2 || steady_wall_ns() >= 10 * kShortWallNs ? Confidence::kMedium
                                                                : Confidence::kLow;
+}
+
+Result<analysis::StepSelection> select_steps_of(const Facts& facts,
+                                                const analysis::StepOptions& options) {
+  std::vector<Window> windows;
+  for (std::size_t i = 0; i < facts.steps.steps.size(); ++i)
+    windows.push_back(facts.step_window(i));
+  return analysis::select_steps({*facts.trace, facts.steps, facts.kernel_launches,
+                                 facts.main_device ? &facts.device().timeline : nullptr, windows},
+                                options);
 }
 
 Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options,

@@ -136,6 +136,10 @@ struct Facts {
 Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options = {},
                            unsigned threads = 0);
 
+// The steps that gather_facts() would select of the same trace with other options. O(steps).
+Result<analysis::StepSelection> select_steps_of(const Facts& facts,
+                                                const analysis::StepOptions& options);
+
 // The number of the step with that index, for a sentence; 0: it has none.
 Value step_number(const Facts& facts, std::size_t step);
 

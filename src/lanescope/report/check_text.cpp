@@ -7,9 +7,11 @@
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/report/budget_words.h"
+#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/markdown_escape.h"
+#include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -55,21 +57,24 @@ std::vector<const BudgetLine*> ranked(const BudgetReport& report) {
   return lines;
 }
 
-// What explain says of a broken budget: its headline, then what to do first.
-std::vector<std::string> causes_text(const BudgetReport& report) {
+// What explain's first screen says: its headline, what to do first and what it gains.
+std::vector<std::string> causes_text(const BudgetReport& report, bool markdown) {
   std::vector<std::string> out;
-  if (report.broken == 0 || report.headline.pattern.empty()) return out;
-  out.push_back("Why, from lanescope explain: " + sentence_text(report.headline));
-  for (std::size_t i = 0; i < report.causes.size(); ++i) {
-    const explain::BudgetCause& cause = report.causes[i];
-    std::string text = fmt::format("{}. {}", i + 1, sentence_text(cause.verdict));
-    if (cause.gain_ns > 0)
-      text += fmt::format(": up to {} ({:.0f} %)", format_time_ns(cause.gain_ns),
-                          cause.gain_ratio * 100);
-    if (const std::string action = sentence_text(cause.action); !action.empty())
+  if (!report.explanation || report.explanation->headline.pattern.empty()) return out;
+  out.push_back("Why, from lanescope explain: " +
+                rounded_sentence(report.explanation->headline, markdown));
+  for (std::size_t i = 0; i < report.first.size(); ++i) {
+    const explain::Suggestion& each = report.first[i];
+    std::string verdict = rounded_sentence(each.verdict, markdown);
+    if (verdict.ends_with('.')) verdict.pop_back();
+    std::string text = fmt::format("{}. {}", i + 1, verdict);
+    if (const std::string gain = gain_text(each); !gain.empty()) text += ": " + gain;
+    if (const std::string action = action_text(each, markdown); !action.empty())
       text += ". " + action;
     out.push_back(std::move(text));
   }
+  if (std::string text = together_text(*report.explanation, report.first); !text.empty())
+    out.push_back(std::move(text));
   return out;
 }
 
@@ -85,8 +90,7 @@ std::string markdown(const Facts& facts, const BudgetReport& report, const Check
       found.append("<br>").append(markdown_escaped(evidence_text(facts, each)));
     out += fmt::format("| {} | {} | {} |\n", budget_label(line->state), line->key, found);
   }
-  for (const std::string& each : causes_text(report))
-    out += fmt::format("\n{}\n", markdown_escaped(each));
+  for (const std::string& each : causes_text(report, true)) out += fmt::format("\n{}\n", each);
   return out;
 }
 
@@ -114,7 +118,7 @@ std::string check_text(const Facts& facts, const BudgetReport& report,
   }
   if (!quiet.empty())
     out += wrapped(fmt::format("kept    {}  ", pad_right("rules", 21)), "quiet: " + quiet);
-  const auto causes = causes_text(report);
+  const auto causes = causes_text(report, false);
   for (std::size_t i = 0; i < causes.size(); ++i)
     out += (i == 0 ? "\n" : "") + wrapped("", causes[i]);
   return out;
@@ -149,12 +153,20 @@ std::string check_json(const Facts& facts, const BudgetReport& report,
     json.end_array().end_object();
   }
   json.end_array();
-  if (report.broken > 0) json.text("headline", sentence_text(report.headline));
+  if (report.explanation) json.text("headline", sentence_text(report.explanation->headline));
   json.begin_array("causes");
-  for (const explain::BudgetCause& cause : report.causes) {
-    json.begin_object().text("rule", cause.rule).text("verdict", sentence_text(cause.verdict));
-    json.text("action", sentence_text(cause.action)).integer("at_stake_ns", cause.gain_ns);
-    json.real("at_stake_ratio", cause.gain_ratio).end_object();
+  for (const explain::Suggestion& each : report.first) {
+    explain::Sentence action = each.action;
+    if (!each.place.pattern.empty()) {
+      append(action, explain::say(" ("));
+      append(action, each.place);
+      append(action, explain::say(")"));
+    }
+    json.begin_object().text("rule", report.explanation->findings[each.finding].rule);
+    json.text("verdict", sentence_text(each.verdict)).text("action", sentence_text(action));
+    json.integer("at_stake_ns", each.gain_ns).real("at_stake_ratio", each.gain_ratio);
+    json.boolean("gain_is_predicted", each.is_predicted);
+    json.integer("gain_error_ns", each.error_ns).end_object();
   }
   return json.end_array().take();
 }
