@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/start_up_calls.h"
 
 namespace lanescope::explain::rules {
 
@@ -91,6 +92,39 @@ std::vector<Window> own_time(const Trace& trace, const std::vector<Window>& deto
   return own;
 }
 
+// What is no detour, on whichever thread: first uses of kernels and libraries, which are start-up, and backward passes, in which the
+// thread of the detour waits for others. In order.
+std::vector<Window> other_than_detours(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<SliceId> found = slices_named(facts, [](std::string_view name) {
+    return name.starts_with("<built-in method run_backward");
+  });
+  if (facts.main_device) {
+    const std::vector<SliceId>& first_uses = first_use_calls(facts);
+    found.insert(found.end(), first_uses.begin(), first_uses.end());
+  }
+  std::vector<Window> windows;
+  for (const SliceId id : found) windows.push_back({trace.start_ns(id), trace.end_ns(id)});
+  return joined(std::move(windows));
+}
+
+// The parts of `windows` outside of `others`; both in order.
+std::vector<Window> parts_outside(const std::vector<Window>& windows,
+                                  const std::vector<Window>& others) {
+  std::vector<Window> parts;
+  auto other = others.begin();
+  for (const Window& window : windows) {
+    std::int64_t from_ns = window.start_ns;
+    while (other != others.end() && other->end_ns <= from_ns) ++other;
+    for (auto next = other; next != others.end() && next->start_ns < window.end_ns; ++next) {
+      if (from_ns < next->start_ns) parts.push_back({from_ns, next->start_ns});
+      from_ns = std::max(from_ns, next->end_ns);
+    }
+    if (from_ns < window.end_ns) parts.push_back({from_ns, window.end_ns});
+  }
+  return parts;
+}
+
 // Is the mode on in one stretch only? torch.export, make_fx and fake tensors trace once. Counts the top-level operators that run
 // outside of the stretch.
 bool is_on_once(const Facts& facts, const DispatchMode& found,
@@ -153,8 +187,10 @@ std::optional<DispatchMode> measure_detours(const Facts& facts, Detour detour) {
     }
   found.is_once = detour == Detour::kDispatch && is_on_once(facts, found, detours, cpu_windows);
   std::vector<Window> own;
+  const std::vector<Window> others = other_than_detours(facts);
   for (auto& [thread, windows] : detours) {
-    const auto pieces = own_time(trace, joined(windows), trace.track(TrackId{thread}), detour);
+    const auto pieces = parts_outside(
+        own_time(trace, joined(windows), trace.track(TrackId{thread}), detour), others);
     own.insert(own.end(), pieces.begin(), pieces.end());
   }
   found.own_ns = total_length(own);

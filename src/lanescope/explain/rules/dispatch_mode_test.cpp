@@ -99,6 +99,64 @@ TEST(DispatchModeTest, KnowsTheDefaultDevice) {
   EXPECT_NE(finding->action.pattern.find("device="), std::string::npos);
 }
 
+// Four steps of 20 calls to a method of a subclass, of 16 us each, in which an operator takes 4. In one of each step's calls, 1 ms goes by
+// in `inner`.
+Trace with_long_call(const char* category, const char* inner) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int i = 0; i < 20; ++i) {
+      const std::int64_t start_us = p.cpu_us(), more_us = i == 10 ? 1000 : 0;
+      p.sketch().slice("python_function", "units.py(9): __torch_function__",
+                       ProgramSketch::at(start_us), us(16 + more_us));
+      if (more_us > 0)
+        p.sketch().slice(category, inner, ProgramSketch::at(start_us + 2), us(more_us));
+      p.pass(6 + more_us).cpu_op("aten::mul", 4).pass(6);
+    }
+  });
+  return program.trace();
+}
+
+// While backward runs on another thread, the method only waits. Other functions are the method's own.
+TEST(DispatchModeTest, LeavesOutBackwardPasses) {
+  const auto at_stake_us = [](const char* inner) {
+    const auto finding = find_by_rule(with_long_call("python_function", inner), "dispatch-mode");
+    EXPECT_TRUE(finding);
+    return finding ? finding->at_stake_ns / 1000 : 0;
+  };
+  EXPECT_EQ(at_stake_us("<built-in method run_backward of torch._C._EngineBase object at 0x1>"),
+            20 * 12);
+  EXPECT_EQ(at_stake_us("units.py(20): convert"), 20 * 12 + 1000);
+}
+
+// Four steps of 20 such calls between two kernels. In one call of the third step, `call` takes 900 us.
+std::int64_t at_stake_with(const char* call) {
+  ProgramSketch program;
+  int step = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    ++step;
+    p.launch({.us = 5}).pass(20);
+    for (int i = 0; i < 20; ++i) {
+      const bool is_long = call && step == 3 && i == 10;
+      p.sketch().slice("python_function", "units.py(9): __torch_function__",
+                       ProgramSketch::at(p.cpu_us()), us(is_long ? 916 : 16));
+      p.pass(6).cpu_op("aten::mul", 4);
+      if (is_long) p.call(call, 900);
+      p.pass(6);
+    }
+    p.launch({.us = 5});
+  });
+  const auto finding = find_by_rule(program.trace(), "dispatch-mode");
+  EXPECT_TRUE(finding);
+  return finding ? finding->at_stake_ns : 0;
+}
+
+// Loading a module is start-up, which another finding tells. Any other call in the method is the method's.
+TEST(DispatchModeTest, LeavesOutFirstUses) {
+  EXPECT_EQ(at_stake_with(nullptr), us(20 * 12));
+  EXPECT_EQ(at_stake_with("cuModuleLoadData"), us(20 * 12));
+  EXPECT_EQ(at_stake_with("cudaHostRegister"), us(20 * 12 + 900 / 3));
+}
+
 TEST(DispatchModeTest, IsQuietAboutAFewMethodsOrOtherFunctions) {
   EXPECT_FALSE(find_by_rule(subclass(19, "units.py(9): __torch_function__", "units.py(2): f"),
                             "dispatch-mode"));
