@@ -136,6 +136,36 @@ def test_a_step_longer_than_all_others_together_is_reported_and_left_out(run, tm
     assert alone["steady_steps"] == [5] and "long_step" not in alone
 
 
+LEAK = SOURCE / "tests/data/faults/leak.bad.torch.json.gz"
+
+
+def leak_of(steps, with_memory, path):
+    """The first steps of a loop that keeps each loss with its graph, with or without its memory records."""
+    trace = json.loads(gzip.decompress(LEAK.read_bytes()))
+    marks = sorted((event for event in trace["traceEvents"] if str(event.get("name", "")).startswith("ProfilerStep")
+                    and event.get("cat") == "user_annotation"), key=lambda event: event["ts"])
+    end = marks[steps - 1]["ts"] + marks[steps - 1]["dur"]
+    trace["traceEvents"] = [event for event in trace["traceEvents"]
+                            if not (event.get("ph") in ("X", "i") and event["ts"] >= end)
+                            and (with_memory or event.get("name") != "[memory]")]
+    path.write_text(json.dumps(trace))
+    return path
+
+
+@pytest.mark.parametrize("steps, with_memory, says", [
+    (6, True, "GPU memory grows by 72.00 MiB per step until it runs out"),
+    (3, True, "GPU memory grows by 72.00 MiB in each of 2 steps; these are few, so it may end"),
+    (2, True, "Memory may grow: record six steps with profile_memory=True, then lanescope memory"),
+    (6, False, "Memory grows: record with profile_memory=True, then lanescope memory"),
+    (3, False, "Memory may grow: record six steps with profile_memory=True, then lanescope memory"),
+    (2, False, "Memory may grow: record six steps with profile_memory=True, then lanescope memory"),
+])
+def test_a_leak_is_never_answered_with_settings_of_the_allocator(run, tmp_path, steps, with_memory, says):
+    path = leak_of(steps, with_memory, tmp_path / "leak.json")
+    assert says in " ".join(run("explain", path).out.split())
+    assert "expandable_segments" not in run("explain", path, "--full").out
+
+
 def test_a_question_in_words(run):
     done = run("explain", TRAIN, "--question", "Why is the first step slow?", "--json")
     assert [rule["id"] for rule in json.loads(done.out)["rules"]] == ["slow-first-step"]

@@ -15,6 +15,7 @@
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
+#include "lanescope/explain/rules/step_sequences.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -155,6 +156,31 @@ GivenBack given_back(const Facts& facts, const std::vector<SliceId>& calls) {
   return found;
 }
 
+// Each steady step takes new memory from the driver in its operators, and none is freed.
+struct NewMemory {
+  bool is_so = false;
+  std::size_t steps = 0;  // steady ones
+  // They launch the same, so shapes repeat: torch's cache would serve them if nothing were kept.
+  bool is_for_the_same = false;
+};
+
+NewMemory new_memory(const Facts& facts, const std::vector<SliceId>& allocations) {
+  const Trace& trace = *facts.trace;
+  NewMemory found{.steps = facts.selection.steady.size()};
+  std::map<std::size_t, std::uint64_t> of_steps;
+  for (const SliceId call : allocations) {
+    if (is_of_host(trace, call) || trace.api_call(call).does(api_effect::kInStreamOrder))
+      return found;
+    if (operator_around(facts, call) != kNone<SliceId>)
+      ++of_steps[steady_step_at(facts, trace.start_ns(call))];
+  }
+  // A cache that fills up asks for less and less.
+  found.is_so = facts.steps.marked && !of_steps.empty() && of_steps.size() == found.steps &&
+                of_steps.rbegin()->second * 2 >= of_steps.begin()->second;
+  found.is_for_the_same = found.is_so && launch_the_same(step_sequences(facts));
+  return found;
+}
+
 constexpr Need kNotOnlyTheFirstStep = {
     [](const Facts& facts) { return !facts.steps.marked || has_marked_steps<2>(facts); },
     need::kRecordSteps};
@@ -168,8 +194,10 @@ struct AllocatorCalls {
   std::int64_t launches_late_ns = 0;  // on threads that launch GPU work
   std::int64_t during_ns = 0;         // idle time of the GPU during the calls
   std::int64_t at_stake_ns = 0;
-  std::int64_t growth_bytes = 0;  // what a step allocates and keeps
-  std::vector<SliceId> slices;    // the calls
+  // What a step allocates and keeps. 0: nothing; none: memory is freed, or not recorded.
+  std::optional<std::int64_t> growth_bytes;
+  NewMemory new_memory;
+  std::vector<SliceId> slices;  // the calls
   OwnCalls own;
   GivenBack given_back;
 };
@@ -230,6 +258,8 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
                             (calls - frees) * 4 > facts.launches.linked_count;
   OwnCalls own = is_cache_off ? OwnCalls{} : calls_of_libraries(facts, slices);
   const GivenBack back = is_cache_off ? GivenBack{} : given_back(facts, slices);
+  const auto growth = frees == 0 ? growth_of_a_step(facts) : std::nullopt;
+  const NewMemory taken = frees == 0 && !growth ? new_memory(facts, slices) : NewMemory{};
   return AllocatorCalls{.by_name = std::move(by_name),
                         .calls = calls,
                         .cpu_ns = cpu_ns,
@@ -238,17 +268,47 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
                         .launches_late_ns = launches_late.length_ns(),
                         .during_ns = during_ns,
                         .at_stake_ns = at_stake_ns,
-                        .growth_bytes = frees == 0 ? growth_of_a_step(facts) : 0,
+                        .growth_bytes = growth,
+                        .new_memory = taken,
                         .slices = std::move(slices),
                         .own = std::move(own),
                         .given_back = back};
 }
 
+// Without memory records nobody knows whether memory is kept. No setting of the cache helps where it is.
+bool tells_new_memory(const NewMemory& found) {
+  return found.is_so && (found.is_for_the_same || found.steps < 2);
+}
+
+void tell_new_memory(const Facts& facts, const NewMemory& found, Finding& finding) {
+  constexpr std::size_t kEnoughSteps = 4;
+  const bool is_sure = found.steps >= kEnoughSteps;
+  finding.arithmetic.push_back(
+      found.steps < 2
+          ? say("the only step that counts takes new memory from the driver and frees none: its "
+                "cache may still fill up, or memory grows from step to step")
+          : say(facts,
+                "{} steps launch the same work, so their shapes repeat. Each takes new memory from "
+                "the driver, and none is freed: {}",
+                {count(found.steps),
+                 text(is_sure ? "memory grows, as it does where tensors are kept"
+                              : "memory grows, or the cache still fills up")}));
+  finding.try_next = {
+      "record six steps or more with profile_memory=True, then: lanescope memory. It lists what "
+      "each step keeps",
+      "tensors are kept by lists of losses or outputs (append loss.item() or loss.detach()), by "
+      "graphs (retain_graph) and by caches without a limit"};
+  finding.action = is_sure
+                       ? say("Memory grows: record with profile_memory=True, then lanescope memory")
+                       : say("Memory may grow: record six steps with profile_memory=True, then "
+                             "lanescope memory");
+}
+
 void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& finding) {
-  if (found.growth_bytes > 0) {
+  if (found.growth_bytes.value_or(0) > 0) {
     finding.arithmetic.push_back(say(
         "memory grows by {} per step, and nothing is freed: new memory is what the program keeps",
-        {bytes(found.growth_bytes)}));
+        {bytes(*found.growth_bytes)}));
     finding.try_next = {
         "see memory-growth: once the program keeps no tensors from step to step, "
         "the cache serves these allocations"};
@@ -353,6 +413,8 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
     tell_own_calls(found, finding);
   else if (found.given_back.is_so)
     tell_given_back(found.given_back, finding);
+  else if (tells_new_memory(found.new_memory))
+    tell_new_memory(facts, found.new_memory, finding);
   else
     add_cache_advice(facts, found, finding);
   finding.confidence = facts.confidence();
@@ -362,6 +424,9 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
       say(facts,
           found.given_back.is_equal
               ? "The same GPU memory is allocated and freed, {} [time|times] [in {} steps]"
+          : tells_new_memory(found.new_memory)
+              ? "New GPU memory is taken from the driver, {} [time|times] [in {} steps], and none "
+                "is freed"
               : "GPU memory is allocated or freed at the driver, {} [time|times] [in {} steps]",
           {count(found.calls), count(facts.selection.steady.size())});
   return finding;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -116,6 +117,59 @@ TEST(AllocatorCallsTest, AnswersWhatALeakNeedsWithTheLeak) {
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->action.pattern, HasSubstr("memory-growth"));
   EXPECT_THAT(finding->action.pattern, Not(HasSubstr("expandable_segments")));
+}
+
+// Steps of two calls of aten::mm. In step i, the first allocates `calls[i]` times; nothing is freed.
+struct NewMemorySteps {
+  std::vector<int> calls = {1, 1, 1, 1, 1, 1};
+  bool change_shapes = false, in_operator = true;
+  std::string_view call = "cudaMalloc";
+};
+std::optional<Finding> with_new_memory(const NewMemorySteps& steps) {
+  ProgramSketch program;
+  for (std::size_t i = 0; i < steps.calls.size(); ++i) {
+    program.step();
+    const auto allocate = [&] {
+      for (int k = 0; k < steps.calls[i]; ++k) program.call(steps.call, 100);
+    };
+    if (!steps.in_operator) allocate();
+    program.begin_op("aten::mm");
+    if (steps.in_operator) allocate();
+    const auto blocks = static_cast<std::int64_t>(steps.change_shapes ? 132 + i : 132);
+    program.kernel("gemm", 50, testing::grid(blocks)).end();
+    program.op("aten::mm", {}, "gemm", 50).end();
+  }
+  return find_by_rule(program.trace(), "allocator-calls");
+}
+std::string action_with_new_memory(const NewMemorySteps& steps) {
+  const auto found = with_new_memory(steps);
+  EXPECT_TRUE(found);
+  return found ? found->action.pattern : "";
+}
+
+TEST(AllocatorCallsTest, KnowsMemoryThatGrowsWithoutItsRecords) {
+  const auto found = with_new_memory({});
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->action.pattern, HasSubstr("Memory grows: record with profile_memory=True"));
+  EXPECT_THAT(found->brief.pattern, HasSubstr("none is freed"));
+  EXPECT_EQ(found->arithmetic.at(1).values.at(0).integer, 5);  // steady steps
+}
+
+// Three steps may still fill the cache. One that counts is compared with none.
+TEST(AllocatorCallsTest, SaysHowSureItIsThatMemoryGrows) {
+  EXPECT_THAT(action_with_new_memory({.calls = {1, 1, 1}}),
+              HasSubstr("Memory may grow: record six steps"));
+  EXPECT_THAT(action_with_new_memory({.calls = {1, 1}}),
+              HasSubstr("Memory may grow: record six steps"));
+}
+
+// Shapes change; the cache fills up; one step does without; no operator asks; pinned memory.
+TEST(AllocatorCallsTest, CallsNothingElseMemoryThatGrows) {
+  for (const NewMemorySteps& steps :
+       {NewMemorySteps{.change_shapes = true}, NewMemorySteps{.calls = {8, 8, 6, 4, 2, 1}},
+        NewMemorySteps{.calls = {1, 1, 1, 0, 1, 1}}, NewMemorySteps{.in_operator = false},
+        NewMemorySteps{.call = "cudaHostAlloc"}})
+    EXPECT_THAT(action_with_new_memory(steps), Not(HasSubstr("grow")));
 }
 
 TEST(AllocatorCallsTest, CountsEveryCallForMemory) {

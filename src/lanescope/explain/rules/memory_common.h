@@ -1,6 +1,7 @@
 // What the rules about memory share.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -10,9 +11,9 @@ namespace lanescope::explain::rules {
 
 // The accelerator with the highest peak; without records of one the CPU; null: there are none.
 const analysis::MemoryDevice* main_memory(const Facts& facts);
-// By how many bytes it grows in a step (median), if steps keep what they allocate (memory-growth).
-// 0: it does not grow, or the records do not show it.
-std::int64_t growth_of_a_step(const Facts& facts);
+// By how many bytes it grows in a step (median), if steps keep what they allocate (memory-growth). 0: it does not grow. Nothing: the
+// recording does not show it.
+std::optional<std::int64_t> growth_of_a_step(const Facts& facts);
 const char* memory_name(const analysis::MemoryDevice& device);  // "GPU memory", "CPU memory"
 // How much memory the device has, from the file's deviceProperties; 0: unknown.
 std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device);

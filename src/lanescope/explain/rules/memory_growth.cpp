@@ -17,17 +17,28 @@ namespace {
 
 constexpr std::int64_t kLeastBytes = 64 * 1024;  // a step; a list of loss values stays below it
 
+constexpr std::size_t kEnoughMemorySteps = 4;
+
 struct MemoryGrowth {
-  std::vector<MemoryStep> steps;
+  std::vector<MemoryStep> steps;  // without the first one
   std::size_t growing = 0;
   std::int64_t growth = 0;
+  bool are_few = false;  // steps: two, which is no proof
 };
+
+// Two steps, after a first one, show little: both must grow by about as much.
+bool grow_alike(const std::vector<std::int64_t>& growths) {
+  const auto [least, most] = std::minmax_element(growths.begin(), growths.end());
+  return *least > 0 && *most * 4 <= *least * 5;
+}
 
 Measurement<MemoryGrowth> measure_memory_growth(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
   std::vector<MemoryStep> steps = analysis::compute_memory_steps(*facts.trace, *device);
-  if (steps.size() < 4)
-    return NotChecked{"four steps or more with memory records (prof.step(), profile_memory=True)"};
+  const NotChecked too_few{
+      "four steps or more with memory records (prof.step(), profile_memory=True)"};
+  if (steps.size() + 1 < kEnoughMemorySteps) return too_few;
+  const bool are_few = steps.size() < kEnoughMemorySteps;
   // The first step fills optimizer state and gradients.
   steps.erase(steps.begin());
   std::vector<std::int64_t> growths, kept;
@@ -42,18 +53,34 @@ Measurement<MemoryGrowth> measure_memory_growth(const Facts& facts) {
   const std::int64_t never_freed = analysis::median_of_steps(kept);
   // A buffer that each step replaces by a larger one also grows, but nothing is lost.
   const bool is_lost = !device->has_blocks || never_freed * 2 >= growth;
-  if (growing * 10 < steps.size() * 8 || growth < kLeastBytes || !is_lost) {
+  if (growing * 10 < steps.size() * 8 || growth < kLeastBytes || !is_lost ||
+      (are_few && !(device->has_blocks && grow_alike(growths)))) {
+    if (are_few) return too_few;
     if (!has_memory_to_the_end(facts)) return NotChecked{kMemoryToTheEnd};
     return Quiet{};
   }
-  return MemoryGrowth{std::move(steps), growing, growth};
+  return MemoryGrowth{std::move(steps), growing, growth, are_few};
+}
+
+void tell_growth_in_few_steps(const MemoryDevice& device, const MemoryGrowth& found,
+                              Finding& finding) {
+  finding.arithmetic.push_back(
+      say("two steps after the first are no proof: buffers that some steps fill, and what a later "
+          "step frees, look the same"));
+  finding.try_next.insert(finding.try_next.begin(),
+                          "record six steps or more with profile_memory=True to see whether it "
+                          "goes on; lanescope memory lists what each step keeps");
+  finding.brief = say("{} grows by {} in each of {} steps; these are few, so it may end",
+                      {text(memory_name(device)), bytes(found.growth), count(found.steps.size())});
+  finding.action =
+      say("Record six steps to be sure; then keep no tensors from step to step (loss.detach())");
 }
 
 Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
-  const auto& [steps, growing, growth] = measured;
+  const auto& [steps, growing, growth, are_few] = measured;
   const MemoryDevice* device = main_memory(facts);
   Finding finding;
-  finding.kind = device->has_blocks ? FindingKind::kEnds : FindingKind::kMemory;
+  finding.kind = device->has_blocks && !are_few ? FindingKind::kEnds : FindingKind::kMemory;
   finding.verdict =
       say("{} grows by {} per step: {} of {} steps end with more than they began with{}.",
           {text(memory_name(*device)), bytes(growth), count(growing), count(steps.size()),
@@ -86,9 +113,14 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
   else if (!any_line && !has_python_frames(*facts.trace))
     finding.try_next.push_back(
         "record with with_stack=True to see which functions of the program allocate");
-  finding.confidence =
-      steps.size() >= 6 && device->has_blocks ? Confidence::kHigh : Confidence::kMedium;
+  finding.confidence = are_few                                   ? Confidence::kLow
+                       : steps.size() >= 6 && device->has_blocks ? Confidence::kHigh
+                                                                 : Confidence::kMedium;
   finding.sample_count = steps.size();
+  if (are_few) {
+    tell_growth_in_few_steps(*device, measured, finding);
+    return finding;
+  }
   finding.brief =
       say("{} grows by {} per step until it runs out", {text(memory_name(*device)), bytes(growth)});
   finding.action = say("Keep no tensors from step to step: append loss.item() or loss.detach()");
@@ -97,9 +129,10 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
 
 }  // namespace
 
-std::int64_t growth_of_a_step(const Facts& facts) {
-  if (!main_memory(facts)) return 0;
+std::optional<std::int64_t> growth_of_a_step(const Facts& facts) {
+  if (!main_memory(facts)) return std::nullopt;
   const auto measured = measure_memory_growth(facts);
+  if (std::holds_alternative<NotChecked>(measured)) return std::nullopt;
   const auto* found = std::get_if<MemoryGrowth>(&measured);
   return found ? found->growth : 0;
 }

@@ -72,8 +72,33 @@ TEST(MemoryGrowthTest, IsNotCheckedWithoutRecordsOrSteps) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 100);
   EXPECT_EQ(state_of_rule(sketch.trace(), "memory-growth"), RuleRun::State::kNotChecked);
-  EXPECT_EQ(state_of_rule(with_kept(3, 2 * kMB).trace(), "memory-growth"),
+  EXPECT_EQ(state_of_rule(with_kept(2, 2 * kMB).trace(), "memory-growth"),
             RuleRun::State::kNotChecked);
+}
+
+// Of three steps two count: no proof, so the finding says how sure it is.
+TEST(MemoryGrowthTest, IsUnsureOfThreeSteps) {
+  const auto finding = find_by_rule(with_kept(3, 2 * kMB).trace(), "memory-growth");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kMemory);
+  EXPECT_EQ(finding->confidence, Confidence::kLow);
+  EXPECT_EQ(finding->brief.values.at(1).integer, 2 * kMB);
+  EXPECT_EQ(finding->brief.values.at(2).integer, 2);
+  EXPECT_NE(finding->action.pattern.find("Record six steps to be sure"), std::string::npos);
+}
+
+// Three steps: a buffer that the second one fills and keeps; one that each hands on to the next; steps that keep 2 and 3 MB.
+TEST(MemoryGrowthTest, SaysNothingOfThreeStepsThatDoNotGrowAlike) {
+  AllocatorSketch fills(kGB, 2 * kGB), uneven(kGB, 2 * kGB);
+  for (int i = 0; i < 3; ++i) {
+    const std::int64_t at = i * 1000;
+    fills.step(i, at, 1000);
+    uneven.step(i, at, 1000).change(at + 100, (i + 1) * kMB, 1 + i);
+    if (i == 1) fills.change(at + 100, 8 * kMB, 1);
+    fills.change(at + 200, 2 * kMB, 2).change(at + 300, -2 * kMB, 2);
+  }
+  for (const Trace& trace : {fills.trace(), uneven.trace(), with_kept(3, 2 * kMB, true).trace()})
+    EXPECT_EQ(state_of_rule(trace, "memory-growth"), RuleRun::State::kNotChecked);
 }
 
 }  // namespace
