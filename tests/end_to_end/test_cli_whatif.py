@@ -105,6 +105,33 @@ def test_the_critical_path_adds_up(run):
     assert sum(kinds) == path["total_ns"] > 0
 
 
+def test_the_chain_tells_how_the_path_goes_from_cpu_to_gpu_and_back(run):
+    ran = run("whatif", SYNC, "--critical-path")
+    chain = ran.out[ran.out.index("The chain of step"):ran.out.index("Off the path")]
+    assert len(chain.splitlines()) <= 30
+    for part in ("main thread", "stream 7", "launched", "waits", "rounds of", "aten::addmm", "cudaDeviceSynchronize"):
+        assert part in chain
+    assert all(len(line) <= 100 for line in ran.out.splitlines())
+
+
+@pytest.mark.parametrize("trace", sorted(FAULTS.glob("*.bad.*.json.gz")), ids=lambda path: path.name.removesuffix(".json.gz"))
+def test_the_chain_adds_up_to_its_step(run, trace):
+    ran = run("whatif", str(trace), "--critical-path", "--json")
+    if ran.code == 1:
+        return
+    answer = json.loads(ran.out)
+    chain, slack = answer["chain"], answer["slack"]
+    assert 0 < sum(row["time_ns"] for row in chain["rows"]) <= chain["length_ns"] + 1
+    if chain["rows_count"] == len(chain["rows"]):
+        assert sum(row["time_ns"] for row in chain["rows"]) == chain["length_ns"]
+    assert 0 < sum(row["is_shown"] for row in chain["rows"]) <= 20
+    for row in chain["rows"]:
+        assert sum(part["time_ns"] for part in row["parts"]) + row["delay_ns"] <= row["time_ns"]
+        assert sum(part["time_ns"] for part in row["inside"]) <= row["time_ns"]
+    for row in slack["places"] + slack["kernels"] + slack["operators"]:
+        assert 0 < row["least_slack_ns"] <= row["median_slack_ns"]
+
+
 @pytest.mark.parametrize("trace", sorted(FAULTS.glob("*.json.gz")), ids=lambda path: path.name.removesuffix(".json.gz"))
 def test_an_unchanged_trace_takes_what_it_took(run, trace):
     ran = run("whatif", str(trace), "--critical-path", "--json")

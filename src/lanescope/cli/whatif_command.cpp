@@ -75,20 +75,23 @@ int run_whatif(const WhatifFlags& flags, Output& output) {
   RecordFunction replay_stage("whatif: replay");
   std::optional<simulate::Prediction> prediction;
   std::vector<simulate::Candidate> candidates;
+  std::optional<report::CriticalPathReport> path;
   if (!changes.empty()) {
     auto predicted = simulate::predict(simulation, changes, base_of(changes));
     if (!predicted) return fail(kUsage, message_of(predicted.error()));
     prediction = *std::move(predicted);
-  } else if (!flags.critical_path) {
+  } else if (flags.critical_path) {
+    path = report::critical_path_report(*facts, simulation);
+  } else {
     candidates = simulate::try_changes(simulation);
   }
   replay_stage.end();
   if (!flags.out.empty()) return write_simulated(flags, simulation, changes, output);
   if (flags.json)
     output.write(report::whatif_json(*facts, simulation, prediction ? &*prediction : nullptr,
-                                     changes, candidates));
-  else if (flags.critical_path)
-    output.write(report::critical_path_text(*facts, simulation));
+                                     changes, candidates, path ? &*path : nullptr));
+  else if (path)
+    output.write(report::critical_path_text(*facts, simulation, *path));
   else if (prediction)
     output.write(report::whatif_text(*facts, simulation, *prediction, changes));
   else
@@ -111,7 +114,8 @@ void add_whatif_command(CommandLine& line) {
   add_window_flag(command, &flags->part, step);
   const Option path =
       command.switch_flag("--critical-path", &flags->critical_path,
-                          "what the recorded step's time is spent on along its critical path");
+                          "the chain of work that decides how long the recorded step takes, and "
+                          "how much longer the rest may take");
   const Option json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   const Option out = command.text_flag(

@@ -181,7 +181,8 @@ std::string whatif_table_text(const explain::Facts& facts, const Simulation& sim
          unprofiled_note(simulation) + wrapped("  ", sure_text(simulation.identity) + ".");
 }
 
-std::string critical_path_text(const explain::Facts& facts, const Simulation& simulation) {
+std::string critical_path_text(const explain::Facts& facts, const Simulation& simulation,
+                               const CriticalPathReport& report) {
   const CriticalPath& path = simulation.recorded.path;
   std::string out = fmt::format("The critical path of {}: {} a step, mean\n\n",
                                 facts.steps.marked ? "the steady steps" : "the recording",
@@ -199,13 +200,15 @@ std::string critical_path_text(const explain::Facts& facts, const Simulation& si
                        format_percent(static_cast<double>(path.owners[i].time_ns),
                                       static_cast<double>(path.total_ns)),
                        readable(path.owners[i].name), path_kind_text(path.owners[i].kind));
-  return out + "\n" + wrapped("  ", sure_text(simulation.identity) + ".");
+  return out + "\n" + chain_text(facts, report.chain) + slack_text(facts, report.slack) +
+         wrapped("  ", sure_text(simulation.identity) + ".");
 }
 
 std::string whatif_json(const explain::Facts& facts, const Simulation& simulation,
                         const simulate::Prediction* prediction,
                         std::span<const simulate::Change> changes,
-                        std::span<const simulate::Candidate> candidates) {
+                        std::span<const simulate::Candidate> candidates,
+                        const CriticalPathReport* path) {
   JsonWriter json("whatif");
   json.boolean("steps_are_marked", facts.steps.marked);
   json.integer("steady_step_count", facts.selection.steady.size());
@@ -225,6 +228,8 @@ std::string whatif_json(const explain::Facts& facts, const Simulation& simulatio
     json.begin_array("notes");
     for (const std::string& note : prediction->notes) json.text({}, note);
     json.end_array();
+  } else if (path) {
+    critical_path_json(json, facts, *path);
   } else {
     json.begin_array("candidates");
     for (const simulate::Candidate& each : candidates) {

@@ -9,12 +9,11 @@
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/simulate/changes.h"
+#include "lanescope/simulate/path_walk.h"
 #include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::simulate {
 namespace {
-
-using analysis::WorkClass;
 
 // The point that decides a boundary, and its time.
 std::pair<std::uint32_t, std::int64_t> decide(const StepGraph& graph, const Replay& replay,
@@ -38,99 +37,6 @@ SliceId operator_of(const StepGraph& graph, SliceId slice) {
   const SliceId op = graph.links->op_of[raw(slice)];
   return op == kNone<SliceId> ? slice : op;
 }
-
-PathKind kind_of(const StepGraph& graph, const Edge& edge) {
-  const Trace& trace = *graph.trace;
-  switch (edge.kind) {
-    case EdgeKind::kFixed:
-      return PathKind::kUnexplained;
-    case EdgeKind::kData:
-      return PathKind::kData;
-    case EdgeKind::kHost:
-    case EdgeKind::kOtherHost:
-    case EdgeKind::kHandOver:
-      if (edge.in_loader) return PathKind::kData;
-      return edge.owner != kNone<SliceId> && is_api_call(trace.kind(edge.owner)) ? PathKind::kCall
-                                                                                 : PathKind::kHost;
-    case EdgeKind::kLaunch:
-    case EdgeKind::kStream:
-    case EdgeKind::kStreamWait:
-    case EdgeKind::kHostWait:
-    case EdgeKind::kQueue:
-      return PathKind::kDelay;
-    case EdgeKind::kWork:
-      break;
-  }
-  return trace.kind(edge.owner) == CategoryKind::kGpuMemcpy ? PathKind::kCopy : PathKind::kCompute;
-}
-
-// Gives the pieces of the path to `take`, the last one first.
-template <typename Take>
-class PathWalk {
- public:
-  PathWalk(const StepGraph& graph, std::span<const Edge> edges, const Replay& replay, Take take)
-      : graph_(graph), edges_(edges), replay_(replay), take_(std::move(take)) {
-    for (const GpuWork& work : graph.works)
-      if (work.work == WorkClass::kCommunication && work.work_edge != kNoIndex)
-        communication_.push_back(work.work_edge);
-    std::sort(communication_.begin(), communication_.end());
-  }
-
-  void run() {
-    // Neighbouring steady steps are walked as one.
-    for (std::size_t last = graph_.steps.size(); last-- > 0;) {
-      if (!graph_.steps[last].steady) continue;
-      std::size_t first = last;
-      while (first > 0 && graph_.steps[first - 1].steady) --first;
-      walk(replay_.step_ends[last], replay_.steps[first].start_ns, replay_.steps[last].end_ns);
-      last = first;
-    }
-  }
-
- private:
-  void walk(std::uint32_t point, std::int64_t from_ns, std::int64_t to_ns) {
-    std::int64_t now = to_ns;
-    if (replay_.time_ns[point] < now) {  // the boundary lies after its point
-      const std::int64_t before = std::max(from_ns, replay_.time_ns[point]);
-      spend({before, now, PathKind::kHost, kNone<SliceId>});
-      now = before;
-    }
-    while (now > from_ns) {
-      const std::uint32_t binding = replay_.binding[point];
-      if (binding == kNoIndex) {
-        spend({from_ns, now, PathKind::kUnexplained, kNone<SliceId>});
-        return;
-      }
-      const Edge& edge = edges_[binding];
-      const std::int64_t before = std::max(from_ns, std::min(now, replay_.time_ns[edge.from]));
-      spend(edge, binding, before, now);
-      now = before;
-      point = edge.from;
-    }
-  }
-
-  void spend(const Edge& edge, std::uint32_t index, std::int64_t from_ns, std::int64_t to_ns) {
-    PathKind kind = kind_of(graph_, edge);
-    if (kind == PathKind::kCompute &&
-        std::binary_search(communication_.begin(), communication_.end(), index))
-      kind = PathKind::kCommunication;
-    // What is longer than usual comes after the usual time.
-    const std::int64_t usual_ns =
-        to_ns - std::clamp<std::int64_t>(edge.unexplained_ns, 0, to_ns - from_ns);
-    spend({usual_ns, to_ns, PathKind::kUnexplained, edge.owner});
-    spend({from_ns, usual_ns, kind, edge.owner});
-  }
-
-  void spend(const PathPiece& piece) {
-    if (piece.end_ns > piece.start_ns) take_(piece);
-  }
-
-  const StepGraph& graph_;
-  std::span<const Edge> edges_;
-  const Replay& replay_;
-  std::vector<std::uint32_t> communication_;  // edges
-  Take take_;
-};
 
 // Work and calls count for the operator that launched or made them.
 bool counts_for_operator(PathKind kind) {
@@ -289,7 +195,7 @@ std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const E
 void visit_critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
                            const Replay& replay,
                            const std::function<void(const PathPiece&)>& visit) {
-  PathWalk(graph, edges, replay, [&](const PathPiece& piece) { visit(piece); }).run();
+  PathWalk(graph, edges, replay, [&](const WalkedPiece& piece) { visit(piece); }).run();
 }
 
 CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
@@ -297,7 +203,7 @@ CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
   CriticalPath path;
   for (const StepBoundaries& step : graph.steps) path.steps += step.steady;
   OwnerTimes owners(*graph.trace);
-  PathWalk(graph, edges, replay, [&](const PathPiece& piece) {
+  PathWalk(graph, edges, replay, [&](const WalkedPiece& piece) {
     const std::int64_t time = piece.end_ns - piece.start_ns;
     path.time_ns[static_cast<std::size_t>(piece.kind)] += time;
     path.total_ns += time;
