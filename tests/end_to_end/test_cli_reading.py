@@ -188,6 +188,68 @@ def test_a_gzip_of_many_members_is_read_as_one_text(run, tmp_path):
     assert damaged.code == 0 and "truncated-stream" in damaged.out
 
 
+MANY_EVENTS = [slice_event("cpu_op", f"op {i * 7919 % 10007}", i * 10, 5) for i in range(20000)]
+
+
+def gzip_members(text, size):
+    return [gzip.compress(text[at:at + size]) for at in range(0, len(text), size)]
+
+
+def flipped(data, from_end):
+    return data[:-from_end] + bytes([data[-from_end] ^ 1]) + data[len(data) - from_end + 1:]
+
+
+@pytest.mark.parametrize("member_bytes", [60000, 10**9])
+@pytest.mark.parametrize("damage", [lambda last: flipped(last, 8), lambda last: flipped(last, 1), lambda last: last[:-8],
+                                    lambda last: last[:-3]], ids=["crc", "size", "no-trailer", "half-a-trailer"])
+def test_a_wrong_checksum_over_a_whole_text_is_no_missing_end(run, tmp_path, member_bytes, damage):
+    text = json.dumps(trace_json(MANY_EVENTS)).encode()
+    members = gzip_members(text, member_bytes)
+    members[-1] = damage(members[-1])
+    path = write(tmp_path / "trace.json.gz", b"".join(members))
+    plain = write(tmp_path / "plain.json", text)
+    table = run("table", path, "--row-limit", "3")
+    assert table.code == 0 and table.out == run("table", plain, "--row-limit", "3").out
+    assert table.err.startswith("lanescope: note: the checksum of the compressed stream is wrong or missing")
+    assert "lost" not in table.err
+    assert "wrong-checksum" in run("info", path).out and "truncated" not in run("info", path).out
+    assert run("info", "-", stdin=pathlib.Path(path).read_bytes()).out.count("wrong-checksum") == 1
+    explained = run("explain", path).out
+    assert "Warning: the checksum of the compressed file is wrong or missing" in explained
+    assert "missing end" not in explained and "was cut" not in explained and "end is missing" not in explained
+
+
+def test_a_wrong_checksum_in_the_middle_does_not_end_the_text(run, tmp_path):
+    text = json.dumps(trace_json(MANY_EVENTS)).encode()
+    members = gzip_members(text, 60000)
+    members[3] = flipped(members[3], 6)
+    path = write(tmp_path / "trace.json.gz", b"".join(members))
+    plain = write(tmp_path / "plain.json", text)
+    assert run("convert", path, "-").out == run("convert", plain, "-").out
+    assert "wrong-checksum" in run("info", path).out
+
+
+def test_a_wrong_checksum_of_zstd_is_no_missing_end_either(run, tmp_path):
+    plain = write(tmp_path / "plain.json", trace_json(MANY_EVENTS))
+    packed = tmp_path / "trace.json.zst"
+    converted = run("convert", plain, packed)
+    if "without libzstd" in converted.err:
+        pytest.skip("needs a command built with zstd: " + converted.err)
+    whole = packed.read_bytes()
+    for damaged in flipped(whole, 1), whole[:-4]:
+        packed.write_bytes(damaged)
+        assert run("table", packed, "--row-limit", "3").out == run("table", plain, "--row-limit", "3").out
+        info = run("info", packed).out
+        assert "wrong-checksum" in info and "truncated" not in info
+
+
+def test_an_index_keeps_that_the_checksum_is_wrong(run, tmp_path):
+    path = write(tmp_path / "trace.json.gz", flipped(gzip.compress(json.dumps(trace_json(MANY_EVENTS)).encode()), 8))
+    assert run("index", path).code == 0
+    assert "wrong-checksum" in run("info", path).out
+    assert "checksum" in run("table", path).err
+
+
 def test_a_good_file_says_nothing_on_standard_error(run, matmul_trace):
     for command in READERS:
         ran = run(*command, matmul_trace)

@@ -144,6 +144,9 @@ std::vector<std::string> damage_lines(const ImportStats& stats, const std::strin
   const std::string repaired = list_issues(stats, Severity::kRepaired);
   if (!lost.empty()) lines.push_back("lost: " + lost);
   if (!repaired.empty()) lines.push_back("repaired: " + repaired);
+  if (stats[ImportIssue::kWrongChecksum].count > 0)
+    lines.push_back(
+        fmt::format("note: {}", import_issue_info(ImportIssue::kWrongChecksum).description));
   if (!lines.empty()) lines.back() += fmt::format("; see lanescope info {}", path);
   return lines;
 }

@@ -12,7 +12,8 @@ namespace lanescope::codec {
 
 struct InflateStep {
   std::size_t used = 0, made = 0;  // bytes of input read, bytes of output written
-  bool member_ended = false;       // a gzip member or zstd frame is complete, its checksum right
+  bool member_ended = false;       // a gzip member or zstd frame is complete
+  bool checksum_is_wrong = false;  // that of the member which has ended
   const char* error = nullptr;     // why the stream cannot go on
 };
 
@@ -26,7 +27,8 @@ class Inflater {
 
 std::unique_ptr<Inflater> gzip_inflater();
 std::unique_ptr<Inflater> zstd_inflater();  // null: this build has no zstd
-// For members that are unpacked into one piece of memory: refuses zstd windows over 32 MB.
+// For members that are unpacked into one piece of memory: refuses zstd windows over 32 MB. A wrong checksum of a zstd frame is an
+// error, and its text may be missing.
 std::unique_ptr<Inflater> part_inflater(Packing packing);
 // By the first four bytes.
 Packing detect_packing(std::string_view head);

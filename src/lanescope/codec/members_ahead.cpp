@@ -41,7 +41,7 @@ void unpack_part(Packing packing, Inflater& inflater, MemberPart& part) {
     const InflateStep step = inflater.step(packed, std::span(part.text).subspan(part.text_size));
     packed.remove_prefix(step.used);
     part.text_size += step.made;
-    if (step.error != nullptr) return;
+    if (step.error != nullptr || step.checksum_is_wrong) return;
     if (step.member_ended) {
       part.is_whole = packed.empty();
       if (part.is_whole || detect_packing(packed) != packing) return;

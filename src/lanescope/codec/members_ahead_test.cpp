@@ -7,6 +7,7 @@
 #include <array>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "lanescope/codec/byte_sink.h"
 #include "lanescope/codec/member_cuts.h"
@@ -79,6 +80,8 @@ Outcome outcome_of(std::string_view bytes, unsigned threads, std::size_t window,
   }
   const UnpackReport& report = (*source)->report();
   if (report.damage) result.ending += std::to_string(*report.damage) + " " + report.damage_reason;
+  if (report.wrong_checksum)
+    result.ending += " wrong checksum at " + std::to_string(*report.wrong_checksum);
   if (report.trailing) result.ending += " trailing from " + std::to_string(*report.trailing);
   // After an error the text of a read is lost, and how much that is depends on the reads.
   if (!result.ending.starts_with("an error"))
@@ -107,6 +110,28 @@ void expect_same(std::string_view bytes, std::string_view what, const UnpackOpti
 class MembersAheadTest : public ::testing::TestWithParam<Packing> {};
 INSTANTIATE_TEST_SUITE_P(, MembersAheadTest, ::testing::Values(Packing::kGzip, Packing::kZstd),
                          [](const auto& test) { return std::string(packing_name(test.param)); });
+
+// The last byte of a member is that of its size (gzip) or of its checksum (zstd).
+TEST_P(MembersAheadTest, AWrongChecksumOfAnyMemberIsFoundAndEndsNothing) {
+  std::vector<std::string> members;
+  std::string text;
+  for (int i = 0; i < 12; ++i) {
+    text += std::to_string(i) + std::string(3000, static_cast<char>('a' + i));
+    members.push_back(
+        one_member(std::to_string(i) + std::string(3000, static_cast<char>('a' + i)), GetParam()));
+  }
+  for (const std::size_t wrong : {0u, 5u, 11u}) {
+    std::string bytes;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      bytes += members[i];
+      if (i == wrong) bytes.back() = static_cast<char>(bytes.back() ^ 1);
+    }
+    expect_same(bytes, "wrong checksum");
+    const Outcome result = outcome_of(bytes, 8, 5000);
+    EXPECT_TRUE(result.text == text) << wrong;
+    EXPECT_NE(result.ending.find("wrong checksum at"), std::string::npos) << wrong;
+  }
+}
 
 TEST_P(MembersAheadTest, WholeStreamsAreUnpackedInParts) {
   const std::string bytes = many_members(300000, GetParam(), 1);

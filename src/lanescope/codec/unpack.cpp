@@ -90,6 +90,7 @@ class PackedSource final : public UnpackedSource {
     if (step.error != nullptr) {
       damaged(step.error);
     } else if (step.member_ended) {
+      if (step.checksum_is_wrong && !report_.wrong_checksum) report_.wrong_checksum = unpacked_;
       LANESCOPE_TRY_VOID(next_member());
     } else if (packed.empty() && step.made == 0) {
       damaged("the stream ends early");

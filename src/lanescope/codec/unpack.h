@@ -1,5 +1,5 @@
 // Recognises gzip and zstd by their first bytes and unpacks them while reading. Damage ends the
-// text; it is not an error.
+// text; it is not an error. A wrong checksum does not end it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -29,8 +29,11 @@ struct UnpackOptions {
 
 // What is wrong with the compressed stream; complete once read() has returned 0.
 struct UnpackReport {
-  std::optional<std::uint64_t> damage;    // unpacked offset at which a cut or damaged stream ended
-  std::string damage_reason;              // "the stream ends early", "the checksum is wrong", ...
+  std::optional<std::uint64_t> damage;  // unpacked offset at which a cut or damaged stream ended
+  std::string damage_reason;            // "the stream ends early", ...
+  // Unpacked offset at the end of the first member whose checksum is wrong. Its text was given all the same, and so are the members
+  // after it.
+  std::optional<std::uint64_t> wrong_checksum;
   std::optional<std::uint64_t> trailing;  // packed offset of bytes after the last member
   std::uint64_t parts_ahead = 0;          // groups of members that were unpacked ahead
 };

@@ -105,8 +105,41 @@ TEST_P(PackedStreamTest, FlippedBitsEndTheTextOrTheChecksumSaysSo) {
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
     const Unpacked result = unpacked(damaged);
     EXPECT_TRUE(result.error || result.report.damage || result.report.trailing ||
-                result.text == text)
+                result.report.wrong_checksum || result.text == text)
         << at;
+  }
+}
+
+// The last four bytes are the size in gzip's trailer, and zstd's checksum. Four before them is gzip's CRC.
+TEST_P(PackedStreamTest, AWrongChecksumDoesNotEndTheText) {
+  const std::string text = sample(200000), bytes = packed(text, GetParam());
+  for (const std::size_t from_end : {1u, 4u, 5u, 8u}) {
+    if (GetParam() == Packing::kZstd && from_end > 4) continue;
+    std::string damaged = bytes;
+    char& flipped = damaged[damaged.size() - from_end];
+    flipped = static_cast<char>(flipped ^ 1);
+    for (const std::size_t window : {1u, 3000u, 1u << 20}) {
+      const Unpacked alone = unpacked(damaged, window);
+      EXPECT_TRUE(alone.text == text) << from_end << " " << window;
+      EXPECT_FALSE(alone.report.damage);
+      EXPECT_EQ(alone.report.wrong_checksum, text.size());
+    }
+    const Unpacked among_others = unpacked(bytes + damaged + bytes);
+    EXPECT_TRUE(among_others.text == text + text + text) << from_end;
+    EXPECT_FALSE(among_others.report.damage || among_others.report.trailing);
+    EXPECT_EQ(among_others.report.wrong_checksum, 2 * text.size());
+  }
+  EXPECT_FALSE(unpacked(bytes).report.wrong_checksum);
+}
+
+// All of the text is there, but nobody can check it.
+TEST_P(PackedStreamTest, WithoutItsTrailerAStreamEndsEarlyButGivesAllText) {
+  const std::string text = sample(200000), bytes = packed(text, GetParam());
+  const std::size_t trailer = GetParam() == Packing::kGzip ? 8 : 4;
+  for (std::size_t cut = 1; cut <= trailer; ++cut) {
+    const Unpacked result = unpacked(std::string_view(bytes).substr(0, bytes.size() - cut));
+    EXPECT_TRUE(result.text == text) << cut;
+    EXPECT_TRUE(result.report.damage);
   }
 }
 

@@ -52,6 +52,9 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"launch-unknown", Severity::kNote, "the API call that started device work was not recorded"},
     {"lost-samples", Severity::kLost,
      "samples of the GPU's counters are missing here, or had impossible times"},
+    {"wrong-checksum", Severity::kNote,
+     "the checksum of the compressed stream is wrong or missing, so bytes of the text may have "
+     "changed"},
     {"profile-lost", Severity::kLost,
      "a frame or a sample of a CPU profile could not be placed (no start, an unknown or circular "
      "parent, an impossible time, or too many frames)"},

@@ -51,6 +51,7 @@ enum class ImportIssue : std::uint8_t {
   kLaunchedBeforeWindow,  // device work in a window that was launched before it
   kLaunchUnknown,         // device work in a window whose API call was not recorded
   kLostSamples,           // stretches without samples of hardware counters, and refused samples
+  kWrongChecksum,         // of a gzip or zstd stream whose text is whole, or it is missing
   kProfileLost,           // frames and samples of a CPU profile (V8) that could not be placed
   kCount
 };

@@ -1,4 +1,4 @@
-// The file itself is damaged: its end is missing, or events in it could not be read.
+// The file itself is damaged: its end is missing, events in it could not be read, or its checksum is wrong.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -16,32 +16,59 @@ constexpr std::array kLosses = {
 
 struct DamagedFile {
   std::uint64_t cases = 0;  // of events that were lost
+  bool checksum_is_wrong = false;
 };
 
 std::optional<DamagedFile> measure_damaged_file(const Facts& facts) {
   DamagedFile found;
   for (const ImportIssue issue : kLosses) found.cases += facts.trace->import_stats()[issue].count;
-  if (found.cases == 0) return std::nullopt;
+  found.checksum_is_wrong = facts.trace->import_stats()[ImportIssue::kWrongChecksum].count > 0;
+  if (found.cases == 0 && !found.checksum_is_wrong) return std::nullopt;
   return found;
+}
+
+void add_evidence(const ImportStats& stats, ImportIssue issue, Finding& finding) {
+  const auto& counter = stats[issue];
+  if (counter.count == 0) return;
+  const ImportIssueInfo& info = import_issue_info(issue);
+  Evidence evidence{kNone<SliceId>, say("{} x{}: {}", {text(info.name), count(counter.count),
+                                                       text(info.description)})};
+  if (counter.first_offset) {
+    evidence.text.pattern += "; first at byte {}";
+    evidence.text.values.push_back(count(*counter.first_offset));
+  }
+  finding.evidence.push_back(std::move(evidence));
+}
+
+// Every event was read, so each verdict stands, if no byte of a number has changed.
+void tell_wrong_checksum(const Facts& facts, const ImportStats& stats, Finding& finding) {
+  finding.verdict =
+      say(facts,
+          "The checksum of the compressed file is wrong or missing. Its text is whole, and {} "
+          "[event|events] could be read; but bytes of it may have changed since it was written.",
+          {count(stats.events)});
+  finding.arithmetic.push_back(
+      say("a changed byte can change a name, a time or a size without a trace of it"));
+  finding.try_next = {"copy or write the file again; gzip -t and zstd -t check a copy"};
+  finding.sample_count = 1;
+  finding.brief = say(
+      "the checksum of the compressed file is wrong or missing; its text is whole, but bytes of it "
+      "may have changed");
 }
 
 Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
   const ImportStats& stats = facts.trace->import_stats();
   Finding finding;
-  for (const ImportIssue issue : kLosses) {
-    const auto& counter = stats[issue];
-    if (counter.count == 0) continue;
-    const ImportIssueInfo& info = import_issue_info(issue);
-    Evidence evidence{kNone<SliceId>, say("{} x{}: {}", {text(info.name), count(counter.count),
-                                                         text(info.description)})};
-    if (counter.first_offset) {
-      evidence.text.pattern += "; first at byte {}";
-      evidence.text.values.push_back(count(*counter.first_offset));
-    }
-    finding.evidence.push_back(std::move(evidence));
+  for (const ImportIssue issue : kLosses) add_evidence(stats, issue, finding);
+  add_evidence(stats, ImportIssue::kWrongChecksum, finding);
+  finding.kind = FindingKind::kTrust;
+  finding.confidence = Confidence::kHigh;
+  finding.sample_noun = "case";
+  if (found.cases == 0) {
+    tell_wrong_checksum(facts, stats, finding);
+    return finding;
   }
   const bool cut = facts.trace->import_stats().is_truncated();
-  finding.kind = FindingKind::kTrust;
   finding.verdict =
       cut ? say(facts,
                 "The file is not whole: its end is missing. {} [event|events] could be "
@@ -56,9 +83,7 @@ Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
                 "be missing from a file that was cut")
           : say("lanescope info lists everything that was lost or repaired"));
   finding.try_next = {"write the file again, and let the program end before copying it"};
-  finding.confidence = Confidence::kHigh;
   finding.sample_count = found.cases;
-  finding.sample_noun = "case";
   finding.brief =
       cut ? say("the end of the file is missing; the numbers are of what is left")
           : say(facts,

@@ -18,6 +18,29 @@ TEST(DamagedFileTest, SpeaksOfACutFileWithItsByte) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 4711);
 }
 
+// All was read: no word of a missing end, and the verdict stands.
+TEST(DamagedFileTest, TellsAWrongChecksumFromAMissingEnd) {
+  Sketch sketch;
+  sketch.op("a", 0, 10).builder().stats().count(ImportIssue::kWrongChecksum, 4711);
+  const Trace trace = sketch.trace();
+  EXPECT_FALSE(trace.import_stats().is_truncated() || trace.import_stats().lost_anything());
+  const auto finding = find_by_rule(trace, "damaged-file");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("The checksum of the compressed file is wrong"));
+  EXPECT_THAT(finding->brief.pattern, HasSubstr("its text is whole"));
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "wrong-checksum");
+}
+
+TEST(DamagedFileTest, SpeaksOfTheMissingEndWhereTheChecksumIsWrongToo) {
+  Sketch sketch;
+  sketch.op("a", 0, 10).builder().stats().count(ImportIssue::kTruncatedFile, 4711);
+  sketch.builder().stats().count(ImportIssue::kWrongChecksum, 5000);
+  const auto finding = find_by_rule(sketch.trace(), "damaged-file");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("end is missing"));
+  EXPECT_EQ(finding->evidence.size(), 2u);
+}
+
 TEST(DamagedFileTest, IsQuietAboutMendedTextAndHalfArrows) {
   Sketch sketch;
   sketch.op("a", 0, 10).builder().stats().count(ImportIssue::kUnescapedText, 5);

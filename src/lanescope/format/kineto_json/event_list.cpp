@@ -179,6 +179,7 @@ EventList::Ahead EventList::go_back(EventsAhead::WrongGuess wrong, ArrayPlace& p
 
 bool EventList::has_more_events() {
   constexpr std::size_t kLookahead = 256;
+  is_closed_ = true;
   if (window_.text().size() < kLookahead) text_.grow();
   const std::string_view text = window_.text().substr(0, kLookahead);
   const std::size_t comma = text.find_first_not_of(" \t\r\n");
@@ -187,6 +188,7 @@ bool EventList::has_more_events() {
   if (brace == std::string_view::npos || codec::find_event_start(text, brace) != brace)
     return false;
   text_.count(ImportIssue::kSyntax);
+  is_closed_ = false;
   return true;
 }
 

@@ -25,6 +25,7 @@ class EventList {
   // From after the opening bracket to after the closing one. A bare array may end without it.
   void read(bool is_bare);
   bool has_event() const { return has_event_; }
+  bool is_closed() const { return is_closed_; }  // its closing bracket was there
   // The document is a .cpuprofile file instead: `json` is an object with its entries.
   void add_profile_file(std::string_view json) { sink_.add_profile_file(json); }
   // Adds what waits for later events. Call once, at the end of the document.
@@ -68,7 +69,7 @@ class EventList {
   ArrayPlace before_ahead_;                    // where the first open piece was handed out
   std::uint64_t expect_at_;                    // the offset of the next expect_rows()
   std::uint64_t alone_windows_, alone_until_;  // no reading ahead before
-  bool is_bare_ = false, has_event_ = false;
+  bool is_bare_ = false, has_event_ = false, is_closed_ = false;
 };
 
 }  // namespace lanescope::format

@@ -64,6 +64,7 @@ class DocumentReader {
     if (first == '[') {
       window_.consume(1);
       events_.read(true);
+      is_closed_ = events_.is_closed();
     } else if (first == '{') {
       window_.consume(1);
       read_object();
@@ -87,7 +88,10 @@ class DocumentReader {
     for (;;) {
       const int c = text_.next();
       if (c == DocumentText::kEnd) return text_.count_cut();
-      if (c == '}') return window_.consume(1);
+      if (c == '}') {
+        is_closed_ = true;
+        return window_.consume(1);
+      }
       if (c == ',') {
         window_.consume(1);
       } else if (c != '"' || !read_entry()) {
@@ -216,7 +220,11 @@ class DocumentReader {
 
   void finish_stats() {
     const codec::UnpackReport& report = source_.report();
-    if (report.damage) stats().count(ImportIssue::kTruncatedStream, *report.damage);
+    // Of a stream that ends after the text's last bracket, only the checksum is missing.
+    if (report.damage && !is_closed_) stats().count(ImportIssue::kTruncatedStream, *report.damage);
+    if (report.wrong_checksum || (report.damage && is_closed_))
+      stats().count(ImportIssue::kWrongChecksum,
+                    report.wrong_checksum ? *report.wrong_checksum : *report.damage);
     if (report.trailing) stats().count(ImportIssue::kTrailingBytes, window_.offset());
     stats().input_bytes = source_.total_bytes() != 0 ? source_.total_bytes() : source_.done_bytes();
     stats().unpacked_bytes = source_.unpacked_bytes();
@@ -231,7 +239,7 @@ class DocumentReader {
   EventList events_;
   std::vector<std::string> keys_;
   std::vector<std::pair<std::string, std::string>> waiting_;
-  bool has_events_ = false;
+  bool has_events_ = false, is_closed_ = false;  // closed: the last bracket was there
 };
 
 }  // namespace

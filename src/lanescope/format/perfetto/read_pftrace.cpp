@@ -55,6 +55,8 @@ class PftraceReader {
       stats.count(ImportIssue::kEventLost, std::nullopt, packets.too_long());
     if (source_.report().damage)
       stats.count(ImportIssue::kTruncatedStream, source_.report().damage);
+    if (source_.report().wrong_checksum)
+      stats.count(ImportIssue::kWrongChecksum, source_.report().wrong_checksum);
     if (source_.report().trailing)
       stats.count(ImportIssue::kTrailingBytes, source_.unpacked_bytes());
     stats.input_bytes = source_.done_bytes();
