@@ -1,15 +1,20 @@
 // `lanescope whatif`: what a step would take after a change, by replay of its dependencies.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/cli/trace_part.h"
 #include "lanescope/explain/predicted_gains.h"
+#include "lanescope/explain/rules/elementwise_chains.h"
 #include "lanescope/record/range.h"
+#include "lanescope/report/text_format.h"
 #include "lanescope/report/whatif_text.h"
 #include "lanescope/simulate/simulated_trace.h"
 
@@ -32,6 +37,45 @@ simulate::Base base_of(const std::vector<simulate::Change>& changes) {
       return simulate::Base::kRecorded;
   return simulate::Base::kUnprofiled;
 }
+
+// The operators of a chain, one way to write them: "aten::mul,add" is "mul, add".
+std::string chain_text_of(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::string_view part = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    if (part.starts_with("aten::")) part.remove_prefix(6);
+    out += (out.empty() ? "" : ", ") + std::string(part);
+  }
+  return out;
+}
+
+// 'fuse CHAIN' means a chain as explain prints it, or its number: 'fuse chain 1'. Leaves other names as they are.
+void find_chains(std::span<const explain::rules::FusableChain> chains,
+                 std::vector<simulate::Change>& changes) {
+  for (simulate::Change& change : changes) {
+    if (change.kind != simulate::ChangeKind::kFuse) continue;
+    const std::string text = chain_text_of(change.name);
+    for (std::size_t i = 0; i < chains.size(); ++i)
+      if (text == chains[i].text || text == fmt::format("chain {}", i + 1))
+        change.chains = chains[i].kernels;
+  }
+}
+
+std::string largest_chains_text(const explain::Facts& facts,
+                                std::span<const explain::rules::FusableChain> chains) {
+  if (chains.empty()) return ". explain finds no chain of elementwise kernels here";
+  std::string out = ". The largest chains that explain finds: ";
+  for (std::size_t i = 0; i < chains.size() && i < 3; ++i)
+    out += fmt::format("{}'fuse {}' (at most {} a step)", i == 0 ? "" : ", ", chains[i].text,
+                       report::format_time_ns(facts.per_step(chains[i].saved_ns)));
+  return out;
+}
+
+bool is_fuse(const simulate::Change& change) { return change.kind == simulate::ChangeKind::kFuse; }
 
 int write_simulated(const WhatifFlags& flags, const simulate::Simulation& simulation,
                     const std::vector<simulate::Change>& changes, Output& output) {
@@ -72,13 +116,21 @@ int run_whatif(const WhatifFlags& flags, Output& output) {
   const simulate::Simulation simulation = explain::simulation_of(*facts);
   graph_stage.end();
 
+  const bool fuses = std::any_of(changes.begin(), changes.end(), is_fuse);
+  const auto chains =
+      fuses ? explain::rules::fusable_chains(*facts) : std::vector<explain::rules::FusableChain>{};
+  find_chains(chains, changes);
   RecordFunction replay_stage("whatif: replay");
   std::optional<simulate::Prediction> prediction;
   std::vector<simulate::Candidate> candidates;
   std::optional<report::CriticalPathReport> path;
   if (!changes.empty()) {
     auto predicted = simulate::predict(simulation, changes, base_of(changes));
-    if (!predicted) return fail(kUsage, message_of(predicted.error()));
+    if (!predicted) {
+      const bool is_of_fuse = predicted.error().message.find("'fuse ") != std::string::npos;
+      return fail(kUsage, message_of(predicted.error()) +
+                              (is_of_fuse ? largest_chains_text(*facts, chains) : ""));
+    }
     prediction = *std::move(predicted);
   } else if (flags.critical_path) {
     path = report::critical_path_report(*facts, simulation);
@@ -131,9 +183,11 @@ void add_whatif_command(CommandLine& line) {
   remove-sync [NAME]    the CPU does not wait for the GPU (in that call, operator or range)
   no-profiler [US]      without the cost of recording: an estimate, or US microseconds per event
   cuda-graph            one launch per step
-  pin [GB/S]            copies from pageable memory come from pinned memory
+  pin [GB/S]            copies from pageable memory come from pinned memory. Without a rate:
+                        that of the trace's pinned copies, else assumed from the GPU's link
   overlap-copies        copies between CPU and GPU run on a stream of their own
   fuse NAME             kernels in a row of each occurrence become one
+  fuse CHAIN            so do chains that explain prints: 'fuse mul, add, tanh', 'fuse chain 1'
   gpu 1.5x, gpu NAME    all kernels faster, or as on another GPU (rough)
   copies 2x             copies take half their time
   communication 2x      collectives take half their time
@@ -141,7 +195,8 @@ void add_whatif_command(CommandLine& line) {
   workers 8 [from 2]    so many DataLoader workers
   batch 2x              a step does twice the work (rough)
 
-NAME is a whole name. If no event has it, it means all events whose name contains it.
+NAME is a whole name, or a kernel's readable one. If no event has it, it means all events whose
+name contains it.
 
 Examples:
   lanescope whatif trace.json.gz                             the usual changes, best first

@@ -25,6 +25,8 @@ struct GpuSpec {
   std::optional<std::int64_t> l2_bytes;
   GpuPeakRates peak;
   std::string_view source;  // the maker's document
+  // Of its 16 lanes to the host. Absent: it has another link, or the maker's document does not say.
+  std::optional<int> pcie_generation = {};
 };
 
 // The entry for a device: same compute capability, and the longest pattern that is in the device's
@@ -32,5 +34,7 @@ struct GpuSpec {
 // GPU. Valid for ever; any thread.
 const GpuSpec* find_gpu_spec(const GpuDevice& device);
 std::span<const GpuSpec> gpu_specs();
+// Bytes a second that 16 lanes of that generation (3 to 5) move in one direction. docs/definitions/hardware.md.
+double pcie_bytes_per_s(int generation);
 
 }  // namespace lanescope

@@ -1,5 +1,7 @@
 #include "lanescope/simulate/change_kinds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/model/gpu_catalog.h"
 
 namespace lanescope::simulate {
 namespace {
@@ -25,6 +28,45 @@ double pinned_rate(const ChangedGraph& changed, bool to_device) {
         static_cast<double>(*bytes) * 1e9 / static_cast<double>(changed.trace.dur_ns(work.slice))));
   }
   return static_cast<double>(analysis::lower_median(std::move(rates)));
+}
+
+// Bytes a second that pinned memory is assumed to give on this GPU; 0: its link is not known.
+double assumed_rate(const Trace& trace) {
+  const auto devices = parse_gpu_devices(trace.metadata_json("deviceProperties").value_or("[]"));
+  const GpuSpec* spec = devices.empty() ? nullptr : find_gpu_spec(devices.front());
+  return spec && spec->pcie_generation
+             ? kPinnedPartOfLink * pcie_bytes_per_s(*spec->pcie_generation)
+             : 0;
+}
+
+struct PinnedRate {
+  double bytes_per_s = 0;  // 0: not known
+  bool is_assumed = false;
+};
+PinnedRate rate_of(const ChangedGraph& changed, bool to_device) {
+  if (changed.change.number) return {*changed.change.number * 1e9, false};
+  if (const double measured = pinned_rate(changed, to_device); measured > 0)
+    return {measured, false};
+  return {assumed_rate(changed.trace), true};
+}
+
+void note_rates(ChangedGraph& changed, double assumed_bytes_per_s, bool is_unknown) {
+  changed.applied.notes.push_back(
+      "copies to the GPU no longer stop the CPU (non_blocking=True), copies to the CPU still do; "
+      "the time to fill the pinned memory is not added");
+  if (assumed_bytes_per_s > 0) {
+    changed.applied.assumed = fmt::format("{:.0f} GB/s", assumed_bytes_per_s / 1e9);
+    changed.applied.notes.push_back(fmt::format(
+        "assumed: {}, which is {:.0f} % of the PCIe link in the GPU's data sheet, because the "
+        "trace holds no pinned "
+        "copy of 256 KB or more in that direction. If yours is another, name it: 'pin 25 GB/s'",
+        changed.applied.assumed, kPinnedPartOfLink * 100));
+  }
+  if (is_unknown)
+    changed.applied.notes.push_back(
+        "the trace holds no pinned copy of 256 KB or more in that direction, and the GPU's link or "
+        "the bytes are not known, so "
+        "copies keep their time; 'pin 50 GB/s' names a rate");
 }
 
 bool is_host_copy(const ChangedGraph& changed, std::uint32_t work) {
@@ -72,12 +114,11 @@ bool is_copy_to_device(std::string_view name) {
 }
 
 void pin_copies(ChangedGraph& changed) {
-  const double rates[] = {
-      changed.change.number ? *changed.change.number * 1e9 : pinned_rate(changed, false),
-      changed.change.number ? *changed.change.number * 1e9 : pinned_rate(changed, true)};
+  const PinnedRate rates[] = {rate_of(changed, false), rate_of(changed, true)};
   std::vector<std::int64_t> calls;
   std::unordered_set<std::uint32_t> input_calls;
-  bool unknown = false;
+  bool is_unknown = false;
+  double assumed = 0;
   for (const GpuWork& work : changed.graph.works) {
     if (work.launch == kNone<SliceId>) continue;
     const std::string_view name = changed.trace.name(work.slice);
@@ -89,10 +130,13 @@ void pin_copies(ChangedGraph& changed) {
     const bool to_device = is_copy_to_device(name);
     if (to_device) input_calls.insert(raw(work.launch));
     const auto bytes = changed.trace.slice_args(work.slice).integer(ArgKey::kBytes);
-    const double rate = rates[to_device ? 1 : 0];
-    if (rate <= 0 || !bytes)
-      unknown = true;
-    else if (work.work_edge != kNoIndex)
+    const auto [rate, is_assumed] = rates[to_device ? 1 : 0];
+    if (rate <= 0 || !bytes) {
+      is_unknown = true;
+      continue;
+    }
+    if (is_assumed) assumed = rate;
+    if (work.work_edge != kNoIndex)
       changed.edges[work.work_edge].weight_ns =
           std::min(changed.edges[work.work_edge].weight_ns,
                    static_cast<std::int64_t>(static_cast<double>(*bytes) * 1e9 / rate));
@@ -105,13 +149,7 @@ void pin_copies(ChangedGraph& changed) {
         input_calls.contains(raw(edge.owner)))
       edge.weight_ns = std::min(edge.weight_ns, call_ns);
   if (changed.applied.count == 0) return;
-  changed.applied.notes.push_back(
-      "copies to the GPU no longer stop the CPU (non_blocking=True), copies to the CPU still do; "
-      "the time to fill the pinned memory is not added");
-  if (unknown)
-    changed.applied.notes.push_back(
-        "the trace holds no pinned copy of 256 KB or more in that direction, so copies keep "
-        "their time; 'pin 50 GB/s' names a rate");
+  note_rates(changed, assumed, is_unknown);
 }
 
 // A work's stream edge comes from the last work of its stream that is no copy; copies of one

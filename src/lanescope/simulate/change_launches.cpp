@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -37,14 +38,44 @@ SliceId outermost(const ChangedGraph& changed, const NamePattern& pattern, const
   return found;
 }
 
-}  // namespace
+// The kernel `first` takes over `work`, which goes with its launch.
+void fuse_into(ChangedGraph& changed, const GpuWork& first, const GpuWork& work,
+               std::unordered_set<std::uint32_t>& gone_launches) {
+  Edge& kept = changed.edges[first.work_edge];
+  kept.weight_ns = std::max(kept.weight_ns, changed.edges[work.work_edge].weight_ns);
+  changed.edges[work.work_edge].weight_ns = 0;
+  if (work.stream_edge != kNoIndex) {
+    take_no_time(changed.edges[work.stream_edge]);
+    if (work.launch_edge != kNoIndex) changed.edges[work.launch_edge].dropped = true;
+  }
+  if (work.launch != kNone<SliceId>) gone_launches.insert(raw(work.launch));
+  ++changed.applied.count;
+}
+
+void fuse_chains(ChangedGraph& changed, std::unordered_set<std::uint32_t>& gone_launches) {
+  std::unordered_map<std::uint32_t, std::uint32_t> work_of;  // by kernel
+  for (std::uint32_t i = 0; i < changed.graph.works.size(); ++i)
+    work_of[raw(changed.graph.works[i].slice)] = i;
+  for (const std::vector<SliceId>& chain : changed.change.chains) {
+    const GpuWork* first = nullptr;
+    for (const SliceId kernel : chain) {
+      const auto found = work_of.find(raw(kernel));
+      if (found == work_of.end()) continue;
+      const GpuWork& work = changed.graph.works[found->second];
+      if (work.work_edge == kNoIndex) continue;
+      if (first)
+        fuse_into(changed, *first, work, gone_launches);
+      else
+        first = &work;
+    }
+  }
+}
 
 // Kernels in a row on a stream, launched inside the same occurrence of the name, become one that
 // takes as long as the longest: it reads and writes its data once.
-void fuse_kernels(ChangedGraph& changed) {
+void fuse_named(ChangedGraph& changed, std::unordered_set<std::uint32_t>& gone_launches) {
   const NamePattern pattern(changed.trace, changed.change.name);
   const std::vector<bool> fits = slices_inside(changed, pattern);
-  std::unordered_set<std::uint32_t> gone_launches;
   std::uint32_t first = kNoIndex;
   const auto is_fused = [&](const GpuWork& work) {
     return work.work == analysis::WorkClass::kCompute && work.work_edge != kNoIndex &&
@@ -62,20 +93,23 @@ void fuse_kernels(ChangedGraph& changed) {
       first = i;
       continue;
     }
-    Edge& kept = changed.edges[changed.graph.works[first].work_edge];
-    kept.weight_ns = std::max(kept.weight_ns, changed.edges[work.work_edge].weight_ns);
-    changed.edges[work.work_edge].weight_ns = 0;
-    if (work.stream_edge != kNoIndex) {
-      take_no_time(changed.edges[work.stream_edge]);
-      if (work.launch_edge != kNoIndex) changed.edges[work.launch_edge].dropped = true;
-    }
-    if (work.launch != kNone<SliceId>) gone_launches.insert(raw(work.launch));
-    ++changed.applied.count;
+    fuse_into(changed, changed.graph.works[first], work, gone_launches);
   }
+}
+
+}  // namespace
+
+void fuse_kernels(ChangedGraph& changed) {
+  std::unordered_set<std::uint32_t> gone_launches;
+  if (changed.change.chains.empty())
+    fuse_named(changed, gone_launches);
+  else
+    fuse_chains(changed, gone_launches);
   take_no_cpu_time(changed, gone_launches);
   if (changed.applied.count > 0)
     changed.applied.notes.push_back(
-        "kernels in a row of one occurrence become one that takes as long as the longest of "
+        "kernels in a row of one occurrence or chain become one that takes as long as the longest "
+        "of "
         "them; operators around the launches keep their own CPU time");
 }
 

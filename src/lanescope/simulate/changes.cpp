@@ -30,7 +30,10 @@ Error nothing_fits(const Change& change) {
       expected = "copies between CPU and GPU";
       break;
     case ChangeKind::kFuse:
-      expected = "an operator, range or kernel of that name that runs several kernels in a row";
+      expected =
+          "an operator, range or kernel of that name that runs several kernels in a row, or a "
+          "chain "
+          "as explain prints it";
       break;
     case ChangeKind::kCopies:
       expected = "copies";

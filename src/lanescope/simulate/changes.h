@@ -16,6 +16,8 @@ namespace lanescope::simulate {
 
 // `pin` takes its rate from pinned copies of at least this many bytes.
 inline constexpr std::int64_t kLeastRatedCopyBytes = 256 * 1024;
+// If there are none: this part of the PCIe link that the GPU's data sheet names. Measured on an H200 (docs/measurements/whatif.md).
+inline constexpr double kPinnedPartOfLink = 0.86;
 bool is_copy_to_device(std::string_view name);  // by the name of a copy on the GPU
 
 enum class ChangeKind : std::uint8_t {
@@ -43,6 +45,8 @@ struct Change {
   // kRemove: removes these events instead of those that `name` fits. kRemoveSync: also removes the waits of these calls, which wait
   // for a copy to the GPU.
   std::vector<SliceId> slices = {};
+  // kFuse: each of these becomes one kernel, instead of those of `name`. In order of time, on one stream each.
+  std::vector<std::vector<SliceId>> chains = {};
   // kRemove: removes these windows of a thread instead (disjoint, in order). GPU work that was launched in them stays.
   TrackId thread = kNone<TrackId>;
   std::vector<analysis::Window> windows = {};
@@ -60,6 +64,7 @@ Result<Change> parse_change(std::string_view text);
 struct Applied {
   std::uint64_t count = 0;         // events that it changed
   std::vector<std::string> notes;  // sentences for the user
+  std::string assumed;             // a number that the trace does not hold, such as "54 GB/s"
 };
 
 // Removes from `edges` what recording cost the program. `share`: how much of the fitted cost;

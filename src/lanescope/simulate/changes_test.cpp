@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/simulate/drawn_steps_test.h"
 #include "lanescope/testing/program_sketch.h"
 #include "lanescope/testing/sketch.h"
@@ -12,6 +13,7 @@ namespace lanescope::simulate {
 namespace {
 
 using lanescope::testing::ProgramSketch;
+using lanescope::testing::Sketch;
 using testing::DrawnSteps;
 
 Trace gpu_bound() {
@@ -248,6 +250,82 @@ TEST(RecordingCost, TheRangeHoldsTheEstimateAndTheSpeedOfCpuAndGpu) {
   EXPECT_LE(unprofiled.shortest_ns, unprofiled.outcome.step_ns);
   EXPECT_GE(unprofiled.cpu_error_ns(), unprofiled.recording_error_ns());
   EXPECT_GT(unprofiled.error_ns(), unprofiled.cpu_error_ns());
+}
+
+// Steps of 1,000 us: a copy of 10 MB from pageable memory takes 900 us of them, and the CPU waits for it.
+Trace pageable_copies(const char* devices) {
+  Sketch sketch;
+  sketch.metadata("deviceProperties", devices);
+  for (int step = 0; step < 4; ++step) {
+    const std::int64_t at = step * 1'000'000;
+    sketch.annotation("ProfilerStep#" + std::to_string(step), at, 1'000'000);
+    sketch.op("aten::copy_", at, 960'000);
+    sketch.runtime("cudaMemcpyAsync", at + 10'000, 940'000, {.correlation = step + 1});
+    sketch.slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at + 30'000, 900'000,
+                 {.correlation = step + 1, .bytes = 10'000'000});
+  }
+  return sketch.trace();
+}
+
+TEST(Change, PinAssumesTheLinkOfTheGpuWhereNoCopyIsPinned) {
+  const DrawnSteps drawn(pageable_copies(
+      R"([{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0}])"));
+  const auto pin = predict(drawn.simulation, std::vector{*parse_change("pin")});
+  ASSERT_TRUE(pin);
+  // 0.86 x 16 lanes x 3.938 GB/s.
+  EXPECT_EQ(pin->assumed, "54 GB/s");
+  ASSERT_EQ(pin->notes.size(), 2u);
+  EXPECT_NE(pin->notes[1].find("assumed: 54 GB/s"), std::string::npos);
+  // 10 MB take 185 us, and the CPU no longer waits for them.
+  EXPECT_LT(pin->after.step_ns, 260'000);
+  const auto named = predict(drawn.simulation, std::vector{*parse_change("pin 50")});
+  ASSERT_TRUE(named);
+  EXPECT_EQ(named->assumed, "");
+  EXPECT_EQ(named->notes.size(), 1u);
+}
+
+TEST(Change, PinAssumesNothingOfAnUnknownGpu) {
+  const DrawnSteps drawn(pageable_copies("[]"));
+  const auto pin = predict(drawn.simulation, std::vector{*parse_change("pin")});
+  ASSERT_TRUE(pin);
+  EXPECT_EQ(pin->assumed, "");
+  EXPECT_NE(pin->notes.back().find("keep their time"), std::string::npos);
+}
+
+TEST(Change, FusesTheChainsThatItIsGiven) {
+  // gemm, relu, tanh and add take 500, 250, 200 and 100 us. The last three become one of 250 us.
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.kernel("gemm", 500).kernel("relu", 250).kernel("tanh", 200).kernel("add", 100);
+  });
+  const DrawnSteps drawn(program.trace());
+  EXPECT_EQ(drawn.simulation.recorded.step_ns, 1'050'000);
+  Change fuse = *parse_change("fuse relu, tanh, add");
+  for (const GpuWork& work : drawn.simulation.graph->works) {
+    const std::string_view name = drawn.trace.name(work.slice);
+    if (name == "relu") fuse.chains.emplace_back();
+    if (name != "gemm") fuse.chains.back().push_back(work.slice);
+  }
+  const auto fused = predict(drawn.simulation, std::vector{fuse});
+  ASSERT_TRUE(fused);
+  EXPECT_EQ(fused->after.step_ns, 750'000);
+}
+
+TEST(Change, AReadableNameMeansAllVariantsOfAKernel) {
+  ProgramSketch program;
+  const std::string first =
+      "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+      "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)";
+  const std::string second =
+      "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctorOnSelf_add<float>, "
+      "std::array<char*, 2ul> >(int, at::native::CUDAFunctorOnSelf_add<float>, std::array<char*, "
+      "2ul>)";
+  const std::string readable = names::readable_kernel_name(first);
+  ASSERT_EQ(names::readable_kernel_name(second), readable);
+  program.steps(4, [&](ProgramSketch& p) { p.kernel(first, 500).kernel(second, 250); });
+  const DrawnSteps drawn(program.trace());
+  EXPECT_EQ(drawn.step_ns({("speed " + readable + " 2x").c_str()}), 375'000);
+  EXPECT_EQ(drawn.step_ns({("speed " + first + " 2x").c_str()}), 500'000);
 }
 
 }  // namespace

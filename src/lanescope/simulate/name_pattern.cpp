@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "lanescope/names/kernel_name.h"
+
 namespace lanescope::simulate {
 
 bool contains_text(std::string_view text, std::string_view part) {
@@ -14,14 +16,19 @@ bool contains_text(std::string_view text, std::string_view part) {
 }
 
 NamePattern::NamePattern(const Trace& trace, const std::string& pattern) {
-  std::unordered_set<std::uint32_t> seen;
+  std::unordered_set<std::uint32_t> seen, kernels;
   for (std::size_t i = 0; i < trace.slices().size(); ++i) {
     const StringId name = trace.slices().name[i];
     if (!seen.insert(raw(name)).second) continue;
+    if (trace.kind(SliceId{static_cast<std::uint32_t>(i)}) == CategoryKind::kKernel)
+      kernels.insert(raw(name));
     const std::string_view text = trace.text(name);
     if (text == pattern) equal_.insert(raw(name));
     if (contains_text(text, pattern)) close_.insert(raw(name));
   }
+  if (!equal_.empty()) return;
+  for (const std::uint32_t name : kernels)
+    if (names::readable_kernel_name(trace.text(StringId{name})) == pattern) equal_.insert(name);
 }
 
 bool NamePattern::fits(const Trace& trace, SliceId slice) const {

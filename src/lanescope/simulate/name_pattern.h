@@ -14,7 +14,8 @@ namespace lanescope::simulate {
 
 bool contains_text(std::string_view text, std::string_view part);  // ignores upper and lower case
 
-// A name fits if it equals the pattern. If no name of the trace equals it, the names that contain it fit.
+// A name fits if it equals the pattern. If no name of the trace equals it, the kernels with that readable name fit; if there are none,
+// the names that contain it.
 class NamePattern {
  public:
   NamePattern(const Trace& trace, const std::string& pattern);

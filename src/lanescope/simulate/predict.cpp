@@ -8,11 +8,13 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/share_work.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/simulate/recording_cost.h"
 
 namespace lanescope::simulate {
@@ -94,7 +96,7 @@ std::int64_t unprofiled_step_ns(const StepGraph& graph, double share, Replay& re
 // Changes are applied in an order of their own, so that theirs does not matter: no-profiler
 // subtracts, so it comes before what multiplies; a graph asks which waits are left.
 Result<void> apply_all(const Simulation& simulation, std::span<const Change> changes, Base base,
-                       double share, std::vector<Edge>& edges, std::vector<std::string>* notes) {
+                       double share, std::vector<Edge>& edges, Prediction* prediction) {
   std::vector<const Change*> order;
   for (const Change& change : changes) order.push_back(&change);
   const auto place = [](ChangeKind kind) {
@@ -112,18 +114,24 @@ Result<void> apply_all(const Simulation& simulation, std::span<const Change> cha
     if (base == Base::kUnprofiled && change->kind == ChangeKind::kNoProfiler) continue;
     LANESCOPE_TRY(Applied applied,
                   apply_change(*simulation.graph, *simulation.nesting, *change, edges));
+    if (!prediction) continue;
     for (std::string& note : applied.notes)
-      if (notes) notes->push_back(change->text + ": " + std::move(note));
+      prediction->notes.push_back(change->text + ": " + std::move(note));
+    if (!applied.assumed.empty()) prediction->assumed = std::move(applied.assumed);
   }
   return {};
 }
 
-// The three kernels of the main device with the longest time in total.
+// The three kernels of the main device with the longest time in total. By readable names: variants of one kernel count as one.
 std::vector<std::string> longest_kernels(const StepGraph& graph) {
   std::map<std::string, std::int64_t> times;
+  std::unordered_map<std::uint32_t, std::int64_t> raw_times;  // by raw name
   for (const GpuWork& work : graph.works)
     if (work.on_main_device && graph.trace->kind(work.slice) == CategoryKind::kKernel)
-      times[std::string(graph.trace->name(work.slice))] += graph.trace->dur_ns(work.slice);
+      raw_times[raw(graph.trace->slices().name[raw(work.slice)])] +=
+          graph.trace->dur_ns(work.slice);
+  for (const auto& [name, time_ns] : raw_times)
+    times[names::readable_kernel_name(graph.trace->text(StringId{name}))] += time_ns;
   std::vector<std::pair<std::int64_t, std::string>> sorted;
   for (auto& [name, time] : times) sorted.emplace_back(-time, name);
   std::sort(sorted.begin(), sorted.end());
@@ -233,7 +241,7 @@ Result<Prediction> predict(const Simulation& simulation, std::span<const Change>
   Scratch scratch;
   {
     LANESCOPE_TRY_VOID(
-        apply_all(simulation, changes, base, kShares[0], scratch.edges, &prediction.notes));
+        apply_all(simulation, changes, base, kShares[0], scratch.edges, &prediction));
     prediction.after =
         outcome_of(*simulation.graph, scratch.edges, scratch.replay, simulation.owners);
   }

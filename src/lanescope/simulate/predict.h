@@ -31,6 +31,7 @@ enum class Base : std::uint8_t {
 struct Prediction {
   Outcome before, after;
   std::vector<std::string> notes;
+  std::string assumed;  // as Applied::assumed, of all changes
   // The cost of recording is not known exactly, so the gain is a range: its ends in ns, and as shares of
   // the step.
   std::int64_t low_gain_ns = 0, high_gain_ns = 0;

@@ -127,6 +127,7 @@ struct ChainGroup {
   std::int64_t elements = 0;
   SliceId longest = kNone<SliceId>, op = kNone<SliceId>, last_op = kNone<SliceId>;
   std::int64_t longest_ns = 0;
+  std::vector<std::vector<SliceId>> kernels = {};  // of each chain
 };
 
 // The most bytes that main memory moves in a nanosecond, and how many bytes can stay in the cache.
@@ -251,8 +252,12 @@ class Chains {
     const std::int64_t waits =
         launch_waits_within(facts_, chain.front().work->start_ns, chain.back().work->end_ns);
     const std::int64_t saved = std::max<std::int64_t>(0, sum - least) + waits;
-    for (const Link& link : chain) works_.push_back(link.work);
     ChainGroup& group = groups_[label];
+    std::vector<SliceId>& kernels = group.kernels.emplace_back();
+    for (const Link& link : chain) {
+      works_.push_back(link.work);
+      kernels.push_back(link.work->slice);
+    }
     ++group.chains;
     group.gpu_ns += sum;
     group.saved_ns += saved;
@@ -318,17 +323,20 @@ std::map<std::string, ChainGroup> groups_of_all(std::map<std::uint32_t, Chains>&
     for (const auto& [label, group] : chains.groups()) {
       ChainGroup& all = groups[label];
       const bool longer = group.longest_ns > all.longest_ns;
-      const ChainGroup sum{all.chains + group.chains,
-                           all.gpu_ns + group.gpu_ns,
-                           all.saved_ns + group.saved_ns,
-                           all.waits_ns + group.waits_ns,
-                           group.length,
-                           group.elements,
-                           longer ? group.longest : all.longest,
-                           longer ? group.op : all.op,
-                           longer ? group.last_op : all.last_op,
-                           std::max(group.longest_ns, all.longest_ns)};
-      all = sum;
+      std::vector<std::vector<SliceId>> kernels = std::move(all.kernels);
+      kernels.insert(kernels.end(), group.kernels.begin(), group.kernels.end());
+      ChainGroup sum{all.chains + group.chains,
+                     all.gpu_ns + group.gpu_ns,
+                     all.saved_ns + group.saved_ns,
+                     all.waits_ns + group.waits_ns,
+                     group.length,
+                     group.elements,
+                     longer ? group.longest : all.longest,
+                     longer ? group.op : all.op,
+                     longer ? group.last_op : all.last_op,
+                     std::max(group.longest_ns, all.longest_ns),
+                     std::move(kernels)};
+      all = std::move(sum);
     }
   }
   return groups;
@@ -498,12 +506,19 @@ Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
   return measured;
 }
 
-// The three with most to save, as evidence.
-void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& groups,
-                bool by_threads, Finding& finding) {
+// Most to save first.
+std::vector<std::pair<std::string, ChainGroup>> ranked_chains(
+    const std::map<std::string, ChainGroup>& groups) {
   std::vector<std::pair<std::string, ChainGroup>> ranked(groups.begin(), groups.end());
   sort_rows(ranked.begin(), ranked.end(),
             [](const auto& a, const auto& b) { return a.second.saved_ns > b.second.saved_ns; });
+  return ranked;
+}
+
+// The three with most to save, as evidence.
+void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& groups,
+                bool by_threads, Finding& finding) {
+  const auto ranked = ranked_chains(groups);
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const ChainGroup& group = ranked[i].second;
     Sentence line =
@@ -665,6 +680,17 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
 }
 
 }  // namespace
+
+std::vector<FusableChain> fusable_chains(const Facts& facts) {
+  std::vector<FusableChain> fusable;
+  if (!facts.main_device) return fusable;
+  const auto measured = measure_chains(facts);
+  const auto* chains = std::get_if<UnfusedChains>(&measured);
+  if (!chains) return fusable;
+  for (auto& [text, group] : ranked_chains(chains->groups))
+    fusable.push_back({text, group.saved_ns, std::move(group.kernels)});
+  return fusable;
+}
 
 std::int64_t saved_by_one_kernel_for_each_chain_ns(const Facts& facts) {
   if (!facts.main_device || is_host_bound(facts)) return 0;
