@@ -40,7 +40,10 @@ def test_a_prediction_is_a_trace_that_opens_like_any_other(run, tmp_path):
     predicted = json.loads(run("whatif", SYNC, "--change", "remove-sync", "--json").out)["predicted"]["step_ns"]
     again = json.loads(run("whatif", out, "--critical-path", "--json").out)["recorded"]["step_ns"]
     assert abs(again - predicted) <= 0.01 * predicted
-    assert run("explain", out).code == 0
+    for command in ("explain", "info"):
+        ran = run(command, out)
+        assert ran.code == 0 and "imulated by lanescope whatif: remove-sync" in ran.out.replace("\n", " "), ran.out
+    assert "imulated" not in run("explain", SYNC).out + run("info", SYNC).out
     assert run("whatif", SYNC, "--change", "remove-sync", "--out", out).code == 2  # it exists
     assert run("whatif", SYNC, "--out", str(tmp_path / "b.json")).code == 2  # no change
 
@@ -89,6 +92,39 @@ def test_explain_promises_no_more_than_the_step_without_the_profiler(run, trace)
         return
     for each in answer["do_first"]:
         assert each["gain_ns"] <= answer["without_profiler"]["step_ns"]
+
+
+def test_pin_assumes_a_rate_and_says_so(run):
+    trace = str(FAULTS / "pageable_copy.bad.lanescope.json.gz")
+    ran = run("whatif", trace, "--change", "pin")
+    assert ran.code == 0 and "assumed: 54 GB/s" in ran.out
+    assert "pin (assumed: 54 GB/s)" in run("whatif", trace).out
+    assert "assumed" not in run("whatif", trace, "--change", "pin 50").out
+    gain = json.loads(run("whatif", trace, "--change", "pin", "--json").out)["gain_ns"]
+    assert 5_000_000 < gain < 6_000_000  # on another visit 5.5 ms were measured
+
+
+def test_a_chain_can_be_pasted_from_explain(run):
+    trace = str(FAULTS / "unfused_chain.bad.lanescope.json.gz")
+    text = "mul, mul, mul, mul, add, mul, tanh, add, ..."
+    assert text in run("explain", "--full", trace).out
+    pasted = json.loads(run("whatif", trace, "--change", f"fuse {text}", "--json").out)
+    numbered = json.loads(run("whatif", trace, "--change", "fuse chain 1", "--json").out)
+    assert pasted["gain_ns"] == numbered["gain_ns"] > 1_000_000
+    for unknown in ("aten::mul", "chain 2", "mul, mul"):
+        ran = run("whatif", trace, "--change", f"fuse {unknown}")
+        assert ran.code == 2 and f"'fuse {text}' (at most" in ran.complaint()
+    ran = run("whatif", SYNC, "--change", "fuse chain 1")
+    assert ran.code == 2 and "no chain" in ran.complaint()
+
+
+@pytest.mark.parametrize("trace", sorted(FAULTS.glob("*.bad.*.json.gz")), ids=lambda path: path.name.removesuffix(".json.gz"))
+def test_usual_changes_have_names_of_their_own(run, trace):
+    ran = run("whatif", str(trace))
+    if ran.code == 1:
+        return
+    rows = [line[46:] for line in ran.out.splitlines() if line.startswith("  ") and "%  " in line[:46]]
+    assert len(rows) == len(set(rows)), rows
 
 
 def test_changes_compose_in_any_order(run):
@@ -148,6 +184,15 @@ def test_mistakes_say_what_was_expected(run, change):
     ran = run("whatif", SYNC, "--change", change)
     assert ran.code == 2
     assert "expect" in ran.complaint() and change in ran.complaint()
+
+
+def test_another_device_is_named(run, tmp_path):
+    events = [{"ph": "X", "cat": "mtia_ccp_events", "name": "fba_mm", "pid": 1, "tid": 2, "ts": 10 * i, "dur": 8} for i in range(40)]
+    events.append({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 9, "tid": 9, "ts": 0, "dur": 400})
+    trace = tmp_path / "mtia.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    ran = run("whatif", str(trace))
+    assert ran.code == 1 and "the rows of the MTIA" in ran.complaint() and "ProfilerActivity.CUDA" not in ran.complaint()
 
 
 def test_without_gpu_work_it_says_what_to_record(run):

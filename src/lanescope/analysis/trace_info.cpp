@@ -11,6 +11,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/model/nearly_sorted.h"
+#include "lanescope/model/simulated_by.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -109,6 +110,11 @@ void find_producer(const Trace& trace, TraceInfo& info) {
   else if (trace.metadata_json("baseTimeNanoseconds"))
     evidence.push_back(
         "baseTimeNanoseconds without host_name (torch 2.11 and some older versions)");
+}
+
+void tell_simulated(const Trace& trace, TraceInfo& info) {
+  const std::string by = metadata_text(trace, kSimulatedBy);
+  if (!by.empty()) info.producer = "simulated by " + by + "; recorded by " + info.producer;
 }
 
 void find_devices(const Trace& trace, TraceInfo& info) {
@@ -287,6 +293,7 @@ void list_counters(const Trace& trace, TraceInfo& info) {
 TraceInfo describe_trace(const Trace& trace) {
   TraceInfo info;
   find_producer(trace, info);
+  tell_simulated(trace, info);
   info.host_name = metadata_text(trace, "host_name");
   info.trace_id = metadata_text(trace, "trace_id");
   find_options(trace, info);

@@ -81,9 +81,12 @@ int write_simulated(const WhatifFlags& flags, const simulate::Simulation& simula
                     const std::vector<simulate::Change>& changes, Output& output) {
   RecordFunction stage("whatif: trace");
   const auto edges = simulate::changed_edges(simulation, changes, base_of(changes));
-  const auto made = edges ? simulate::simulated_trace(*simulation.graph,
-                                                      simulate::replay(*simulation.graph, *edges))
-                          : Result<Trace>(edges.error());
+  std::string texts;
+  for (const simulate::Change& change : changes) texts += (texts.empty() ? "" : "; ") + change.text;
+  const auto made = edges
+                        ? simulate::simulated_trace(
+                              *simulation.graph, simulate::replay(*simulation.graph, *edges), texts)
+                        : Result<Trace>(edges.error());
   if (made) return save_trace(*made, flags.out, output);
   output.complain("whatif: --out: " + message_of(made.error()));
   return kUsage;

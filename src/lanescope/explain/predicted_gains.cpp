@@ -199,6 +199,12 @@ bool is_of_cpu(const Finding& finding) {
 }
 
 std::optional<std::string> why_not_replayed(const Facts& facts) {
+  if (facts.vendor)
+    return fmt::format(
+        "expected kernels and copies of a GPU with their launch calls, found the rows of the {}. "
+        "For those it is not defined yet which call launched them and what waits for them. "
+        "`lanescope explain` tells what is known of them",
+        facts.vendor->name);
   if (!facts.main_device)
     return "expected GPU work in the trace, found none; record with GPU activities "
            "(ProfilerActivity.CUDA)";

@@ -15,6 +15,7 @@
 #include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/screen_wall.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/simulate/simulated_trace.h"
 
 namespace lanescope::report {
 namespace {
@@ -63,6 +64,8 @@ class Screen {
   }
 
   void write_headline() {
+    if (const std::string by = simulate::simulated_by(*facts_.trace); !by.empty())
+      out_ += wrapped("", fmt::format("Simulated by {}.", by), width_) + "\n";
     std::string text = wrapped("", rounded_sentence(explanation_.headline), width_);
     text.pop_back();  // the newline stays outside of the colour
     out_ += fmt::format("{}\n", bold(text));

@@ -12,6 +12,7 @@
 #include "lanescope/report/rounded_numbers.h"
 #include "lanescope/report/screen_wall.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/simulate/simulated_trace.h"
 
 namespace lanescope::report {
 namespace {
@@ -39,6 +40,8 @@ class ExplanationText {
 
   std::string run() {
     if (markdown_) out_ += "# What bounds a step\n\n";
+    if (const std::string by = simulate::simulated_by(*facts_.trace); !by.empty())
+      out_ += wrapped("", fmt::format("Simulated by {}.", by)) + "\n";
     out_ += wrapped("", sentence_text(explanation_.headline, markdown_));
     if (explanation_.is_answer) {  // answers come first
       write_asked();

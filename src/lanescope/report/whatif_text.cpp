@@ -8,6 +8,7 @@
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/simulate/unexplained.h"
 
 namespace lanescope::report {
 namespace {
@@ -30,16 +31,66 @@ std::int64_t per_step(const CriticalPath& path, std::int64_t time) {
   return path.steps == 0 ? 0 : time / static_cast<std::int64_t>(path.steps);
 }
 
+// Below this, nobody asks what is missing. The word for it is "well".
+constexpr double kWellExplained = 0.02;
+
 // How far a prediction can be trusted, from what the graph does not explain.
 std::string sure_text(const Identity& identity) {
   const double slack = std::abs(identity.slack_ratio());
-  const char* word = slack < 0.02 ? "well" : slack < 0.1 ? "mostly" : "poorly";
+  const char* word = slack < kWellExplained ? "well" : slack < 0.1 ? "mostly" : "poorly";
   return fmt::format(
       "Replay of the recording itself: {} ({}). Without the delays that the trace does not "
       "explain: {} ({}). So the trace explains this step {}. A prediction carries at least that "
       "error; what a change assumes comes on top",
       format_time_ns(identity.replayed_ns), signed_percent(identity.error_ratio()),
       format_time_ns(identity.without_slack_ns), signed_percent(identity.slack_ratio()), word);
+}
+
+std::string readable(const std::string& name) {
+  return shorten(one_line(names::readable_kernel_name(name)), 60);
+}
+
+std::string what_text(simulate::NotExplained kind) {
+  constexpr const char* kTexts[] = {
+      "collectives began later than their launches and their stream explain. What they waited "
+      "for, such as another stream, is not in the trace",
+      "work of CUDA graphs, or the work after it, began later than the launch explains. Perhaps "
+      "other nodes ran that were not recorded",
+      "GPU work whose launch is not in the trace, such as work from before the recording",
+      "GPU work began later than its launch and its stream explain. Perhaps it waited for another "
+      "stream, or for work that was not recorded",
+      "calls returned later than the GPU work that they waited for ended",
+      "a thread did something that no event shows, or waited"};
+  return kTexts[static_cast<std::size_t>(kind)];
+}
+
+// Why the graph does not explain the step, where it does not do so well: the largest two kinds of time without explanation.
+std::string why_text(const Simulation& simulation) {
+  if (std::abs(simulation.identity.slack_ratio()) < kWellExplained) return "";
+  const simulate::StepGraph& graph = *simulation.graph;
+  const CriticalPath& path = simulation.recorded.path;
+  std::string out;
+  const auto add = [&](std::int64_t time_ns, const std::string& text) {
+    if (time_ns * 100 >= path.total_ns)
+      out += wrapped("  - ",
+                     fmt::format("{} a step: {}.", format_time_ns(per_step(path, time_ns)), text));
+  };
+  std::size_t count = 0;
+  for (const simulate::UnexplainedTime& each :
+       simulate::unexplained_times(graph, simulate::replay(graph, graph.edges))) {
+    if (count++ == 2) break;
+    std::string text = what_text(each.kind);
+    if (each.longest != kNone<SliceId>)
+      text +=
+          fmt::format(" (the longest: {})", readable(std::string(graph.trace->name(each.longest))));
+    add(each.time_ns, text);
+  }
+  const std::int64_t communication_ns = path.of(PathKind::kCommunication);
+  if (communication_ns * 10 >= path.total_ns)
+    add(communication_ns,
+        "collectives run on the path. They may wait there for ranks that come later, which one "
+        "rank's trace cannot tell from transfer: `lanescope ranks` compares all of them");
+  return out.empty() ? out : "  What is not explained:\n" + out;
 }
 
 std::string shares_text(const CriticalPath& path) {
@@ -87,10 +138,6 @@ std::string gain_line(const Simulation& simulation, const simulate::Prediction& 
       format_percent(static_cast<double>(gain), static_cast<double>(prediction.before.step_ns)));
 }
 
-std::string readable(const std::string& name) {
-  return shorten(one_line(names::readable_kernel_name(name)), 60);
-}
-
 void outcome_json(JsonWriter& json, std::string_view key, const Outcome& outcome) {
   json.begin_object(key);
   json.integer("step_ns", outcome.step_ns);
@@ -130,6 +177,17 @@ void identity_json(JsonWriter& json, const Simulation& simulation) {
   json.integer("inferred_wait_count",
                std::count_if(simulation.graph->waits.begin(), simulation.graph->waits.end(),
                              [](const simulate::HostWait& wait) { return wait.inferred; }));
+  const simulate::StepGraph& graph = *simulation.graph;
+  json.begin_array("not_explained");
+  for (const simulate::UnexplainedTime& each :
+       simulate::unexplained_times(graph, simulate::replay(graph, graph.edges))) {
+    json.begin_object();
+    json.text("kind", not_explained_name(each.kind));
+    json.integer("time_ns", each.time_ns);
+    if (each.longest != kNone<SliceId>) json.text("longest", graph.trace->name(each.longest));
+    json.end_object();
+  }
+  json.end_array();
   json.end_object();
 }
 
@@ -151,7 +209,7 @@ std::string whatif_text(const explain::Facts& facts, const Simulation& simulatio
   out += fmt::format("\n{}", gain_line(simulation, prediction));
   for (const std::string& note : prediction.notes) out += wrapped("  - ", note + ".");
   if (is_unprofiled) out += unprofiled_note(simulation);
-  return out + "\n" + wrapped("  ", sure_text(simulation.identity) + ".");
+  return out + "\n" + wrapped("  ", sure_text(simulation.identity) + ".") + why_text(simulation);
 }
 
 std::string whatif_table_text(const explain::Facts& facts, const Simulation& simulation,
@@ -161,14 +219,17 @@ std::string whatif_table_text(const explain::Facts& facts, const Simulation& sim
   out += outcome_line("unprofiled", simulation.unprofiled.outcome);
   if (candidates.empty())
     return out + "\n  None of the usual changes alone would surely gain 1% of it.\n\n" +
-           unprofiled_note(simulation) + wrapped("  ", sure_text(simulation.identity) + ".");
+           unprofiled_note(simulation) + wrapped("  ", sure_text(simulation.identity) + ".") +
+           why_text(simulation);
   out += fmt::format("\n  {:>11}{:>11}{:>9}  {:<14}  change, each alone\n", "predicted", "gain",
                      "of step", "then bound by");
   for (const simulate::Candidate& each : candidates) {
     const std::string text =
         each.change.kind == simulate::ChangeKind::kSpeed
-            ? fmt::format("speed '{}' {}x", readable(each.change.name), each.change.factor)
-            : each.change.text;
+            ? fmt::format("speed {} {}x", readable(each.change.name), each.change.factor)
+        : each.prediction.assumed.empty()
+            ? each.change.text
+            : fmt::format("{} (assumed: {})", each.change.text, each.prediction.assumed);
     out += fmt::format("  {:>11}{:>11}{:>9}  {:<14}  {}\n",
                        format_time_ns(each.prediction.after.step_ns),
                        format_time_ns(each.prediction.gain_ns()),
@@ -178,7 +239,8 @@ std::string whatif_table_text(const explain::Facts& facts, const Simulation& sim
   }
   return out + "\n" +
          wrapped("  ", "Gains do not add up: give several --change to see them together.") +
-         unprofiled_note(simulation) + wrapped("  ", sure_text(simulation.identity) + ".");
+         unprofiled_note(simulation) + wrapped("  ", sure_text(simulation.identity) + ".") +
+         why_text(simulation);
 }
 
 std::string critical_path_text(const explain::Facts& facts, const Simulation& simulation,
@@ -201,7 +263,7 @@ std::string critical_path_text(const explain::Facts& facts, const Simulation& si
                                       static_cast<double>(path.total_ns)),
                        readable(path.owners[i].name), path_kind_text(path.owners[i].kind));
   return out + "\n" + chain_text(facts, report.chain) + slack_text(facts, report.slack) +
-         wrapped("  ", sure_text(simulation.identity) + ".");
+         wrapped("  ", sure_text(simulation.identity) + ".") + why_text(simulation);
 }
 
 std::string whatif_json(const explain::Facts& facts, const Simulation& simulation,
@@ -238,6 +300,7 @@ std::string whatif_json(const explain::Facts& facts, const Simulation& simulatio
       json.integer("step_ns", each.prediction.after.step_ns);
       json.integer("gain_ns", each.prediction.gain_ns());
       json.text("limit", limit_name(each.prediction.after.limit));
+      if (!each.prediction.assumed.empty()) json.text("assumed", each.prediction.assumed);
       json.end_object();
     }
     json.end_array();

@@ -47,7 +47,7 @@ void take_out_recording(const StepGraph& graph, std::span<Edge> edges, double sh
     edge.weight_ns = costs.weight_without(edge);
     edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
   }
-  take_out_of_graph_launches(graph, edges, share);
+  if (has_recording_cost(graph)) take_out_of_graph_launches(graph, edges, share);
 }
 
 void remove_profiler(ChangedGraph& changed) {

@@ -180,7 +180,8 @@ TEST(EveryProgram, ReadAgainAfterAChangeTakesWhatWasPredicted) {
       const Change change = *parse_change(text);
       const auto edges = changed_edges(drawn.simulation, {&change, 1});
       if (!edges) continue;
-      auto made = simulated_trace(*drawn.simulation.graph, replay(*drawn.simulation.graph, *edges));
+      auto made = simulated_trace(*drawn.simulation.graph, replay(*drawn.simulation.graph, *edges),
+                                  "drawn");
       ASSERT_TRUE(made) << seed << " " << text;
       const DrawnSteps again(*std::move(made));
       const std::int64_t predicted = step_after(drawn, {text});

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "lanescope/model/simulated_by.h"
 #include "lanescope/simulate/step_graph.h"
 
 namespace lanescope::simulate {
@@ -35,11 +36,17 @@ inline double recording_cost_ns(const RecordingCost& cost, double until_next_ns)
   return std::min(cost.most_ns, until_next_ns * cost.share);
 }
 
+// False: a simulated trace, whose prediction took the cost out.
+inline bool has_recording_cost(const StepGraph& graph) {
+  return !graph.trace->metadata_json(kSimulatedBy);
+}
+
 // What recording cost the edges of a graph. `times`: multiplies the estimated cost. 1: the estimate itself; other values give the
 // ends of the range. The cost of CUDA graph launches is not part of it.
 class RecordingCosts {
  public:
   RecordingCosts(const StepGraph& graph, double times) {
+    if (!has_recording_cost(graph)) return;
     for (std::size_t kind = 0; kind < std::size(costs_); ++kind) {
       const RecordingCost& cost =
           graph.is_by_lanescope ? kCostInLanescope[kind] : kCostInOthers[kind];
@@ -59,7 +66,7 @@ class RecordingCosts {
   }
 
  private:
-  RecordingCost costs_[std::size(kCostInLanescope)];  // by Moment
+  RecordingCost costs_[std::size(kCostInLanescope)] = {};  // by Moment
 };
 
 }  // namespace lanescope::simulate

@@ -6,11 +6,15 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/json_value.h"
+#include "lanescope/base/string_pool.h"
+#include "lanescope/model/simulated_by.h"
 #include "lanescope/simulate/changes.h"
 
 namespace lanescope::simulate {
@@ -52,7 +56,7 @@ class SimulatedTrace {
     for (std::size_t i = 0; i < tracks.size(); ++i) track_of_.push_back(tracks[i]);
   }
 
-  Result<Trace> run() {
+  Result<Trace> run(const std::string& simulated_by) {
     map_threads();
     if (auto refused = map_streams()) return *std::move(refused);
     map_rest();
@@ -60,10 +64,30 @@ class SimulatedTrace {
     move_slices(columns);
     if (!new_tracks_.empty()) add_tracks(columns);
     move_points(columns);
+    add_metadata(columns, simulated_by);
     return Trace::from_columns(std::move(columns));
   }
 
  private:
+  // Texts keep their ids: the new ones come after them.
+  static void add_metadata(TraceColumns& columns, const std::string& simulated_by) {
+    StringPool pool;
+    for (std::uint32_t i = 0; i < columns.strings.size(); ++i)
+      pool.intern(columns.strings.view(StringId{i}));
+    std::string json = "\"";
+    for (const char c : simulated_by) {
+      if (c == '"' || c == '\\') json += '\\';
+      json += static_cast<unsigned char>(c) < ' ' ? '?' : c;
+    }
+    const StringId key = pool.intern(kSimulatedBy), value = pool.intern(json + '"');
+    StringPool::Parts parts = std::move(pool).take();
+    columns.strings = {Column(std::move(parts.bytes)), Column(std::move(parts.starts)),
+                       Column(std::move(parts.slots))};
+    std::vector<Metadata> metadata(columns.metadata.begin(), columns.metadata.end());
+    metadata.push_back({key, value});  // of equal keys, the last one counts
+    columns.metadata = Column<Metadata>(std::move(metadata));
+  }
+
   void map_threads() {
     for (const ThreadMoments& thread : graph_.threads)
       for (const std::uint32_t point : thread.points)
@@ -280,8 +304,17 @@ class SimulatedTrace {
 
 }  // namespace
 
-Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay) {
-  return SimulatedTrace(graph, replay).run();
+Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay,
+                              std::string_view changes) {
+  const std::string before = simulated_by(*graph.trace);
+  return SimulatedTrace(graph, replay)
+      .run((before.empty() ? "lanescope whatif: " : before + "; ") + std::string(changes));
+}
+
+std::string simulated_by(const Trace& trace) {
+  const auto json = trace.metadata_json(kSimulatedBy);
+  const auto value = json ? parse_json(*json) : std::nullopt;
+  return value && value->is_string() ? std::string(value->text) : "";
 }
 
 }  // namespace lanescope::simulate

@@ -1,5 +1,8 @@
 // The trace that a replay describes: the same events at the times that they would have.
 #pragma once
+#include <string>
+#include <string_view>
+
 #include "lanescope/base/result.h"
 #include "lanescope/model/trace.h"
 #include "lanescope/simulate/replay.h"
@@ -12,6 +15,10 @@ namespace lanescope::simulate {
 // new streams. A time between two moments of the graph keeps its relative place between them. Events that
 // a change removed have no duration. kUnsupported: other work of one stream would overlap, although it
 // did not overlap in the recording. O(n log n). Shares the columns that do not change with graph.trace.
-Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay);
+// The trace says in its metadata (kSimulatedBy) which `changes` it shows, after those that graph.trace shows already.
+Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay,
+                              std::string_view changes);
+// "lanescope whatif: remove-sync; cpu 2x"; empty: the trace was recorded.
+std::string simulated_by(const Trace& trace);
 
 }  // namespace lanescope::simulate

@@ -25,7 +25,7 @@ Result<Trace> simulated(const DrawnSteps& drawn, std::initializer_list<const cha
   for (const char* text : texts) changes.push_back(*parse_change(text));
   const auto edges = changed_edges(drawn.simulation, changes);
   EXPECT_TRUE(edges);
-  return simulated_trace(*drawn.simulation.graph, replay(*drawn.simulation.graph, *edges));
+  return simulated_trace(*drawn.simulation.graph, replay(*drawn.simulation.graph, *edges), "drawn");
 }
 
 TEST(SimulatedTrace, WithoutAChangeItIsTheTrace) {
@@ -97,6 +97,23 @@ TEST(SimulatedTrace, CopiesThatOverlapHaveAStreamOfTheirOwn) {
     EXPECT_EQ(made->name(SliceId{added.first_slice + i}), "Memcpy HtoD (Pinned -> Device)");
   const DrawnSteps again(*std::move(made));
   EXPECT_EQ(again.simulation.recorded.step_ns, 500'000);
+}
+
+TEST(SimulatedTrace, SaysThatItIsSimulated) {
+  const DrawnSteps drawn(program());
+  EXPECT_EQ(simulated_by(drawn.trace), "");
+  const StepGraph& graph = *drawn.simulation.graph;
+  auto once = simulated_trace(graph, replay(graph, graph.edges), R"(speed "a\b" 2x)");
+  ASSERT_TRUE(once);
+  EXPECT_EQ(simulated_by(*once), R"(lanescope whatif: speed "a\b" 2x)");
+  // Its steps hold no cost of recording any more.
+  const DrawnSteps again(*std::move(once));
+  EXPECT_EQ(again.simulation.unprofiled.outcome.step_ns, again.simulation.recorded.step_ns);
+  EXPECT_LT(drawn.simulation.unprofiled.outcome.step_ns, drawn.simulation.recorded.step_ns);
+  const StepGraph& second = *again.simulation.graph;
+  const auto twice = simulated_trace(second, replay(second, second.edges), "cpu 2x");
+  ASSERT_TRUE(twice);
+  EXPECT_EQ(simulated_by(*twice), R"(lanescope whatif: speed "a\b" 2x; cpu 2x)");
 }
 
 }  // namespace
