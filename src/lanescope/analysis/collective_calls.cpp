@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <string>
 #include <utility>
 
 namespace lanescope::analysis {
@@ -20,6 +22,18 @@ ArgsView collective_args(const Trace& trace, const LaunchLinks& links, SliceId w
 }
 
 }  // namespace
+
+double bus_factor(std::string_view collective, std::int64_t ranks) {
+  std::string name;
+  for (const char letter : collective)
+    if (letter != '_') name += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  if (ranks < 2) return 0;
+  const auto n = static_cast<double>(ranks);
+  if (has("allreduce")) return 2 * (n - 1) / n;
+  if (has("allgather") || has("reducescatter") || has("alltoall")) return (n - 1) / n;
+  return 0;
+}
 
 std::optional<std::int64_t> element_bytes(std::string_view dtype) {
   static constexpr std::array<std::pair<std::string_view, int>, 16> kSizes{{
@@ -56,6 +70,7 @@ std::vector<CollectiveCall> find_collective_calls(const Trace& trace, const Laun
     call.name = args.text(ArgKey::kCollectiveName).value_or(kNone<StringId>);
     call.group = args.text(ArgKey::kProcessGroupName).value_or(kNone<StringId>);
     call.sequence = args.integer(ArgKey::kCollectiveSeq);
+    call.group_size = std::max<std::int64_t>(0, args.integer(ArgKey::kGroupSize).value_or(0));
     const auto in = args.integer(ArgKey::kInMsgNelems), out = args.integer(ArgKey::kOutMsgNelems);
     const auto dtype = args.text(ArgKey::kDtype);
     const auto size = dtype ? element_bytes(trace.text(*dtype)) : std::nullopt;

@@ -24,7 +24,12 @@ struct CollectiveCall {
   StringId group = kNone<StringId>;           // process group
   std::optional<std::int64_t> message_bytes;  // the larger of in and out; none: unknown
   std::optional<std::int64_t> sequence;       // of the group
+  std::int64_t group_size = 0;                // ranks in the group; 0: the file does not say
 };
+
+// nccl-tests, doc/PERFORMANCE.md: bus bandwidth = bytes / time * this. It is the rate at which each link works, whatever the number of
+// ranks. 0: not defined for this collective ("allreduce", "_allgather_base", ...), or fewer than two ranks.
+double bus_factor(std::string_view collective, std::int64_t ranks);
 
 // In order of start. O(communication). Any thread.
 std::vector<CollectiveCall> find_collective_calls(const Trace& trace, const LaunchLinks& links,

@@ -1,10 +1,10 @@
 #include "lanescope/ranks/collective_rates.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 
+#include "lanescope/analysis/collective_calls.h"
 #include "lanescope/analysis/steps.h"
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/ranks/message.h"
@@ -13,18 +13,6 @@ namespace lanescope::ranks {
 namespace {
 
 using analysis::lower_median;
-
-// nccl-tests, doc/PERFORMANCE.md: bus bandwidth = algorithm bandwidth times this; 0: not defined there.
-double bus_factor(std::string name, std::size_t ranks) {
-  std::erase(name, '_');
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  const auto n = static_cast<double>(ranks);
-  if (has("allreduce")) return 2 * (n - 1) / n;
-  if (has("allgather") || has("reducescatter") || has("alltoall")) return (n - 1) / n;
-  return 0;
-}
 
 // All collectives of one group whose kinds read alike.
 struct Samples {
@@ -138,8 +126,7 @@ std::vector<CollectiveRate> compute_collective_rates(const Matching& matching,
     rate.count = values.together.size();
     rate.together_ns = lower_median(values.together);
     rate.wait_ns = lower_median(values.wait);
-    const double factor = bus_factor(kind.name, static_cast<std::size_t>(std::max<std::int64_t>(
-                                                    0, matching.groups[key.first].size)));
+    const double factor = analysis::bus_factor(kind.name, matching.groups[key.first].size);
     if (values.whole && kind.bytes > 0 && factor > 0 && rate.together_ns > 2 * values.error_ns) {
       rate.algorithm_bandwidth =
           static_cast<double>(kind.bytes) * 1e9 / static_cast<double>(rate.together_ns);

@@ -58,6 +58,7 @@ Sketch& Sketch::slice(std::string_view category, std::string_view name, std::int
     field_int("Out msg nelems", fields.elements);
     field_text("dtype", fields.dtype, false);
     field_text("Process Group Name", fields.group, false);
+    field_int("Group size", fields.group_size);
     field_int("Seq", fields.collective_seq);
   }
   builder_.add_slice(track, id, builder_.intern(name), start_ns, dur_ns, builder_.args().end());

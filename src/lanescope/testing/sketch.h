@@ -24,6 +24,7 @@ struct Fields {
   // For operators (JSON) and kernels (JSON, counts per thread and per block).
   std::string input_strides = {}, concrete_inputs = {}, grid = {}, block = {};
   std::optional<std::int64_t> registers = {}, shared_bytes = {};
+  std::optional<std::int64_t> group_size = {};  // of a collective
 };
 
 // Events are added in file order. Not thread-safe. trace() may be called once.
