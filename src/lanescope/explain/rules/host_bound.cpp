@@ -1,6 +1,8 @@
 // The GPU runs out of work because the CPU has not launched the next piece yet.
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "lanescope/explain/rules/launch_waits.h"
 #include "lanescope/explain/rules/long_gaps.h"
 #include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/queued_launches.h"
 #include "lanescope/explain/rules/quiet_code.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/start_up_calls.h"
@@ -96,8 +99,38 @@ const char* verdict_pattern(Mostly what) {
   }
 }
 
+// Most of the time in long launch calls of the steady steps is in calls of kernels that the recording launched before. Those are no
+// first uses: something else holds the thread up.
+bool had_kernels_run_before(const Facts& facts) {
+  constexpr std::int64_t kLongCallNs = 100'000;
+  const Trace& trace = *facts.trace;
+  std::unordered_map<std::uint32_t, SliceId> first_launches;  // by raw name of the kernel
+  std::vector<std::pair<SliceId, std::uint32_t>> long_calls;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId call = facts.links.launch_of[raw(work.slice)];
+    if (call == kNone<SliceId>) continue;
+    const std::uint32_t label = raw(trace.slices().name[raw(work.slice)]);
+    const auto [first, is_new] = first_launches.try_emplace(label, call);
+    if (!is_new && trace.start_ns(call) < trace.start_ns(first->second)) first->second = call;
+    if (trace.dur_ns(call) >= kLongCallNs) long_calls.emplace_back(call, label);
+  }
+  const auto windows = facts.steady_cpu_windows();
+  std::unordered_set<std::uint32_t> counted;
+  std::int64_t first_ns = 0, later_ns = 0;
+  for (const auto& [call, label] : long_calls) {
+    if (!inside(windows, trace.start_ns(call)) || !counted.insert(raw(call)).second) continue;
+    (first_launches.at(label) == call ? first_ns : later_ns) += trace.dur_ns(call);
+  }
+  return later_ns > first_ns;
+}
+
 // What to do about long gaps. If it is known what the CPU did in most of them, that decides.
-std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
+std::vector<std::string> advice_for(const Facts& facts, Mostly what, bool is_held_up) {
+  if (is_held_up)
+    return {
+        "look at what holds the launching thread up: other threads and programs on its core, or "
+        "threads of this program that call CUDA at the same time",
+        "lanescope record --sample-python shows what the other threads of Python do meanwhile"};
   switch (what) {
     case Mostly::kBatches:
       return {"see dataloader-wait: most of the wait is for the next batch"};
@@ -177,7 +210,12 @@ LaunchAdvice usual_launch_advice(const Facts& facts) {
   return graph_advice(facts);
 }
 
-void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
+void add_first_screen(Mostly what, bool in_long_gaps, bool is_held_up, Finding& finding) {
+  if (is_held_up) {
+    finding.brief = say("Launch calls take long, though their kernels had run before");
+    finding.action = say(kKeepOffThisCore);
+    return;
+  }
   switch (what) {
     case Mostly::kBatches:
       finding.brief = say("The GPU waits for the next batch");
@@ -245,6 +283,8 @@ struct HostBound {
   MainCause mostly;
   LongGaps long_gaps;
   QuietCode quiet;
+  bool in_long_gaps = false;  // most of the wait
+  bool is_held_up = false;    // inside long launch calls, which are no first uses of kernels
 };
 
 // True: launches are not the cause. Code of the program without operators takes a third of the waits or more.
@@ -285,11 +325,17 @@ std::optional<HostBound> measure_host_bound(const Facts& facts) {
   const std::vector<HostStretch>& stretches = host_late_stretches(facts);
   const std::vector<HostShare>& shares = host_late_shares(facts);
   const MainCause mostly = main_cause_of(facts, shares, waiting);
+  const LongGaps long_gaps = find_long_gaps(facts);
+  const bool in_long_gaps = long_gaps.waiting_ns * 2 > waiting &&
+                            (!long_gaps.is_launching || mostly.what == Mostly::kLaunching);
   return HostBound{.waiting = waiting,
                    .shares = shares,
                    .mostly = mostly,
-                   .long_gaps = find_long_gaps(facts),
-                   .quiet = quiet_code(facts, stretches)};
+                   .long_gaps = long_gaps,
+                   .quiet = quiet_code(facts, stretches),
+                   .in_long_gaps = in_long_gaps,
+                   .is_held_up = in_long_gaps && mostly.what == Mostly::kLaunching &&
+                                 had_kernels_run_before(facts)};
 }
 
 void add_long_gaps(const Facts& facts, const HostBound& found, Finding& finding) {
@@ -364,17 +410,15 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
              ns(launches.median_latency_ns)}));
   add_host_evidence(facts, found.shares, finding);
   tell_samples(facts, finding);
-  const bool in_long_gaps =
-      found.long_gaps.waiting_ns * 2 > found.waiting &&
-      (!found.long_gaps.is_launching || found.mostly.what == Mostly::kLaunching);
+  const bool in_long_gaps = found.in_long_gaps;
   if (in_long_gaps) add_long_gaps(facts, found, finding);
   // Faster launches do not shorten waits for batches, for the driver or for start-up.
   finding.try_next = in_long_gaps || is_measured(found.mostly.what)
-                         ? advice_for(facts, found.mostly.what)
+                         ? advice_for(facts, found.mostly.what, found.is_held_up)
                          : ways_to_launch_less(facts);
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
-  add_first_screen(found.mostly.what, in_long_gaps, finding);
+  add_first_screen(found.mostly.what, in_long_gaps, found.is_held_up, finding);
   const StartUpCalls& calls = start_up_calls(facts);
   if (found.mostly.what == Mostly::kFirstUses || found.mostly.what == Mostly::kTrials)
     tell_first_calls(found.mostly.what == Mostly::kTrials ? calls.repeated : calls.operators,

@@ -350,5 +350,25 @@ TEST(HostBoundTest, AdvisesNoLargerBatchForWorkOfParameters) {
   EXPECT_THAT(action(4, 12), ::testing::Not(::testing::HasSubstr("larger batch")));
 }
 
+// One launch of ten takes 2 ms, in each step of another kernel. A kernel that ran before is not loaded: something holds the thread up.
+TEST(HostBoundTest, TellsALaunchThatIsHeldUpFromAFirstUse) {
+  const auto finding_of = [](bool is_first_use) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 10; ++k) {
+        const std::string kernel = is_first_use && k == 5 ? "new" + std::to_string(i) : "gemm";
+        program.launch({.name = kernel, .us = 5, .call_us = k == 5 ? 900 : 4});
+      }
+      program.end();
+    }
+    return find_by_rule(program.trace(), "host-bound").value_or(Finding());
+  };
+  EXPECT_THAT(finding_of(false).brief.pattern, ::testing::HasSubstr("had run before"));
+  EXPECT_THAT(finding_of(false).action.pattern, ::testing::Not(::testing::HasSubstr("warm-up")));
+  EXPECT_THAT(finding_of(true).brief.pattern,
+              ::testing::Not(::testing::HasSubstr("had run before")));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -18,6 +18,10 @@ const std::vector<QueuedLaunch>& queued_launches(const Facts& facts);
 // With this much waiting work, a launch queue of the driver (1024 launches) may be full.
 inline constexpr std::uint64_t kFullQueue = 1000;
 
+// What to do about single launch calls that take long, though their kernels had run before.
+inline constexpr char kKeepOffThisCore[] =
+    "See what holds the thread up: other threads or programs on its core, or in CUDA";
+
 inline constexpr std::int64_t kUsualLaunchNs = 8'000;  // with the recorder's own part: 3 to 8 us
 
 }  // namespace lanescope::explain::rules

@@ -153,10 +153,8 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
       all_slow ? say("Launch calls are slow: {} each", {ns(median_ns)})
                : say(facts, "{} [launch call|launch calls] took more than 50 times the median",
                      {count(slow)});
-  finding.action =
-      all_slow
-          ? say("Check the CPU: its frequency, shared cores, OMP_NUM_THREADS")
-          : say("Keep other threads and programs off this core; load kernels in warm-up steps");
+  finding.action = all_slow ? say("Check the CPU: its frequency, shared cores, OMP_NUM_THREADS")
+                            : say(kKeepOffThisCore);
   finding.confidence = facts.confidence();
   finding.sample_count = launch_count;
   finding.sample_noun = "launch call";
