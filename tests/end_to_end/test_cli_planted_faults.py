@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
 from typing import Any, Dict, Tuple
 
 import pytest
@@ -55,3 +56,21 @@ def test_cli_planted_fault_is_found_and_its_twin_is_left_alone(pair: str, record
     assert row["place"] in (1, 2) or remark and row["place"], row
     assert row["in_good"] == [], row
     assert row["at_stake_us"] > 0 or row["kind"] in ("ends", "where", "memory", "normal", "trust"), row
+
+
+# Nothing is to do first about what happens once. But where it takes longer than all measured steps, the first screen says so.
+@pytest.mark.parametrize(("trace", "cause"), [
+    ("cold_first_step.bad.torch", "the first step took 221 ms"),
+    ("one_time_notes.bad.lanescope", "the GPU was idle for 185 ms in step 5"),
+    ("table_on_first_use.bad.lanescope", "augment took 64.5 ms before its first operator"),
+    ("cold_first_step.good.torch", None),
+    ("one_time_notes.good.lanescope", None),
+    ("table_on_first_use.good.lanescope", None),
+])
+def test_cli_the_first_screen_names_a_large_cause_that_happens_once(trace: str, cause: str):
+    run = subprocess.run([str(find_binary()), "explain", str(DATA / f"{trace}.json.gz")], capture_output=True, text=True,
+                         check=True)
+    lines = [line for line in run.stdout.splitlines() if line.startswith("Once: ")]
+    assert len(lines) == (1 if cause else 0)
+    assert not cause or cause in lines[0]
+    assert len(run.stdout.splitlines()) <= 24

@@ -50,7 +50,7 @@ Value ratio(std::int64_t part, std::int64_t whole);  // 0 if whole is 0
 Value factor(std::int64_t value, std::int64_t of);
 Value bytes(std::int64_t value);
 Value text(std::string value);
-Value name(std::string_view value);
+Value name(std::string_view value);    // without addresses of objects (" at 0x7f...")
 Value kernel(std::string_view value);  // the name of a kernel, shown in its short form
 Value linked(Value value, const char* shows);
 Value linked(Value value, SliceId slice);
@@ -174,6 +174,8 @@ struct Finding {
   // For the first screen, one line each. `brief`: what is wrong; if empty, the screen shows `verdict`.
   // `action`: what to change; if empty, the screen shows the first of `try_next`.
   Sentence brief, action;
+  Sentence
+      once;  // kOnce: one line for the first screen, which is shown if no suggestion is about it (happened_once.h)
   Confidence confidence = Confidence::kMedium;
   std::uint64_t sample_count = 0;
   std::string sample_noun;  // what a sample is; empty: a steady step, and the runner sets the word

@@ -197,7 +197,8 @@ std::string do_first_section_html(const Facts& facts, const Explanation& explana
   if (first.empty()) {
     const auto lines = nothing_to_do_lines(facts, explanation);
     if (lines.empty()) return {};
-    std::string html = fmt::format("<section id=\"first\">\n<h2>{}</h2>\n<ul>\n", kNothingTitle);
+    std::string html =
+        fmt::format("<section id=\"first\">\n<h2>{}</h2>\n<ul>\n", nothing_title(facts));
     for (const std::string& line : lines) html += fmt::format("<li>{}</li>\n", html_escaped(line));
     return html + "</ul>\n</section>\n";
   }

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "lanescope/explain/happened_once.h"
 #include "lanescope/explain/owner_advice.h"
 #include "lanescope/explain/shared_time.h"
 #include "lanescope/report/explain_text.h"
@@ -45,6 +46,8 @@ class Screen {
     for (const std::string& line : damage_lines(explanation_)) out_ += wrapped("", line, width_);
     write_wall();
     const std::vector<Suggestion> first = explain::do_first(facts_, explanation_);
+    const std::string once = rounded_sentence(explain::happened_once(facts_, explanation_, first));
+    if (!once.empty()) once_ = wrapped("", once, width_);
     if (first.empty()) {
       write_nothing_to_do();
       write_rest(first);
@@ -124,7 +127,8 @@ class Screen {
     if (is_left_with_less_work(facts_, first)) ask_if_all_is_needed(takers.front());
     for (const explain::TimeTaker& taker : takers) owners.push_back(taker_line(taker));
 
-    const std::size_t used = line_count(out_) + kRest + kTitle + line_count(suggestions.front());
+    const std::size_t used =
+        line_count(out_) + line_count(once_) + kRest + kTitle + line_count(suggestions.front());
     std::size_t room = used < kScreenLines ? kScreenLines - used : 0;
     std::size_t shown = 1, shown_owners = 0;
     const auto fits = [&](std::size_t lines) {
@@ -185,7 +189,7 @@ class Screen {
 
     out_ += fmt::format("\n{}\n", bold(do_first_title(facts_, explanation_, first)));
     for (std::size_t i = 0; i < shown; ++i) out_ += suggestions[i];
-    out_ += together;
+    out_ += together + once_;
     if (shown_owners > 0) {
       out_ += fmt::format("\n{}\n", bold("What takes the time"));
       for (std::size_t i = 0; i < shown_owners; ++i) out_ += owners[i];
@@ -258,19 +262,20 @@ class Screen {
 
   void write_nothing_to_do() {
     if (facts_.steady_wall_ns() == 0) return;
-    out_ += fmt::format("\n{}\n", bold(kNothingTitle));
+    out_ += fmt::format("\n{}\n", bold(nothing_title(facts_)));
     const NothingToDo nothing = nothing_to_do(facts_, explanation_);
     out_ += wrapped("  ", nothing.remark, width_);
     // The rest has up to two lines after a blank one. The largest owner always has its lines.
     constexpr std::size_t kRest = 3;
+    const std::size_t rest = kRest + line_count(once_);
     const std::string next = nothing.next.empty() ? "" : wrapped("  ", nothing.next, width_);
     for (std::size_t i = 0; i < nothing.takers.size(); ++i) {
       const std::string line = taker_line(nothing.takers[i]);
-      if (i > 0 && line_count(out_) + line_count(line) + line_count(next) + kRest > kScreenLines)
+      if (i > 0 && line_count(out_) + line_count(line) + line_count(next) + rest > kScreenLines)
         break;
       out_ += line;
     }
-    out_ += next;
+    out_ += next + once_;
   }
 
   void write_rest(const std::vector<Suggestion>& first) {
@@ -291,6 +296,7 @@ class Screen {
   const Explanation& explanation_;
   const ScreenOptions& options_;
   std::size_t width_ = kNarrow;
+  std::string once_;     // what happened once; empty: nothing large
   std::string kernels_;  // a line or two on what the GPU does; empty: it is not the limit
   std::map<std::size_t, std::string> sums_;  // sum_of_gains by the number of suggestions
   std::string out_;

@@ -134,7 +134,7 @@ class ExplanationText {
     const auto first = explain::do_first(facts_, explanation_);
     if (first.empty()) {
       const auto lines = nothing_to_do_lines(facts_, explanation_, markdown_);
-      if (!lines.empty()) heading(kNothingTitle);
+      if (!lines.empty()) heading(nothing_title(facts_));
       for (const std::string& line : lines) out_ += wrapped(markdown_ ? "- " : "  ", line);
       return;
     }

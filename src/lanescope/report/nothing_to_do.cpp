@@ -72,6 +72,10 @@ std::string owner_advice(const Facts& facts) {
 
 }  // namespace
 
+const char* nothing_title(const Facts& facts) {
+  return facts.vendor ? "What takes the time" : "No known fault";
+}
+
 const explain::Owner* owner_with_remedy(const Facts& facts, std::size_t shown) {
   if (has_too_little_data(facts)) return nullptr;
   const std::vector<explain::TimeTaker> takers = explain::largest_time_takers(facts);

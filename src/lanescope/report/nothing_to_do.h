@@ -12,7 +12,8 @@
 
 namespace lanescope::report {
 
-inline constexpr char kNothingTitle[] = "No known fault";
+// "No known fault". Of other devices than GPUs little is known, and the headline may name what bounds the step: "What takes the time".
+const char* nothing_title(const explain::Facts& facts);
 
 struct NothingToDo {
   std::string remark;                      // that there is none, or that the trace is too small

@@ -94,6 +94,12 @@ Finding tell_dead_window(const Facts& facts, const LateFirstOperator& found) {
                                            "the Python frames inside show what it was: lanescope "
                                            "tree --stacks",
                                            "the Python frames show what happens inside")};
+  finding.once =
+      say(has_python_frames(trace)
+              ? "Once: {} took {} before its first operator {} when it was first entered. Warm up."
+              : "Once: {} took {} before its first operator {} when it was first entered. Warm up; "
+                "with_stack=True shows its code.",
+          {name(trace.name(worst.range)), ns(worst.lead_ns), name(trace.name(worst.first_child))});
   finding.sample_count = found.samples;
   finding.sample_noun = "entry";
   finding.confidence = found.samples >= 10 ? Confidence::kHigh : Confidence::kMedium;

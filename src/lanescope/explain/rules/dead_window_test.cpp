@@ -24,6 +24,8 @@ TEST(DeadWindowTest, SpeaksOfTheFirstEntryOfARange) {
   const auto finding = find_by_rule(with_lead(228, 5).trace(), "dead-window");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 223'000);
+  EXPECT_EQ(finding->once.values.at(0).text, "matmul_add");
+  EXPECT_EQ(finding->once.values.at(1).integer, 228'000);
 }
 
 // The GPU has 9 ms of work when the range is entered for the first time.

@@ -43,6 +43,9 @@ Finding tell_lazy_loading(const Facts& facts, const CodeLoading& measured) {
   finding.sample_count = windows.size();
   finding.sample_noun = "call";
   finding.brief = say("First uses of kernels took {}", {ns(total_ns)});
+  finding.once =
+      say("Once: first uses of kernels took {}. Run each shape and branch once before you measure.",
+          {ns(total_ns)});
   return finding;
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/extra_work.h"
 #include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
@@ -110,16 +111,28 @@ Finding tell_lone_gap(const Facts& facts, const LoneGap& measured) {
   finding.evidence.push_back(
       {gap->next_work, say("the gap ends with {}", {kernel(facts.trace->name(gap->next_work))})});
   if (!is_profiler) {
+    finding.once =
+        say("Once: the GPU was idle for {} in step {}", {ns(gap_ns), step_number(facts, step)});
     std::vector<HostStretch> stretches;
     for (const auto& part : facts.device().gaps.parts_of(*gap))
       stretches.push_back({part.thread, part.start_ns, part.end_ns, kNone<SliceId>});
     const auto shares = host_shares(facts, stretches);
     if (!shares.empty()) {
       Sentence text = describe(shares[0]);
+      if (shares[0].time_ns * 2 > gap_ns) {
+        append(finding.once, say(" (CPU meanwhile: "));
+        append(finding.once, text);
+        append(finding.once, say(")"));
+      }
       text.pattern = "CPU meanwhile: " + text.pattern + ": {}";
       text.values.push_back(ns(shares[0].time_ns));
       finding.evidence.push_back({shares[0].longest, std::move(text)});
     }
+    append(finding.once,
+           say(has_python_frames(*facts.trace)
+                   ? ". Record more steps to see whether it comes back."
+                   : ". Record more steps to see whether it comes back; with_stack=True shows its "
+                     "code."));
   }
   finding.try_next = {"do not optimise for it; record more steps to see whether it comes back"};
   finding.sample_count = samples;

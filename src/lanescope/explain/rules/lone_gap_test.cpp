@@ -22,6 +22,8 @@ TEST(LoneGapTest, SpeaksOfAGapInOneStep) {
   const auto finding = find_by_rule(with_gap(3, 500, false).trace(), "lone-gap");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[1].integer, 4);  // ProfilerStep#4
+  ASSERT_GE(finding->once.values.size(), 3u);
+  EXPECT_EQ(finding->once.values[2].text, "aten::cat");
 }
 
 TEST(LoneGapTest, IsQuietAboutAGapInEveryStep) {

@@ -119,7 +119,17 @@ Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) 
         say("{} of the {} more than usual passed before its first GPU work",
             {ns(lead), ns(first - median)}));
   // What the CPU did while the profiler delayed it is not the cause.
-  if (!is_profiler && !facts.steps.found) add_more_than_usual(facts, 0, first - median, finding);
+  if (!is_profiler && !facts.steps.found) {
+    add_more_than_usual(facts, 0, first - median, finding);
+    finding.once = say("Once: the first step took {}, {} times the median of the others: start-up",
+                       {ns(first), factor(first, median)});
+    if (!finding.evidence.empty()) {
+      append(finding.once, say(" ("));
+      append(finding.once, finding.evidence.front().text);
+      append(finding.once, say(")"));
+    }
+    append(finding.once, say(". Warm up before you measure."));
+  }
   finding.try_next = {
       "do not count it in averages; give the profiler's schedule a warmup of a step or more",
       "run a few steps before measuring: libraries load kernels, pick algorithms and fill caches "

@@ -68,5 +68,17 @@ TEST(SlowFirstStepTest, OnTheCpuTheFirstStepIsSeenToo) {
   EXPECT_FALSE(find_by_rule(draw_cpu_loop({}), "slow-first-step"));
 }
 
+TEST(SlowFirstStepTest, SaysOnTheFirstScreenWhatItDid) {
+  const auto once = [](bool is_profiler) {
+    return find_by_rule(with_first_step(400, is_profiler).trace(), "slow-first-step")
+        .value_or(Finding())
+        .once;
+  };
+  EXPECT_THAT(once(false).pattern,
+              ::testing::StartsWith("Once: the first step took {}, {} times the median"));
+  EXPECT_EQ(once(false).values.back().text, "aten::cudnn_convolution");
+  EXPECT_EQ(once(true).pattern, "");  // the profiler's own start
+}
+
 }  // namespace
 }  // namespace lanescope::explain
