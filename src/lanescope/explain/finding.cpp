@@ -1,5 +1,6 @@
 #include "lanescope/explain/finding.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace lanescope::explain {
@@ -40,6 +41,20 @@ Value written(Value::Kind kind, std::string value) {
   result.text = std::move(value);
   return result;
 }
+
+// "<built-in method get of Queue object at 0x7f3dda44a6b0>" becomes "<built-in method get of Queue object>": the address says
+// nothing, and differs in each run.
+std::string without_addresses(std::string_view name) {
+  constexpr std::string_view kAddress = " at 0x";
+  std::string kept;
+  for (std::size_t at = name.find(kAddress); at != std::string_view::npos;
+       at = name.find(kAddress)) {
+    kept += name.substr(0, at);
+    name.remove_prefix(at + kAddress.size());
+    name.remove_prefix(std::min(name.find_first_not_of("0123456789abcdefABCDEF"), name.size()));
+  }
+  return kept += name;
+}
 }  // namespace
 
 Value ns(std::int64_t value) { return whole_number(Value::Kind::kNs, value); }
@@ -59,7 +74,7 @@ Value factor(std::int64_t value, std::int64_t of) {
 }
 Value bytes(std::int64_t value) { return whole_number(Value::Kind::kBytes, value); }
 Value text(std::string value) { return written(Value::Kind::kText, std::move(value)); }
-Value name(std::string_view value) { return written(Value::Kind::kName, std::string(value)); }
+Value name(std::string_view value) { return written(Value::Kind::kName, without_addresses(value)); }
 Value kernel(std::string_view value) { return written(Value::Kind::kKernel, std::string(value)); }
 
 Value linked(Value value, const char* shows) {

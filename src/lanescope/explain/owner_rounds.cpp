@@ -132,6 +132,8 @@ bool is_optimizer_loop(const Facts& facts, const Owner& owner) {
 
 // Nothing: the optimizer is of torch.optim and has no form that helps. On a CPU foreach=True runs the same calls one by one.
 Sentence form_of_optimizer(const Facts& facts, const Owner& owner) {
+  if (is_before_foreach(*facts.trace))
+    return say("With PyTorch 1.12 or later, give the optimizer foreach=True: few calls for all");
   const auto range = std::find_if(owner.around.begin(), owner.around.end(),
                                   [](const auto& each) { return names::is_optimizer_step(each); });
   const names::OptimizerForms* forms =
@@ -171,6 +173,14 @@ bool may_narrow_by_mask(const Facts& facts, const Owner& owner) {
   return call != kNone<SliceId> && !facts.trace->slice_args(call).has(ArgKey::kInputDims);
 }
 
+// y[mask] = f(y[mask]): the size that changes is the number of rows that the mask chose, and both sides wait for it. All other rows
+// stay, so no round works on what the one before left.
+bool changes_rows_by_mask(const Owner& owner) {
+  return has_in_round(owner, "aten::index_put_") &&
+         std::find(owner.cell.begin(), owner.cell.end(), "aten::index") != owner.cell.end() &&
+         owner.work.size_waits >= 2 * owner.rounds;
+}
+
 Sentence more_of_rounds(const Facts& facts, const Owner& owner) {
   Sentence text;
   // Only if that is at least 30 % of its time.
@@ -206,6 +216,10 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (changes_size(owner) && owner.sizes.grows)
     return say(
         "If earlier rows stay as they are: keep their results (a KV cache), compute new rows only");
+  if (changes_size(owner) && changes_rows_by_mask(owner))
+    return say(
+        "If a mask chooses the rows that each round changes: compute all rows, and keep the others "
+        "with torch.where");
   if (changes_size(owner) && owner.sizes.falls)
     return say(
         "If each round works on what the one before left: compute for all at once, and loop over "
@@ -257,6 +271,13 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
   if (!facts.main_device && copies_layouts(owner))
     return say("Stay in one layout: permute once before the layers, not around each of them");
   return is_optimizer_loop(facts, owner) ? form_of_optimizer(facts, owner) : Sentence();
+}
+
+bool is_before_foreach(const Trace& trace) {
+  const auto categories = trace.categories();
+  return std::any_of(categories.begin(), categories.end(), [&](const Category& each) {
+    return each.text != kNone<StringId> && trace.text(each.text) == "Operator";
+  });
 }
 
 const Owner* loop_of_changing_size(const Facts& facts) {

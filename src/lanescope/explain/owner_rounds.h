@@ -20,6 +20,9 @@ bool may_narrow_by_mask(const Facts& facts, const Owner& owner);
 // What to change about such rounds; empty: they suggest nothing.
 Sentence remedy_of_rounds(const Facts& facts, const Owner& owner);
 
+// Before PyTorch 1.12, traces called operators "Operator", and optimizers had no foreach=True; fused=True came later still. O(categories).
+bool is_before_foreach(const Trace& trace);
+
 // A loop whose rounds differ in size and that holds most of the step; null: none. With other data
 // the sizes likely change, so a CUDA graph of this step may not fit the next one.
 const Owner* loop_of_changing_size(const Facts& facts);

@@ -300,5 +300,18 @@ TEST(OwnerRoundsTest, KnowsMicroBatchesThatCommunicateEachTime) {
   EXPECT_NE(remedy(1).find("micro batches"), std::string::npos);
 }
 
+// y[mask] = f(y[mask]): both sides wait for the size, and all other rows stay.
+TEST(OwnerRoundsTest, RowsThatAMaskChoosesAreNotWhatIsLeft) {
+  const ExplainedRounds explained(draw_rounds(104, -8));
+  Owner owner = explained.first();
+  owner.cell = {"aten::index", "aten::linear", "aten::index_put_"};
+  owner.work.size_waits = 2 * owner.rounds;
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("torch.where"),
+            std::string::npos);
+  owner.work.size_waits = owner.rounds;  // a list of places, which a mask made
+  EXPECT_NE(remedy_of_rounds(explained.facts, owner).pattern.find("all at once"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

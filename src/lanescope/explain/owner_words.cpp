@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/code_of_slice.h"
 #include "lanescope/explain/frames_around.h"
@@ -156,7 +157,8 @@ Sentence place_text(const Facts& facts, const Owner& owner) {
   if (owner.around.empty()) return {};
   switch (owner.around_kind) {
     case OwnerKind::kRange:
-      return say(", in range {}", {name(owner.around.back())});
+      return say(analysis::is_compiled_region(owner.around.back()) ? ", in {}" : ", in range {}",
+                 {name(owner.around.back())});
     case OwnerKind::kModule:
       return say(", in nn.Module {}", {name(owner.around.back())});
     case OwnerKind::kLine: {

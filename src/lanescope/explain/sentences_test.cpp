@@ -162,5 +162,14 @@ TEST(SumTest, LeavesOutWhatIsZeroUnlessEverythingIs) {
   EXPECT_EQ(rules::sum_of({{"late", 0}, {"latency", 0}}).pattern, "late {}");
 }
 
+// The address of an object differs in each run, and says nothing.
+TEST(SentencesTest, ANameHasNoAddresses) {
+  EXPECT_EQ(name("<built-in method get of _queue.SimpleQueue object at 0x7f3dda44a6b0>").text,
+            "<built-in method get of _queue.SimpleQueue object>");
+  EXPECT_EQ(name("f at 0xa1 and g at 0xB2").text, "f and g");
+  EXPECT_EQ(name("look at 0").text, "look at 0");
+  EXPECT_EQ(name("cat at 0x").text, "cat");
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -84,6 +84,7 @@ bool is_own_range(std::string_view range) {
                                        "aten::",
                                        "Inductor",
                                        "cudaGraph",
+                                       "triton_",
                                        "Iteration "})
     if (range.starts_with(known)) return false;
   return true;

@@ -175,5 +175,11 @@ TEST(OuterUserCodeTest, TheModuleThatHoldsAll) {
   EXPECT_EQ(words(outer_user_code(facts, slice_named(trace, "aten::argmax"))), "in range generate");
 }
 
+// Inductor opens a range with a kernel's name around its launch.
+TEST(UserCodeTest, AGeneratedKernelIsNoRangeOfTheProgram) {
+  EXPECT_FALSE(is_own_range("triton_poi_fused_add_mul_tanh_0"));
+  EXPECT_TRUE(is_own_range("my triton part"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

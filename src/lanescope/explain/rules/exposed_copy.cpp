@@ -16,6 +16,8 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/gloo_waits.h"
+#include "lanescope/explain/rules/launch_mode.h"
+#include "lanescope/explain/rules/left_out_of_compiling.h"
 #include "lanescope/explain/rules/loader_waits.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -353,6 +355,12 @@ Sentence action_for(const Facts& facts, std::string_view copies, SliceId longest
         "torch.cat or stack instead");
   }
   if (const std::optional<Sentence> own = action_for_own_node(facts, label)) return *own;
+  if (label.starts_with(kEvaluateNode) &&
+      is_compiled_to_operators(facts, facts.links.op_of[raw(longest)]))
+    return say(kUseInductor);
+  if (label.starts_with(kEvaluateNode) && launch_mode_of(facts) == LaunchMode::kCompiled)
+    return say(
+        "Autograd makes these copies for code that is not compiled: torch.compile that, too");
   if (label.starts_with(kEvaluateNode))
     return say(
         "Autograd makes these copies: torch.compile the forward code, which fuses what it can");

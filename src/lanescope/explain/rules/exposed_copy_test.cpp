@@ -256,6 +256,10 @@ TEST(ExposedCopyTest, CompilesNoForwardCodeForCopiesOfAutogradsOwn) {
   EXPECT_THAT(action("AsStridedBackward0", "forward"), ::testing::StartsWith("A view"));
   EXPECT_THAT(action("PowBackward0", "DistributedDataParallel.forward"),
               ::testing::HasSubstr("torch.compile the forward code"));
+  EXPECT_THAT(action("PowBackward0", "Torch-Compiled Region: 0/0"),
+              ::testing::HasSubstr("for code that is not compiled"));
+  EXPECT_THAT(action("CompiledFunctionBackward", "Torch-Compiled Region: 0/0"),
+              ::testing::HasSubstr("inductor"));
 }
 
 // Parts that an activation writes are not joined with torch.cat.

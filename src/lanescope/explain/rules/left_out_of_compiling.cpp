@@ -1,5 +1,6 @@
 #include "lanescope/explain/rules/left_out_of_compiling.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "lanescope/analysis/compiled_regions.h"
@@ -8,6 +9,9 @@
 
 namespace lanescope::explain::rules {
 namespace {
+
+constexpr char kCompiledBackward[] =
+    "autograd::engine::evaluate_function: CompiledFunctionBackward";
 
 bool is_wrapper(std::string_view frame) {
   return frame.find("torch/_dynamo/eval_frame.py(") != frame.npos && frame.ends_with("): _fn");
@@ -37,6 +41,17 @@ SliceId left_out_function(const Facts& facts, SliceId op) {
     inner = is_own_function(facts, around) ? around : kNone<SliceId>;
   }
   return kNone<SliceId>;
+}
+
+bool is_compiled_to_operators(const Facts& facts, SliceId op) {
+  if (op == kNone<SliceId> ||
+      (ancestor_named(facts, op, analysis::kCompiledRegion) == kNone<SliceId> &&
+       ancestor_named(facts, op, kCompiledBackward) == kNone<SliceId>))
+    return false;
+  const auto& work = facts.device().timeline.work;
+  return std::none_of(work.begin(), work.end(), [&](const analysis::DeviceWork& each) {
+    return facts.trace->name(each.slice).starts_with("triton_");
+  });
 }
 
 bool advise_on_left_out(const Facts& facts, SliceId example, Finding& finding) {

@@ -13,4 +13,10 @@ SliceId left_out_function(const Facts& facts, SliceId op);
 // False: there is no such function.
 bool advise_on_left_out(const Facts& facts, SliceId example, Finding& finding);
 
+// In a function that torch.compile compiled with a backend that generates no kernels at all, as aot_eager and eager do, or in its backward
+// pass. `op`: any event of the CPU. O(slices around it, and work of the device).
+bool is_compiled_to_operators(const Facts& facts, SliceId op);
+inline constexpr char kUseInductor[] =
+    "It is compiled without generated kernels: use backend=\"inductor\"";
+
 }  // namespace lanescope::explain::rules

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lanescope/explain/owner_rounds.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
@@ -124,7 +125,14 @@ Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
 }
 
 // What the optimizer has instead of the loop.
-void advise_form(const OptimizerLoop& measured, Finding& finding) {
+void advise_form(const Trace& trace, const OptimizerLoop& measured, Finding& finding) {
+  if (is_before_foreach(trace)) {
+    finding.action = say("Pass foreach=True to the optimizer, which needs PyTorch 1.12 or later");
+    finding.try_next = {
+        "with PyTorch 1.12 or later, pass foreach=True to the optimizer: few calls for all "
+        "parameters; fused=True needs a newer one still"};
+    return;
+  }
   const auto* forms = names::forms_of_optimizer(measured.optimizer);
   const Value optimizer = name(measured.optimizer);
   const bool foreach_is_on = measured.slow_foreach != kNone<SliceId>;
@@ -192,7 +200,7 @@ Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
   finding.sample_noun = "kernel";
   finding.brief = say(facts, "The optimizer loops over its tensors: {} kernels [per step]",
                       {count(kernels / steps)});
-  advise_form(measured, finding);
+  advise_form(*facts.trace, measured, finding);
   if (measured.reads_each()) {
     finding.gain_is_bound = true;
     finding.arithmetic.push_back(

@@ -133,5 +133,14 @@ TEST(OptimizerLoopTest, IsQuietOnForeachAndFused) {
                             "optimizer-loop"));
 }
 
+// Traces of PyTorch before 1.12, which had neither form.
+TEST(OptimizerLoopTest, AdvisesNoFormThatTheVersionLacks) {
+  ProgramSketch program = optimizer_of("aten::mul_", "aten::add_");
+  program.sketch().slice("Operator", "aten::add", 0, 10);
+  const auto finding = find_by_rule(program.trace(), "optimizer-loop");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::EndsWith("needs PyTorch 1.12 or later"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -20,7 +20,6 @@
 #include <utility>
 #include <variant>
 
-#include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/base/json_value.h"
 #include "lanescope/base/sort_rows.h"
@@ -577,15 +576,6 @@ Sentence compile_action(const Facts& facts, const ChainGroup& group) {
   return action;
 }
 
-// In a region of torch.compile whose backend generates no kernels at all, as aot_eager and eager do.
-bool is_compiled_to_operators(const Facts& facts, SliceId op) {
-  if (ancestor_named(facts, op, analysis::kCompiledRegion) == kNone<SliceId>) return false;
-  const auto& work = facts.device().timeline.work;
-  return std::none_of(work.begin(), work.end(), [&](const analysis::DeviceWork& each) {
-    return facts.trace->name(each.slice).starts_with("triton_");
-  });
-}
-
 // What to do about the chain with most to save.
 void advise_on_chains(const Facts& facts, const std::map<std::string, ChainGroup>& groups,
                       Finding& finding) {
@@ -605,7 +595,7 @@ void advise_on_chains(const Facts& facts, const std::map<std::string, ChainGroup
       "the largest chain is in a region of torch.compile, and no kernel of the trace was "
       "generated: backend=\"inductor\", the default, writes one kernel for a chain; eager and "
       "aot_eager are for finding bugs"};
-  finding.action = say("It is compiled without generated kernels: use backend=\"inductor\"");
+  finding.action = say(kUseInductor);
 }
 
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {

@@ -263,7 +263,12 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
   finding.sample_noun = "run";
   finding.explains.push_back({"back-and-forth", finding.at_stake_ns});
   tell_first_screen(facts, measured, finding);
-  advise_on_left_out(facts, found[ranked.front()].op, finding);
+  const SliceId op = found[ranked.front()].op;
+  if (!advise_on_left_out(facts, op, finding) && is_compiled_to_operators(facts, op)) {
+    finding.action = say(kUseInductor);
+    finding.try_next.front() =
+        "use backend=\"inductor\", which generates such kernels, or the fused operator named above";
+  }
   return finding;
 }
 

@@ -1,4 +1,7 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <utility>
 
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/drawn_elementwise_test.h"
@@ -76,6 +79,24 @@ TEST(UnfusedNormTest, IsQuietWhenAnotherOperatorIsBetweenOrItIsFused) {
                    "unfused-norm"));
   EXPECT_FALSE(find_by_rule(after_matmul({elementwise("aten::native_layer_norm", 60)}).trace(),
                             "unfused-norm"));
+}
+
+// Compiled with a backend that generates no kernels: compiling it is no choice.
+TEST(UnfusedNormTest, NamesTheBackendOfCompiledCode) {
+  const auto action = [](const char* range) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().begin(range).pass(1).launch({.name = "gemm", .us = 300});
+      for (const auto& [op, time] :
+           {std::pair{"aten::pow", 20}, std::pair{"aten::mean", 20}, std::pair{"aten::add", 2},
+            std::pair{"aten::rsqrt", 2}, std::pair{"aten::mul", 20}})
+        program.launch(elementwise(op, time));
+      program.pass(1).end().end();
+    }
+    return find_by_rule(program.trace(), "unfused-norm").value_or(Finding()).action.pattern;
+  };
+  EXPECT_THAT(action("Torch-Compiled Region: 0/0"), ::testing::HasSubstr("inductor"));
+  EXPECT_THAT(action("my part"), ::testing::HasSubstr("torch.compile the module"));
 }
 
 }  // namespace
