@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails when a rule of explain lacks its declaration, its page or its test, or names a rule that does not exist; and when a function of
 rules/ has the name and the parameters of one of explain/ itself: which one a rule calls would depend on its batch; and when a sentence
-that needs facts to choose its words is made without them.
+that needs facts to choose its words is made without them; and when a row of the table of costly operators is damaged (operator_rows.py).
 
 A rule is a file src/lanescope/explain/rules/<id>.cpp without a header of its name; its test is <id>_test.cpp next to it.
 CMakeLists.txt there finds them in the same way.
@@ -9,6 +9,8 @@ CMakeLists.txt there finds them in the same way.
 import pathlib
 import re
 import sys
+
+import operator_rows
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPLAIN = ROOT / "src" / "lanescope" / "explain"
@@ -57,6 +59,13 @@ def words_in_brackets():
     return found
 
 
+def table_problems(rules):
+    table = EXPLAIN / "rules" / "operators.rows"
+    declarations = "\n".join(path.read_text(encoding="utf-8") for path in sorted((EXPLAIN / "rules").glob("*.h")))
+    found = operator_rows.operator_problems(table.read_text(encoding="utf-8"), declarations, rules)
+    return [f"{table.relative_to(ROOT)}:{problem}" for problem in found]
+
+
 def main():
     rules = {path.stem.replace("_", "-"): path for path in sorted((EXPLAIN / "rules").glob("*.cpp"))
              if not path.with_suffix(".h").exists() and not path.stem.endswith("_test")}
@@ -71,7 +80,7 @@ def main():
         for named in re.findall(r'\bexplains\b[^;]*?\{"([^"]+)"', source.read_text(encoding="utf-8"), re.DOTALL):
             if named not in rules:
                 problems.append(f"{source.relative_to(ROOT)}: explains a part of {named}, which is no rule")
-    problems += hidden_functions() + words_in_brackets()
+    problems += hidden_functions() + words_in_brackets() + table_problems(rules)
     problems += [f"docs/rules/{page.name}: no rule of that name" for page in sorted(PAGES.glob("*.md"))
                  if page.stem not in rules]
     for problem in problems:

@@ -1,24 +1,29 @@
 #include "lanescope/explain/rules/operator_advice_rows.h"
 
-#include <vector>
+#include <algorithm>
+#include <iterator>
 
-#include "lanescope/base/sort_rows.h"
-#include "lanescope/explain/rules/operator_rows_layers.h"
-#include "lanescope/explain/rules/operator_rows_lookups.h"
-#include "lanescope/explain/rules/operator_rows_matrices.h"
+// The conditions that rows name.
+#include "lanescope/explain/rules/layer_neighbours.h"
+#include "lanescope/explain/rules/many_tables.h"
+#include "lanescope/explain/rules/operator_fits.h"
+#include "lanescope/explain/rules/operator_neighbours.h"
 
 namespace lanescope::explain::rules {
 
-std::span<const OperatorAdvice> operator_advice_rows() {
-  static const std::vector<OperatorAdvice> sorted = [] {
-    std::vector<OperatorAdvice> all;
-    for (const auto rows : {matrix_operator_rows(), lookup_operator_rows(), layer_operator_rows()})
-      all.insert(all.end(), rows.begin(), rows.end());
-    sort_rows(all.begin(), all.end(),
-              [](const OperatorAdvice& a, const OperatorAdvice& b) { return a.op < b.op; });
-    return all;
-  }();
-  return sorted;
-}
+namespace {
+
+constexpr OperatorAdvice kOperatorRows[] = {
+#include "lanescope/explain/rules/operator_rows.inc"
+};
+static_assert(std::is_sorted(std::begin(kOperatorRows), std::end(kOperatorRows),
+                             [](const OperatorAdvice& a, const OperatorAdvice& b) {
+                               return a.op < b.op;
+                             }),
+              "operators.rows is sorted by operator");
+
+}  // namespace
+
+std::span<const OperatorAdvice> operator_advice_rows() { return kOperatorRows; }
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,4 @@
-// All rows of operator_advice.h, sorted by operator. The rows of one operator lie in one file, in the
-// order in which they are asked: operator_rows_matrices.h, _lookups.h, _layers.h.
+// All rows of operator_advice.h, sorted by operator. They are data: operators.rows, which operator_rows.cmake makes C++ of.
 #pragma once
 #include <span>
 
