@@ -32,9 +32,12 @@ bool Periods::repeat(const std::vector<std::int64_t>& bounds, bool any_length) c
 }
 
 bool Periods::hold_most(const std::vector<std::int64_t>& bounds) const {
-  if (bounds.size() < kFewestIterations + 1) return false;
-  const std::size_t first = index_of(bounds.front());
-  const std::size_t held = index_of(bounds.back()) - first;
+  return bounds.size() > kFewestIterations && hold_most(bounds.front(), bounds.back());
+}
+
+bool Periods::hold_most(std::int64_t from_ns, std::int64_t to_ns) const {
+  const std::size_t first = index_of(from_ns);
+  const std::size_t held = index_of(to_ns) - first;
   return held * 3 >= (pieces_.size() - first) * 2 && held * 3 >= pieces_.size();
 }
 
@@ -73,6 +76,12 @@ bool Periods::are_neighbours_alike(const std::vector<std::int64_t>& bounds, bool
                  ? 1
                  : 0;
   return alike * 4 >= pairs * 3;
+}
+
+bool Periods::are_two_alike(const std::array<std::int64_t, 3>& bounds) const {
+  const std::size_t a = index_of(bounds[0]), b = index_of(bounds[1]), c = index_of(bounds[2]);
+  return std::min(b - a, c - b) >= kFewestPieces && hold_most(bounds[0], bounds[2]) &&
+         (are_alike(a, b, c) || have_same_kinds(a, b, c));
 }
 
 bool Periods::begins_alike(std::int64_t start_ns, const std::vector<std::int64_t>& bounds) const {

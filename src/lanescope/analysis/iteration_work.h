@@ -1,6 +1,7 @@
 // The work of a recording in order of its launch, and how alike the work of two periods is. Private
 // to the files that find iterations.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -37,6 +38,8 @@ class Periods {
   // Do they cut as much of the work into periods of which half are nearly the same, and all others hold that, too, and more? An
   // evaluation after every sixth step of an optimizer makes two of six neighbours unlike.
   bool repeat_with_more(const std::vector<std::int64_t>& bounds) const;
+  // Two periods with most of the work, which is nearly the same or of the same kinds.
+  bool are_two_alike(const std::array<std::int64_t, 3>& bounds) const;
   // Does the work before the first bound look like that of the first period?
   bool begins_alike(std::int64_t start_ns, const std::vector<std::int64_t>& bounds) const;
   // Would periods with the work of the middle one hold half of it? Otherwise they are a few waits
@@ -63,6 +66,7 @@ class Periods {
  private:
   std::size_t index_of(std::int64_t time_ns) const;
   bool hold_most(const std::vector<std::int64_t>& bounds) const;
+  bool hold_most(std::int64_t from_ns, std::int64_t to_ns) const;
   // Four fifths of the pieces of the longer one of [a, b), [b, c) have an equal in the other one.
   bool are_alike(std::size_t a, std::size_t b, std::size_t c) const;
   // How many pieces of [b, c) have an equal in [a, b).

@@ -62,6 +62,8 @@ class Finder {
       found = find_marked();
       if (!compiles_with_xla_)
         found = choose_outermost(input(), nest(), std::move(found), only_optimizer_step());
+      if (!found && !compiles_with_xla_)
+        found = choose_outermost(input(), std::nullopt, iterations_of_two_steps(), {});
     }
     if (found) {
       found->before = find_phase_before(input(), *found);
@@ -122,6 +124,30 @@ class Finder {
       name = trace_.name(candidate.marks.front());
     }
     return name;
+  }
+
+  // Two steps of the only optimizer, with work that is alike though not equal: lengths differ from batch to batch. The first one
+  // began with the recording.
+  std::optional<Iterations> iterations_of_two_steps() const {
+    const Candidate* only = nullptr;
+    for (const auto& [key, candidate] : by_key_) {
+      if (candidate.rank != Rank::kOptimizer) continue;
+      if (only) return std::nullopt;
+      only = &candidate;
+    }
+    if (!only || only->marks.size() != 2) return std::nullopt;
+    const SliceId first = only->marks.front(), second = only->marks.back();
+    const auto start_ns = first_operator_ns(first);
+    if (!start_ns || *start_ns >= trace_.start_ns(first) ||
+        trace_.start_ns(second) < trace_.end_ns(first) ||
+        !periods_.are_two_alike({*start_ns, trace_.end_ns(first), trace_.end_ns(second)}))
+      return std::nullopt;
+    Iterations found;
+    found.kind = IterationMark::kRangeEnd;
+    found.mark = trace_.name(first);
+    found.ranges = {{first, *start_ns, trace_.end_ns(first)},
+                    {second, trace_.end_ns(first), trace_.end_ns(second)}};
+    return found;
   }
 
   // Words of a request, groups of a clustering: two or more of them lie in each text that the whole recording repeats.

@@ -97,6 +97,34 @@ TEST(IterationsTest, ThreeOptimizerStepsEndThreeIterations) {
   EXPECT_FALSE(draw(500, "load"));
 }
 
+// A recording of two training steps on texts of other lengths: the second makes one piece more for each text. Not so with steps of two
+// optimizers, or with other work.
+TEST(IterationsTest, TwoOptimizerStepsOnOtherLengthsEndTwoIterations) {
+  const auto draw = [](const char* second, const char* kernel) {
+    Program program;
+    for (int i = 0; i < 2; ++i) {
+      const int at = 100 + 200 * i;
+      program.op(at).round(at + 10).round(at + 60);
+      for (int text = 0; text <= i; ++text)
+        program.launch(i == 0 ? "sum" : kernel, at + 110 + 10 * text);
+      program.range(i == 0 ? "Optimizer.step#SGD.step" : second, at + 140, 20);
+    }
+    return program.find();
+  };
+  const auto found = draw("Optimizer.step#SGD.step", "sum");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeEnd);
+  ASSERT_EQ(found->ranges.size(), 2u);
+  EXPECT_EQ(found->ranges[0].start_ns, 100);
+  EXPECT_EQ(found->ranges[0].end_ns, 260);
+  EXPECT_EQ(found->ranges[1].end_ns, 460);
+  EXPECT_FALSE(draw("Optimizer.step#Adam.step", "sum"));
+  Program other;
+  other.op(100).round(110).range("Optimizer.step#SGD.step", 240, 20).op(300);
+  for (int i = 0; i < 5; ++i) other.launch("other_" + std::to_string(i), 310 + 10 * i);
+  EXPECT_FALSE(other.range("Optimizer.step#SGD.step", 440, 20).find());
+}
+
 // A solver reads its residual ten times in each of three steps of an optimizer.
 TEST(IterationsTest, RoundsOfASolverInATrainingStepAreNoIterations) {
   const auto draw = [](bool trains) {
