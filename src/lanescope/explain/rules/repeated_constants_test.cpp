@@ -102,6 +102,58 @@ TEST(RepeatedConstantsTest, EndsBeforeATensorOfTheProgram) {
   EXPECT_EQ(finding->at_stake_ns, us(400));
 }
 
+// On the GPU, layers that make a mask for each document, of lengths that differ from batch to batch; then a product. With `apart` the
+// product comes after each mask.
+Trace draw_masks(bool equal_lengths, bool equal_layers, bool apart) {
+  ProgramSketch program;
+  int step = 0;
+  program.steps(3, [&](ProgramSketch& p) {
+    ++step;
+    for (int layer = 0; layer < 4; ++layer) {
+      for (int document = 0; document < 5; ++document) {
+        const int more = (equal_lengths ? 0 : 10 * step + document) + (equal_layers ? 0 : layer);
+        const std::string n = std::to_string(8 + more), square = "[" + n + ", " + n + "]";
+        p.begin_op("aten::ones",
+                   constant_inputs("[[]]", R"(["ScalarList"])", "[\"" + square + "\"]"));
+        p.begin_op("aten::empty",
+                   constant_inputs("[[]]", R"(["ScalarList"])", "[\"" + square + "\"]"));
+        p.pass(18).end().launch({.us = 2, .op = "aten::fill_"}).end();
+        p.begin_op("aten::tril", constant_inputs("[" + square + ", []]", R"(["float", "Scalar"])",
+                                                 R"(["", "0"])"));
+        p.pass(20).launch({.us = 2, .op = "aten::triu_tril"}).end();
+        p.begin_op("aten::copy_", constant_inputs("[[99, 99], " + square + "]",
+                                                  R"(["float", "float"])", R"(["", ""])"));
+        p.pass(20).launch({.us = 2, .op = "aten::copy"}).end();
+        if (apart) p.launch({.us = 2, .op = "aten::linear"});
+      }
+      p.launch({.us = 2, .op = "aten::linear"});
+    }
+  });
+  return program.trace();
+}
+
+TEST(RepeatedConstantsTest, LayersMayShareWhatFollowsFromTheBatch) {
+  const auto finding = find_by_rule(draw_masks(false, true, false), "repeated-constants");
+  ASSERT_TRUE(finding);
+  EXPECT_TRUE(finding->brief.pattern.starts_with("The same {} results are computed in each"));
+  EXPECT_EQ(finding->brief.values.at(0).integer, 5);
+  EXPECT_EQ(finding->brief.values.at(1).integer, 4);
+  EXPECT_EQ(finding->action.pattern.find("register_buffer"), std::string::npos);
+  EXPECT_GT(finding->at_stake_ratio, 0.6);  // nearly three of four layers
+  EXPECT_LT(finding->at_stake_ratio, 0.75);
+  // Equal lengths in all batches: a buffer keeps the mask.
+  const auto kept = find_by_rule(draw_masks(true, true, false), "repeated-constants");
+  ASSERT_TRUE(kept);
+  EXPECT_NE(kept->action.pattern.find("register_buffer"), std::string::npos);
+}
+
+TEST(RepeatedConstantsTest, LayersWithMasksOfTheirOwnShareNothing) {
+  for (const Trace& trace : {draw_masks(false, false, false), draw_masks(false, true, true)}) {
+    const auto finding = find_by_rule(trace, "repeated-constants");
+    EXPECT_TRUE(!finding || finding->brief.pattern.find("rounds") == std::string::npos);
+  }
+}
+
 // ones, triu and the cast of it make a mask; two tensors of one shape must both be made here.
 TEST(RepeatedConstantsTest, FollowsMasksAndTellsEqualShapesApart) {
   ProgramSketch program;
