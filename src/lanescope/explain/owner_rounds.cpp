@@ -8,7 +8,11 @@
 #include "lanescope/analysis/compiled_regions.h"
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/loop_sizes.h"
+#include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/gradient_passes.h"
+#include "lanescope/explain/rules/memory_common.h"
+#include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/sentences.h"
 #include "lanescope/names/collective_calls.h"
 #include "lanescope/names/torch_optimizers.h"
@@ -157,7 +161,36 @@ bool copies_layouts(const Owner& owner) {
          });
 }
 
+// Of one optimizer, or of all of them together.
+bool steps_once_a_step(const Facts& facts) {
+  const auto windows = facts.steady_cpu_windows();
+  std::size_t steps = 0;
+  for (const std::int64_t start_ns : rules::optimizer_steps_ns(facts))
+    steps += inside(windows, start_ns) ? 1 : 0;
+  return steps == facts.selection.steady.size();
+}
+
+// "4 micro batches for each optimizer step: if memory allows (1.20 of 139.72 GiB in use), one batch of all"
+Sentence one_batch_of_all(const Facts& facts, const Owner& owner) {
+  Sentence text = say("{} micro batches for each optimizer step: if memory allows",
+                      {count(owner.rounds / owner.loops)});
+  if (const rules::MemoryUse use = rules::use_of_memory(facts); use.is_known())
+    append(text, say(" ({} of {} in use)", {bytes(use.most_bytes), bytes(use.device_bytes)}));
+  append(text, say(", one batch of all"));
+  return text;
+}
+
 }  // namespace
+
+bool accumulates_gradients(const Facts& facts, const Owner& owner) {
+  return is_micro_batches(owner) && owner.adds_gradients && owner.backward_passes <= 1 &&
+         owner.has_large_products && a_step(facts, owner.loops) == 1 && facts.steps.marked &&
+         !owner.repeats_graph && !differentiates_twice(owner) &&
+         !has_inner_gradients(facts, owner) && !evaluates_closure(owner) &&
+         !updates_weights(owner) && !copies_lists(owner) && !clips_gradients(owner) &&
+         !communicates_in_rounds(facts, owner) && !rules::is_memory_nearly_full(facts) &&
+         steps_once_a_step(facts);
+}
 
 bool takes_part_of_tensor(const Owner& owner) {
   return std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& op) {
@@ -261,6 +294,8 @@ Sentence remedy_of_rounds(const Facts& facts, const Owner& owner) {
     return say(
         "If the norms are of clip_grad_norm_: clip once, after the last backward pass; and take "
         "larger micro batches where memory allows");
+  if (is_micro_batches(owner) && rules::is_memory_nearly_full(facts)) return {};
+  if (accumulates_gradients(facts, owner)) return one_batch_of_all(facts, owner);
   if (is_micro_batches(owner))
     // Rounds of a few rows may be for the gradient of each sample.
     return owner.has_large_products

@@ -17,6 +17,9 @@ bool takes_part_of_tensor(const Owner& owner);
 // whether it goes on with those elements.
 bool may_narrow_by_mask(const Facts& facts, const Owner& owner);
 
+// Micro batches: each round has a forward pass and a backward pass that adds to gradients, and an optimizer steps once for all rounds.
+bool accumulates_gradients(const Facts& facts, const Owner& owner);
+
 // What to change about such rounds; empty: they suggest nothing.
 Sentence remedy_of_rounds(const Facts& facts, const Owner& owner);
 

@@ -275,6 +275,31 @@ TEST(OwnerRoundsTest, TellsTasksFromMicroBatches) {
   EXPECT_NE(remedy(false, false, 1).find("micro batches"), std::string::npos);
 }
 
+// Eight micro batches for each step of an optimizer, or for two of them.
+TEST(OwnerRoundsTest, MicroBatchesOfOneOptimizerStepMayBeOneBatch) {
+  const auto remedy = [](int optimizer_steps) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (int round = 0; round < 8; ++round) p.begin_op("aten::linear", rows(32)).pass(98).end();
+      for (int i = 0; i < optimizer_steps; ++i)
+        p.begin("Optimizer.step#SGD.step").cpu_op("aten::add_", 10).end();
+    });
+    const ExplainedRounds explained(program.trace());
+    Owner owner = explained.first();
+    owner.kind = OwnerKind::kLoop;
+    owner.cell = {"aten::linear"};
+    owner.rounds = std::uint64_t{8} * 3;  // of three steady steps
+    owner.loops = 3;
+    owner.has_backward = owner.adds_gradients = owner.has_large_products = true;
+    owner.backward_passes = 1;
+    return remedy_of_rounds(explained.facts, owner).pattern;
+  };
+  EXPECT_EQ(remedy(1),
+            "{} micro batches for each optimizer step: if memory allows, one batch of all");
+  EXPECT_NE(remedy(2).find("larger micro batches"), std::string::npos);
+  EXPECT_NE(remedy(0).find("larger micro batches"), std::string::npos);
+}
+
 // Eight micro batches a step: with an all-reduce in each, or one for all.
 TEST(OwnerRoundsTest, KnowsMicroBatchesThatCommunicateEachTime) {
   const auto remedy = [](int reduces) {

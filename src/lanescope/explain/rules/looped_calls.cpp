@@ -131,7 +131,8 @@ std::optional<LoopedCalls> measure_looped_calls(const Facts& facts) {
                                      "all rows, and read all results in one copy"));
       continue;
     }
-    if ((waits_in_rounds(owner) && !may_narrow_by_mask(facts, owner)) ||
+    if ((waits_in_rounds(owner) && !may_narrow_by_mask(facts, owner) &&
+         !accumulates_gradients(facts, owner)) ||
         known_operator(facts, owner))
       continue;
     if (Sentence remedy = remedy_of_loop(facts, owner); !remedy.pattern.empty())
