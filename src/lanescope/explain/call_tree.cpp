@@ -176,6 +176,9 @@ std::uint32_t CallTree::loop_node(std::uint32_t index, std::uint32_t parent) {
   CallNode& node = nodes_[made];
   node.name.clear();
   node.rounds += loop.rounds;
+  node.fewest_rounds =
+      node.loops == 0 ? loop.rounds : std::min<std::uint64_t>(node.fewest_rounds, loop.rounds);
+  node.most_rounds = std::max<std::uint64_t>(node.most_rounds, loop.rounds);
   ++node.loops;
   node.cell_size = loop.cell.size();
   if (loop.backward != Repeat::kNoRepeat) {

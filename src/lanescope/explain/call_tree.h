@@ -33,6 +33,7 @@ struct CallNode {
   std::uint64_t waits = 0;  // calls in which the CPU may wait for the GPU, with all below it
   // kLoop
   std::uint64_t rounds = 0, loops = 0, cell_size = 0;
+  std::uint64_t fewest_rounds = 0, most_rounds = 0;  // of a loop
   std::vector<std::string> cell;
   SizeChange sizes;
   bool has_large_products = false;

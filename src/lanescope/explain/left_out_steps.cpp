@@ -88,6 +88,23 @@ Sentence turns_note(const Facts& facts) {
 
 namespace {
 
+// How often the range that begins a step comes in it: tiles of a volume. 1: steps differ, or another event begins them.
+std::size_t marks_of_a_step(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::size_t marks = 0;
+  for (const analysis::Iterations::Range& step : facts.steps.found->ranges) {
+    if (trace.kind(step.mark) != CategoryKind::kUserAnnotation) return 1;
+    const Track& track = trace.track(step.mark);
+    std::size_t found = 0;
+    for (std::uint32_t i = raw(step.mark);
+         i < track.first_slice + track.slice_count && trace.start_ns(SliceId{i}) < step.end_ns; ++i)
+      found += trace.slices().name[i] == trace.slices().name[raw(step.mark)] ? 1 : 0;
+    if (marks > 0 && found != marks) return 1;
+    marks = found;
+  }
+  return marks;
+}
+
 Sentence how_steps_were_found(const Facts& facts) {
   const auto& found = facts.steps.found;
   const std::string begin = "The trace marks no steps: here ";
@@ -108,6 +125,9 @@ Sentence how_steps_were_found(const Facts& facts) {
                {name(found->owner.empty() ? found->mark : found->owner), how_many});
   if (found->mark.starts_with("round of "))
     return say(begin + "a step is one {}, {} found.", {name(found->mark), how_many});
+  if (const std::size_t marks = marks_of_a_step(facts); marks > 1)
+    return say(begin + "a step begins with one {} of {}, {} found.",
+               {name(found->mark), count(marks), how_many});
   return say(begin + "each {} begins a step, {} found.", {name(found->mark), how_many});
 }
 

@@ -250,6 +250,28 @@ TEST(StartUpNoteTest, StartUpLongerThanAllIterationsIsInTheHeadline) {
   EXPECT_THAT(headline_after(1'000), Not(HasSubstr("start-up")));
 }
 
+// Three tiles, each in a range of its own, then their sum; twice.
+TEST(FoundIterationsTest, SaysHowManyRangesAStepHas) {
+  const auto note = [](int tiles) {
+    Sketch sketch;
+    std::int64_t at_us = 0;
+    const auto range = [&](const char* name) {
+      sketch.annotation(name, at_us * kMicrosecond, 990 * kMicrosecond);
+      for (std::int64_t op = 0; op < 3; ++op)
+        sketch.op("aten::mm", (at_us + 10 + op * 320) * kMicrosecond, 310 * kMicrosecond);
+      at_us += 1'000;
+    };
+    for (int step = 0; step < 2; ++step) {
+      for (int tile = 0; tile < tiles; ++tile) range("predict");
+      range("join");
+    }
+    const Trace trace = sketch.trace();
+    return found_iterations_note(facts_of(trace)).pattern;
+  };
+  EXPECT_THAT(note(3), HasSubstr("a step begins with one {} of {}, {} found"));
+  EXPECT_THAT(note(1), HasSubstr("each {} begins a step, {} found"));
+}
+
 // Four training steps of 903 us that end with Optimizer.step. So three iterations are found, and two are measured: the
 // headline names the time before only if it is longer. The first step takes `more_us` more.
 std::string headline_of_training(std::int64_t more_us) {
@@ -266,6 +288,28 @@ std::string headline_of_training(std::int64_t more_us) {
   }
   const Trace trace = sketch.trace();
   return headline_of(facts_of(trace)).pattern;
+}
+
+// Two training steps; the first takes so many microseconds, the second 1,300.
+TEST(StartUpNoteTest, AFirstStepThatIsShorterIsNoStartUp) {
+  const auto headline = [](std::int64_t first_us) {
+    Sketch sketch;
+    std::int64_t at_us = 0;
+    for (const std::int64_t length_us : {first_us, std::int64_t{1'300}}) {
+      for (int op = 0; op < 5; ++op)
+        sketch.op("op_" + std::to_string(op), (at_us + op * (length_us - 300) / 5) * kMicrosecond,
+                  150 * kMicrosecond);
+      sketch.annotation("Optimizer.step#SGD.step", (at_us + length_us - 300) * kMicrosecond,
+                        300 * kMicrosecond);
+      at_us += length_us;
+    }
+    const Trace trace = sketch.trace();
+    return headline_of(facts_of(trace)).pattern;
+  };
+  EXPECT_THAT(headline(1'100),
+              HasSubstr("Only the second of two steps is counted; the first took"));
+  EXPECT_THAT(headline(1'250), Not(HasSubstr("Only the second")));
+  EXPECT_THAT(headline(1'400), HasSubstr("the first, {}, may be start-up"));
 }
 
 // From the recording's begin to the first of the two that are measured: 903 + 10 + 903 us, and they take 1,806.

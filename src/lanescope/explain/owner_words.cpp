@@ -19,14 +19,17 @@ namespace {
 
 constexpr std::size_t kNamesOfARound = 3;
 
-// "a loop of 64", "3 loops of 64", "40 loops of about 386": loops of the same calls may differ in
-// their rounds.
+// "a loop of 64", "3 loops of 64", "2 loops of 64 and 256", "40 loops of 350 to 420": loops of the same calls may differ in their
+// rounds.
 Sentence rounds_text(const Facts& facts, const Owner& owner) {
   const std::uint64_t loops = std::max<std::uint64_t>(1, owner.loops);
   const std::uint64_t runs = a_step(facts, loops), rounds = owner.rounds / loops;
   if (runs == 1) return say("a loop of {}", {count(rounds)});
-  return say(owner.rounds % loops == 0 ? "{} loops of {}" : "{} loops of about {}",
-             {count(runs), count(rounds)});
+  const std::uint64_t fewest = owner.fewest_rounds, most = owner.most_rounds;
+  if (fewest == most) return say("{} loops of {}", {count(runs), count(rounds)});
+  return say(runs == 2 && owner.rounds * 2 == loops * (fewest + most) ? "{} loops of {} and {}"
+                                                                      : "{} loops of {} to {}",
+             {count(runs), count(fewest), count(most)});
 }
 
 // A part's name within brackets: without what a kernel's name has in brackets of its own, and without autograd's namespace.

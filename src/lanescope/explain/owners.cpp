@@ -81,6 +81,8 @@ class OwnerFinder {
         has_loop = true;
         owner.rounds = each.rounds;
         owner.loops = each.loops;
+        owner.fewest_rounds = each.fewest_rounds;
+        owner.most_rounds = each.most_rounds;
         owner.cell = each.cell;
         owner.cell_size = each.cell_size;
         owner.sizes = each.sizes;

@@ -124,8 +124,9 @@ struct Owner {
       inside;                    // kOperator: operators inside one of its calls, from the outside
   std::vector<OwnerPart> parts;  // operators inside, most time first; at most five
   // kLoop; of an operator inside a loop too.
-  std::uint64_t rounds = 0;       // of the loop, in total
-  std::uint64_t loops = 0;        // how often the loop ran
+  std::uint64_t rounds = 0;                          // of the loop, in total
+  std::uint64_t loops = 0;                           // how often the loop ran
+  std::uint64_t fewest_rounds = 0, most_rounds = 0;  // of the times it ran
   std::vector<std::string> cell;  // names of one round, in order, equal neighbours once
   std::uint64_t cell_size = 0;    // calls of one round
   SizeChange sizes;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lanescope/explain/drawn_owners_test.h"
 #include "lanescope/explain/owner_advice.h"
@@ -36,6 +37,29 @@ TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
   EXPECT_EQ(owner.work.launches, owner.rounds);
   EXPECT_EQ(explained.mechanism(), Mechanism::kLaunching);
   EXPECT_GT(owner.total_ns * 10, explained.owners().total_ns * 9);
+}
+
+// Loops of equal calls are one owner, however many rounds each has.
+TEST(OwnersTest, LoopsOfOtherLengthsAreNamedByTheirRounds) {
+  const auto name_of = [](const std::vector<int>& rounds) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (const int count : rounds) {
+        for (int i = 0; i < count; ++i)
+          p.launch({.us = 1, .op = "aten::mul"}).launch({.us = 1, .op = "aten::add"});
+        p.launch({.us = 1, .op = "aten::relu"});
+      }
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    return owner_name(*facts, step_owners(*facts)->owners.at(0));
+  };
+  const Sentence two = name_of({20, 8});
+  EXPECT_TRUE(two.pattern.starts_with("{} loops of {} and {} rounds")) << two.pattern;
+  EXPECT_EQ(two.values.at(1).integer, 8);
+  EXPECT_EQ(two.values.at(2).integer, 20);
+  EXPECT_TRUE(name_of({20, 8, 9}).pattern.starts_with("{} loops of {} to {} rounds"));
+  EXPECT_TRUE(name_of({20, 20}).pattern.starts_with("{} loops of {} rounds"));
 }
 
 // Of 30 us a round, 12 are in cudaMalloc: more than a quarter. 6 are less.

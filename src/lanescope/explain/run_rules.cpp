@@ -10,6 +10,7 @@
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/base/share_work.h"
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/declared_rules.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/missing_operators.h"
@@ -325,8 +326,21 @@ Sentence first_use_note(const Facts& facts) {
              {linked(ns(context_ns), rules::kStartUpCallsRule)});
 }
 
+// The first of two iterations is not counted, though it took less than nine tenths of the second.
+Sentence short_first_note(const Facts& facts) {
+  if (!facts.steps.found || facts.steps.steps.size() != 2 || facts.selection.one_chosen ||
+      facts.selection.reason(0) != analysis::LeftOutReason::kStartUp ||
+      facts.selection.steady.size() != 1)
+    return {};
+  const std::int64_t first_ns = facts.step_window(0).length_ns();
+  if (wide(first_ns) * 10 >= wide(facts.step_window(1).length_ns()) * 9) return {};
+  return say("Only the second of two steps is counted; the first took {}.",
+             {linked(ns(first_ns), facts.steps.steps[0].slice)});
+}
+
 // What precedes the iterations that are measured, if it is longer than all of them.
 Sentence long_start_up_note(const Facts& facts) {
+  if (Sentence note = short_first_note(facts); !note.pattern.empty()) return note;
   const auto before = time_before_iterations(facts);
   if (!before || before->is_other_phase || before->window.length_ns() <= facts.steady_wall_ns())
     return {};
