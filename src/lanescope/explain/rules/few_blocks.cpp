@@ -11,6 +11,7 @@
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/batch_advice.h"
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/few_rows.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -29,7 +30,8 @@ struct FewBlocks {
   std::map<std::string_view, BlockGroup> by_name;
   // Time of kernels that the program brings itself; of those inside solvers; of all of them.
   std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0;
-  std::int64_t scans_ns = 0;  // of scans with a thread for each column
+  std::int64_t layers_ns = 0;  // of products and attention
+  std::int64_t scans_ns = 0;   // of scans with a thread for each column
   // Of kernels whose blocks are full: a larger batch does not make more of them. Its operators, with their time.
   std::int64_t full_ns = 0;
   std::map<std::string_view, std::int64_t> full_ops;
@@ -98,7 +100,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
   bool has_grids = false, has_long = false;
-  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0, full_ns = 0, scans_ns = 0;
+  std::int64_t own_ns = 0, solvers_ns = 0, all_ns = 0, full_ns = 0, scans_ns = 0, layers_ns = 0;
   std::map<std::string_view, std::int64_t> full_ops;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.dur_ns() < 10'000 || !kernel.is_alone ||
@@ -113,6 +115,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
     BlockGroup& group = by_name[facts.trace->name(kernel.slice)];
     all_ns += kernel.dur_ns();
     if (is_own(facts, kernel)) own_ns += kernel.dur_ns();
+    if (kernel.is_gemm() || kernel.is_attention()) layers_ns += kernel.dur_ns();
     if (is_in_solver(facts, kernel.op)) solvers_ns += kernel.dur_ns();
     if (is_scan_of_columns(facts.trace->name(kernel.slice))) scans_ns += kernel.dur_ns();
     if (const SliceId op = with_full_blocks(facts, kernel, shape->blocks); op != kNone<SliceId>) {
@@ -134,6 +137,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
                    .own_ns = own_ns,
                    .solvers_ns = solvers_ns,
                    .all_ns = all_ns,
+                   .layers_ns = layers_ns,
                    .scans_ns = scans_ns,
                    .full_ns = full_ns,
                    .full_ops = std::move(full_ops)};
@@ -151,6 +155,16 @@ void tell_of_own_kernel(const Facts& facts, std::string_view label, const BlockG
       say(facts, "{} runs with {} [block|blocks] on {} multiprocessors",
           {kernel(label), count(static_cast<std::uint64_t>(group.blocks)), count(sm_count)});
   finding.action = say("Launch it with a larger grid: split its work over more blocks (programs)");
+}
+
+// Layers follow each other, so that their calls cannot be joined. What can grow is the number of sequences.
+void tell_of_few_rows(Finding& finding) {
+  finding.try_next = {
+      "the matrix products work on a few rows and read all of their weights: more rows take hardly "
+      "longer. Let a step work on more sequences, or read fewer bytes: weights of 8 bits",
+      "run independent work on a second stream, or put independent calls into one (batched)"};
+  finding.action =
+      say("The products have few rows, and read all weights: more sequences per step cost little");
 }
 
 Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
@@ -191,6 +205,8 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
       could_grow
           ? say("Use a larger batch, or join several calls into one (grouped, foreach, batched)")
           : say("If the calls do not need each other: join several into one (grouped, batched)");
+  if (wide(found.layers_ns) * 2 > found.all_ns && products_have_few_rows(facts))
+    tell_of_few_rows(finding);
   if (wide(found.full_ns) * 2 > found.all_ns) {
     const auto most =
         std::max_element(found.full_ops.begin(), found.full_ops.end(),

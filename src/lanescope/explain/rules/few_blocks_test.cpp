@@ -132,6 +132,29 @@ TEST(FewBlocksTest, CostsNothingWhereTheGpuWaits) {
   EXPECT_THAT(finding->arithmetic.back().pattern, HasSubstr("waits for the CPU"));
 }
 
+// Layers of a model that makes one word at a time: attention with 20 blocks, and products with its weights.
+TEST(FewBlocksTest, SaysThatProductsOfFewRowsReadAllWeights) {
+  const auto action = [](std::string_view gemm, std::string_view dims, bool trains = false,
+                         std::string_view op = "aten::linear") {
+    const auto finding = find_in_steps("few-blocks", [&](ProgramSketch& p) {
+      p.op("aten::scaled_dot_product_attention", {}, "fmha_cutlassF_bf16_aligned_64x64_rf_sm80", 50,
+           grid(20));
+      p.op(std::string(op), dims.empty() ? Fields{} : shapes(dims, kBf16), gemm, 100, grid(1320));
+      if (trains) p.op("autograd::engine::evaluate_function: MmBackward0", {}, kNvjet, 10);
+    });
+    return finding ? finding->action.pattern : std::string();
+  };
+  constexpr std::string_view kTileOf8 = "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_TNT";
+  EXPECT_THAT(action(kTileOf8, {}), HasSubstr("read all weights"));
+  EXPECT_THAT(action(kNvjet, {}), HasSubstr("join several"));
+  EXPECT_THAT(action(kNvjet, "[[1, 1, 4096], [4096, 4096]]"), HasSubstr("read all weights"));
+  // Shapes say more than the name: the rows of LoRA's small side are many.
+  EXPECT_THAT(action(kTileOf8, "[[4096, 4096], [8, 4096]]"), HasSubstr("join several"));
+  EXPECT_THAT(action(kTileOf8, {}, true), HasSubstr("join several"));
+  // Products with matrices of each sample.
+  EXPECT_THAT(action(kTileOf8, {}, false, "aten::bmm"), HasSubstr("join several"));
+}
+
 // A scan over the rows of [8192, 32] has 32 threads, however many rows there are. A scan along the last dimension has more
 // threads with more rows.
 TEST(FewBlocksTest, TransposesAScanOfFewColumns) {
