@@ -138,9 +138,6 @@ double wall_share(const Facts& facts, std::int64_t time_ns) {
   return rules::share_of(time_ns, facts.wall.partition.wall_ns);
 }
 
-namespace {
-
-// The time for which these kernels are the critical path of the steady steps.
 std::int64_t on_path_ns(const Facts& facts, const Savings& savings) {
   const Owners* owners = step_owners(facts);
   if (!owners) return 0;
@@ -149,6 +146,16 @@ std::int64_t on_path_ns(const Facts& facts, const Savings& savings) {
     time_ns += savings.wall().length_within_ns(window.start_ns, window.end_ns);
   return std::min(time_ns, savings.time_ns());
 }
+
+Sentence only_on_path(const Facts& facts, std::int64_t path_ns) {
+  return say(
+      facts,
+      "the GPU mostly waits for the CPU, but for {} [per step] these kernels are the critical "
+      "path; only that time counts",
+      {ns(facts.per_step(path_ns))});
+}
+
+namespace {
 
 // A cost all the same where they are the critical path for a tenth of the steps or more: at the end of a step, the CPU may wait for
 // all that it launched.
@@ -162,11 +169,7 @@ bool is_on_path(const Facts& facts, const Savings& savings, Finding& finding) {
   finding.gpu_saved_ns = finding.at_stake_ns;
   finding.at_stake_ns = facts.per_step(saved_ns);
   finding.at_stake_ratio = wall_share(facts, saved_ns);
-  finding.arithmetic.push_back(
-      say(facts,
-          "the GPU mostly waits for the CPU, but for {} [per step] these kernels are the critical "
-          "path; only that time counts",
-          {ns(facts.per_step(path_ns))}));
+  finding.arithmetic.push_back(only_on_path(facts, path_ns));
   return true;
 }
 
@@ -183,8 +186,16 @@ void rate_finding(const Facts& facts, const Savings& savings, Finding& finding) 
       is_on_path(facts, savings, finding))
     return;
   finding.kind = FindingKind::kWhere;
-  finding.arithmetic.push_back(
-      say("the GPU mostly waits for the CPU: shorter kernels alone save hardly any of that time"));
+  const std::int64_t path_ns = on_path_ns(facts, savings);
+  if (path_ns * 4 <= savings.time_ns())
+    finding.arithmetic.push_back(say(
+        "the GPU mostly waits for the CPU: shorter kernels alone save hardly any of that time"));
+  else
+    finding.arithmetic.push_back(say(
+        facts,
+        "in the recording the GPU mostly waits for the CPU; for {} [per step] these kernels are "
+        "the critical path",
+        {ns(facts.per_step(path_ns))}));
 }
 
 Evidence longest_of(const Facts& facts, SliceId slice) {

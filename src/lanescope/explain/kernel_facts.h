@@ -81,6 +81,10 @@ bool kernels_matter(const Facts& facts);
 bool kernels_decide(const Facts& facts);
 // The share of the steady wall, 0 to 1.
 double wall_share(const Facts& facts, std::int64_t time_ns);
+// The time for which these kernels are the critical path of the steady steps, if those are host-bound; else 0.
+std::int64_t on_path_ns(const Facts& facts, const Savings& savings);
+// That of a finding only this time counts.
+Sentence only_on_path(const Facts& facts, std::int64_t path_ns);
 // Sets time at stake, confidence and number of calls. In a host-bound step, only the time for which these kernels are the critical
 // path counts. If that is less than a tenth of the steps, the finding becomes a kWhere instead of a cost and says why.
 void rate_finding(const Facts& facts, const Savings& savings, Finding& finding);

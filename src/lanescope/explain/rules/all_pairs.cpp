@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/calls_with_work.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_inputs.h"
@@ -109,6 +111,8 @@ struct AllPairs {
   std::unordered_set<std::uint32_t> calls;  // that write or read the pairs
   std::uint64_t made = 0;                   // calls that make them
   std::int64_t cost_ns = 0;
+  // If the GPU mostly waits for the CPU: for how long the work of these calls is the critical path.
+  std::optional<std::int64_t> path_ns;
   SliceId largest = kNone<SliceId>;  // that makes most pairs
   PairKind kind = PairKind::kOther;
   double elements = 0;
@@ -169,6 +173,8 @@ std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
   if (found.calls.empty()) return std::nullopt;
   found.cost_ns = cost_of_calls(facts, found.calls);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastAllPairsShare) return std::nullopt;
+  if (facts.main_device && is_host_bound(facts))
+    found.path_ns = on_path_ns(facts, work_in_calls(facts, found.calls));
   return found;
 }
 
@@ -197,6 +203,19 @@ const char* pair_action(PairKind kind) {
   return "";
 }
 
+// The GPU waits for the CPU. Work that is the critical path is a cost all the same: the CPU waits for it in its turn.
+void rate_on_path(const Facts& facts, std::int64_t path_ns, Finding& finding) {
+  if (share_of(path_ns, facts.steady_wall_ns()) < kLeastAllPairsShare) {
+    finding.kind = FindingKind::kWhere;
+    finding.arithmetic.push_back(
+        say("the GPU mostly waits for the CPU: fewer pairs alone save hardly any of that time"));
+    return;
+  }
+  finding.at_stake_ns = facts.per_step(path_ns);
+  finding.at_stake_ratio = share_of(path_ns, facts.steady_wall_ns());
+  finding.arithmetic.push_back(only_on_path(facts, path_ns));
+}
+
 Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
   const std::string_view op = facts.trace->name(found.largest);
   Finding finding;
@@ -208,11 +227,7 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
        text(found.right), ns(facts.per_step(found.cost_ns)),
        ratio(found.cost_ns, facts.steady_wall_ns())});
   rate_cost(facts, found.cost_ns, found.calls.size(), finding);
-  if (facts.main_device && is_host_bound(facts)) {
-    finding.kind = FindingKind::kWhere;
-    finding.arithmetic.push_back(
-        say("the GPU mostly waits for the CPU: fewer pairs alone save hardly any of that time"));
-  }
+  if (found.path_ns) rate_on_path(facts, *found.path_ns, finding);
   finding.arithmetic.push_back(
       say("counted: elementwise calls whose result has a million elements and 16 times as many as "
           "either input, and the calls after them on the same thread that take a tensor of that "
@@ -234,7 +249,7 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
                       "torch.compile on the function that makes and reduces the pairs never writes "
                       "them to memory"};
   for (const char* covered : {"hotspot-kernel", "memory-roof", "no-roof", "inflated-tensor"})
-    finding.explains.push_back({covered, finding.at_stake_ns});
+    finding.explains.push_back({covered, facts.per_step(found.cost_ns)});
   finding.brief = say("{} makes all {} pairs of {} and {}",
                       {name(op), count(static_cast<std::uint64_t>(found.elements)),
                        text(found.left), text(found.right)});

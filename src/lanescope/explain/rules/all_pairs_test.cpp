@@ -119,16 +119,31 @@ TEST(AllPairsTest, AdvisesNoSumForAMaximum) {
   EXPECT_NE(action("aten::amax").find("near pairs"), std::string::npos);
 }
 
+// A pause of 600 us. The CPU waits for the pairs before it, or the GPU works on them meanwhile.
+std::optional<Finding> find_with_pause(std::int64_t pause_us, bool waits) {
+  return find_in_steps("all-pairs", [&](ProgramSketch& p) {
+    draw_pairs(p, "aten::maximum", "[2048, 1]", "[1, 2048]", "[2048, 2048]");
+    if (waits) p.wait();
+    p.pass(pause_us);
+  });
+}
+
 TEST(AllPairsTest, IsNoCostWhereTheCpuIsTheLimit) {
-  const auto kind = [](std::int64_t pause_us) {
-    const auto finding = find_in_steps("all-pairs", [&](ProgramSketch& p) {
-      draw_pairs(p, "aten::maximum", "[2048, 1]", "[1, 2048]", "[2048, 2048]");
-      p.wait().pass(pause_us);
-    });
-    return finding ? finding->kind : FindingKind::kNormal;
-  };
-  EXPECT_EQ(kind(10), FindingKind::kCost);
-  EXPECT_EQ(kind(600), FindingKind::kWhere);
+  const auto short_pause = find_with_pause(10, true);
+  ASSERT_TRUE(short_pause);
+  EXPECT_EQ(short_pause->kind, FindingKind::kCost);
+  const auto hidden = find_with_pause(800, false);
+  ASSERT_TRUE(hidden);
+  EXPECT_EQ(hidden->kind, FindingKind::kWhere);
+}
+
+// The GPU waits for most of the step, but the CPU waits for the pairs: 90 us of each step.
+TEST(AllPairsTest, CountsTheTimeOnTheCriticalPath) {
+  const auto found = find_with_pause(600, true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, FindingKind::kCost);
+  EXPECT_LE(found->at_stake_ns, 90'000);
+  EXPECT_GE(found->at_stake_ns, 85'000);
 }
 
 // Attention that reads a mask has work of its own, and nothing is counted or found.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -147,37 +148,13 @@ std::optional<Inflated> follow_tensor(const Trace& trace, const CallSequence& ca
   return found;
 }
 
+// Tensors that one operator makes and one advice fits. Each such group is a cause of its own.
 struct InflatedTensors {
-  Inflated largest;  // that with most time
-  std::int64_t most_ns = -1;
+  Inflated largest;  // that with most elements
   std::uint64_t made = 0;
   std::unordered_set<std::uint32_t> calls;
   std::int64_t cost_ns = 0;
 };
-
-std::optional<InflatedTensors> measure_inflated_tensor(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  InflatedTensors found;
-  for (const CallSequence& sequence : call_sequences(facts))
-    for (std::size_t i = 0; i < sequence.size(); ++i) {
-      if (found.calls.contains(raw(sequence[i]))) continue;
-      auto tensor = follow_tensor(trace, sequence, i);
-      if (!tensor) continue;
-      ++found.made;
-      std::int64_t time_ns = 0;
-      for (const SliceId call : tensor->calls) {
-        found.calls.insert(raw(call));
-        time_ns += trace.dur_ns(call);
-      }
-      if (time_ns <= found.most_ns) continue;
-      found.most_ns = time_ns;
-      found.largest = *std::move(tensor);
-    }
-  if (found.made == 0) return std::nullopt;
-  found.cost_ns = cost_of_calls(facts, with_backward_nodes(facts, found.calls));
-  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastInflatedShare) return std::nullopt;
-  return found;
-}
 
 // A form that gives the same, or nearly, and never makes the tensor.
 const char* inflated_action(const Trace& trace, const Inflated& tensor) {
@@ -210,6 +187,41 @@ const char* inflated_action(const Trace& trace, const Inflated& tensor) {
     return "Use expand() or broadcasting instead of copies, or reduce before repeating";
   if (tensor.taken_by == TakerKind::kSelects) return "Select first, then compute only what is kept";
   return "torch.compile these lines: it reduces while it computes, and never stores them";
+}
+
+using InflatedGroups = std::map<std::pair<std::string_view, std::string_view>, InflatedTensors>;
+
+InflatedGroups group_inflated(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  InflatedGroups groups;
+  std::unordered_set<std::uint32_t> seen;
+  for (const CallSequence& sequence : call_sequences(facts))
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      if (seen.contains(raw(sequence[i]))) continue;
+      auto tensor = follow_tensor(trace, sequence, i);
+      if (!tensor) continue;
+      InflatedTensors& group = groups[{trace.name(tensor->maker), inflated_action(trace, *tensor)}];
+      ++group.made;
+      for (const SliceId call : tensor->calls) {
+        seen.insert(raw(call));
+        group.calls.insert(raw(call));
+      }
+      if (group.made == 1 ||
+          analysis::element_count(tensor->size) > analysis::element_count(group.largest.size))
+        group.largest = *std::move(tensor);
+    }
+  return groups;
+}
+
+// The group that costs most, by its own calls.
+std::optional<InflatedTensors> measure_inflated_tensor(const Facts& facts) {
+  InflatedTensors most;
+  for (auto& [cause, group] : group_inflated(facts)) {
+    group.cost_ns = cost_of_calls(facts, with_backward_nodes(facts, group.calls));
+    if (group.cost_ns > most.cost_ns) most = std::move(group);
+  }
+  if (share_of(most.cost_ns, facts.steady_wall_ns()) < kLeastInflatedShare) return std::nullopt;
+  return most;
 }
 
 Value millions(double elements) { return count(static_cast<std::uint64_t>(elements)); }

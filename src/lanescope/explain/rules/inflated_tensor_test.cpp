@@ -51,6 +51,23 @@ TEST(InflatedTensorTest, CountsTheWholeChain) {
   EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("torch.cdist"));
 }
 
+// A one-hot tensor of 2,097,152 elements in the same step, which costs 60 us: another cause, with another fix.
+TEST(InflatedTensorTest, NamesTheGroupThatCostsMost) {
+  auto calls = distances();
+  const DrawnCall one_hot = {
+      "aten::one_hot", inputs("[[2048], []]", R"(["long int", "Scalar"])", "", R"(["", "1024"])"),
+      40};
+  const DrawnCall sum = {"aten::sum", over("[2048, 1024]", "[0]"), 20};
+  calls.insert(calls.begin(), {one_hot, sum});
+  const auto finding = find_inflated(calls);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(240));
+  EXPECT_EQ(finding->brief.values[1].integer, 1024 * 1024 * 32);
+  const auto alone = find_inflated({one_hot, sum});
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->at_stake_ns, us(60));
+}
+
 TEST(InflatedTensorTest, IsQuietWhereTheInputsAreAsLarge) {
   EXPECT_FALSE(find_inflated(distances("[1024, 1024, 32]")));
 }
