@@ -147,11 +147,13 @@ struct Finding {
   // with all that they contain, wait for and launch. In any order. Empty: the single calls are unknown.
   std::vector<SliceId> spared_calls;
   // The same for code without operators that the fix makes unnecessary: windows of one thread, disjoint and in order. The time
-  // at stake is the time that the GPU waits for this code.
+  // at stake is the time that the GPU waits for this code. With `spared_calls`: the code around these calls, which goes with them.
   TrackId spared_thread = kNone<TrackId>;
   std::vector<analysis::Window> spared_windows;
   // Calls that wait for a copy to the GPU. A fix that removes waits (Fix::kRemoveSync) ends these waits, too.
   std::vector<SliceId> spared_waits;
+  // GPU work per step that also goes with a fix of the CPU's time, such as copies of what the CPU computed.
+  std::int64_t gone_work_ns = 0;
   // For a fix that removes waits: the time per step in which the waiting operators run while the GPU is idle or only copies. If
   // no replay predicts the gain, the upper limit from the replays is raised to this time.
   std::int64_t own_cost_ns = 0;

@@ -59,6 +59,15 @@ bool knows_spared_time(const Finding& finding) {
          time_ns >= kLeastPieceNs * static_cast<std::int64_t>(finding.spared_windows.size());
 }
 
+simulate::Change removal_of_windows(const Finding& finding) {
+  simulate::Change removal;
+  removal.kind = simulate::ChangeKind::kRemove;
+  removal.text = "time of " + finding.rule;
+  removal.thread = finding.spared_thread;
+  removal.windows = finding.spared_windows;
+  return removal;
+}
+
 // How many times faster `total_ns` is without `saved_ns`.
 double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
   if (total_ns <= 0 || saved_ns <= 0) return 1;
@@ -284,7 +293,8 @@ std::int64_t GainModel::rest_without(const Finding& finding) const {
   const Rule* rule = find_rule(finding.rule);
   if (rule->fix == Fix::kRemoveSync) return std::min(busy_ns(), longest_stream_ns_);
   const bool keeps_launches = rule->fix == Fix::kCpu || rule->stake_is_waiting;
-  return busy_ns() + (keeps_launches ? between_queued_ns_ : 0);
+  return std::max<std::int64_t>(0, busy_ns() - finding.gone_work_ns) +
+         (keeps_launches ? between_queued_ns_ : 0);
 }
 
 std::int64_t GainModel::at_most_ns(const Finding& finding) const {
@@ -366,16 +376,10 @@ std::vector<simulate::Change> GainModel::changes_for(const Finding& finding) con
     removal.kind = simulate::ChangeKind::kRemove;
     removal.text = "calls of " + finding.rule;
     removal.slices = finding.spared_calls;
-    return {std::move(removal)};
+    if (finding.spared_windows.empty()) return {std::move(removal)};
+    return {std::move(removal), removal_of_windows(finding)};
   }
-  if (knows_spared_time(finding)) {
-    simulate::Change removal;
-    removal.kind = simulate::ChangeKind::kRemove;
-    removal.text = "time of " + finding.rule;
-    removal.thread = finding.spared_thread;
-    removal.windows = finding.spared_windows;
-    return {std::move(removal)};
-  }
+  if (knows_spared_time(finding)) return {removal_of_windows(finding)};
   if (fix_of(finding) == Fix::kRemoveSync) return {removal_of_waits(finding)};
   std::vector<simulate::Change> changes;
   for (const std::string& text : change_texts(finding)) {

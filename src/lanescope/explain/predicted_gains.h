@@ -49,7 +49,8 @@ class GainModel {
   std::int64_t most_of(std::span<const Finding* const> findings) const;
   // The time at stake, limited to what the fix can gain of the step without the profiler:
   // - every fix: at most that step, or the share of it that the finding says (Finding::most_ratio);
-  // - a fix of the CPU's work: at most the time by which the step is longer than the work that stays on the GPU. Pauses between
+  // - a fix of the CPU's work: at most the time by which the step is longer than the work that stays on the GPU (without
+  //   Finding::gone_work_ns). Pauses between
   //   queued work stay, too, unless the fix replaces launches;
   // - calls that no longer run: at most their own GPU work and all of the GPU's waiting;
   // - steps that are longer than others: at most the time that they add to the mean;

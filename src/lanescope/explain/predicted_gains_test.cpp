@@ -234,6 +234,26 @@ TEST(PredictedGains, SparedCallsGoWithWhatTheyLaunch) {
   EXPECT_NEAR(static_cast<double>(explanation.findings[0].gain.gain_ns), 20'000, 1'500);
 }
 
+// A step of 300 us on the CPU and then a copy of 200 us to the GPU. Where the GPU computes what the CPU did, the copy is gone, too.
+TEST(PredictedGains, WorkThatGoesWithAFixOfTheCpuDoesNotLimitIt) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.begin_op("aten::index").pass(300).end();
+    p.begin_op("aten::to").copy(200, 1'000'000, "Memcpy HtoD (Pageable -> Device)").end().wait();
+  });
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  Explanation explanation;
+  explanation.findings = {cost("cpu-operators", 490'000, 500'000)};
+  predict_gains(*facts, explanation);
+  ASSERT_TRUE(explanation.gains);
+  Finding finding = explanation.findings[0];
+  EXPECT_LE(explanation.gains->at_most_ns(finding), 330'000);
+  finding.gone_work_ns = 200'000;
+  EXPECT_GE(explanation.gains->at_most_ns(finding), 470'000);
+}
+
 // All-reduces of 100 us in a step of 600: without them the step takes 500, but kernels next to them would be slower.
 TEST(PredictedGains, AReplayThatLeavesOutTheCostOfTheFixIsABound) {
   ProgramSketch program;

@@ -305,6 +305,7 @@ Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
                          ratio(found.computing_ns, facts.wall.partition.wall_ns)});
   finding.at_stake_ns = facts.per_step(total_ns);
   finding.at_stake_ratio = wall_share(facts, total_ns);
+  finding.gone_work_ns = facts.per_step(found.uploading.copies_ns);
   finding.arithmetic.push_back(
       say("counted: operators of at least 100 us without any call of the GPU's runtime, outside of "
           "the DataLoader, while the GPU had nothing to do"));

@@ -41,6 +41,7 @@ TEST(CpuOperatorsTest, CountsTheCopyOfTheResultToo) {
   const auto finding = find_by_rule(drawn_cpu_op("aten::sort", 500, true).trace(), "cpu-operators");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(523));
+  EXPECT_EQ(finding->gone_work_ns, us(20));
   EXPECT_EQ(finding->action.pattern.find("table"), std::string::npos);
 }
 

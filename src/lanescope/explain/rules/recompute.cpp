@@ -11,16 +11,19 @@
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/memory_end.h"
 #include "lanescope/explain/owner_counts.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cost_of_calls.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 
 using analysis::DeviceWork;
 using analysis::Phase;
+using analysis::Window;
 
 namespace {
 
@@ -28,10 +31,56 @@ namespace {
 constexpr double kRoomRatio = 0.5;
 
 struct Recompute {
-  std::int64_t again_ns = 0;   // cost_of_calls()
+  std::int64_t again_ns = 0;   // cost_of_spared(), and the GPU's idle time in `windows`
   std::vector<SliceId> calls;  // in steady steps, none inside another
   std::map<std::string, std::int64_t> by_op;
+  // From the begin of a node to the end of the last call in it that computes again: also what Python does between these calls. Of the
+  // thread that has most of them.
+  TrackId thread = kNone<TrackId>;
+  std::vector<Window> windows;
 };
+
+// The node computes something of its own before this call, which it would do without the call, too.
+bool has_work_before(const Facts& facts, SliceId node, SliceId call) {
+  for (std::uint32_t i = raw(node) + 1; i < raw(call); ++i)
+    if (facts.trace->kind(SliceId{i}) == CategoryKind::kCpuOp &&
+        facts.trace->name(SliceId{i}).starts_with("aten::"))
+      return true;
+  return false;
+}
+
+// `calls`: in order of their slices, so that those of one node follow each other on its thread.
+void find_windows(const Facts& facts, Recompute& found) {
+  const Trace& trace = *facts.trace;
+  std::map<TrackId, std::vector<Window>> of_thread;
+  SliceId last = kNone<SliceId>;
+  for (const SliceId call : found.calls) {
+    const SliceId node = ancestor_named(facts, call, kEvaluateNode);
+    std::vector<Window>& windows = of_thread[trace.slices().track[raw(call)]];
+    if (node == last && !windows.empty()) {
+      windows.back().end_ns = trace.end_ns(call);
+      continue;
+    }
+    last = node;
+    const SliceId from = has_work_before(facts, node, call) ? call : node;
+    windows.push_back({trace.start_ns(from), trace.end_ns(call)});
+  }
+  for (auto& [thread, windows] : of_thread)
+    if (windows.size() > found.windows.size()) {
+      found.thread = thread;
+      found.windows = joined(std::move(windows));
+    }
+}
+
+// The GPU's idle time in the windows, without that during the calls.
+std::int64_t idle_between_calls(const Facts& facts, const Recompute& found) {
+  std::vector<Window> of_calls;
+  for (const SliceId call : found.calls)
+    if (facts.trace->slices().track[raw(call)] == found.thread)
+      of_calls.push_back({facts.trace->start_ns(call), facts.trace->end_ns(call)});
+  return device_idle_during(facts, within_steady(facts, found.windows)) -
+         device_idle_during(facts, within_steady(facts, joined(std::move(of_calls))));
+}
 
 Measurement<Recompute> measure_recompute(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -76,25 +125,30 @@ Measurement<Recompute> measure_recompute(const Facts& facts) {
     // The engine's rows have the number of the forward thread; recorded operators do not.
     if (phases[i] != Phase::kBackward || !is_recorded(id) || !forward.contains(key_of(id)))
       continue;
-    if (ancestor_named(facts, id, "autograd::engine::evaluate_function") == kNone<SliceId>)
-      continue;
+    if (ancestor_named(facts, id, kEvaluateNode) == kNone<SliceId>) continue;
     again[i] = true;
     if (inside(windows, trace.start_ns(id))) calls.push_back(id);
   }
   if (calls.empty() || (facts.main_device && is_thin(facts))) return Quiet{};
-  const std::int64_t again_ns = cost_of_spared(facts, calls);
-  if (share_of(again_ns, facts.steady_wall_ns()) < 0.03) return Quiet{};
-  std::map<std::string, std::int64_t> by_op;
+  Recompute found;
+  found.calls = std::move(calls);
+  found.again_ns = cost_of_spared(facts, found.calls);
+  if (facts.main_device) {
+    find_windows(facts, found);
+    found.again_ns += idle_between_calls(facts, found);
+  }
+  if (share_of(found.again_ns, facts.steady_wall_ns()) < 0.03) return Quiet{};
   if (!facts.main_device) {
-    for (const SliceId call : calls) by_op[std::string(trace.name(call))] += trace.dur_ns(call);
-    return Recompute{again_ns, std::move(calls), std::move(by_op)};
+    for (const SliceId call : found.calls)
+      found.by_op[std::string(trace.name(call))] += trace.dur_ns(call);
+    return found;
   }
   for (const DeviceWork* work : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(work->slice)];
     if (op != kNone<SliceId> && again[raw(op)])
-      by_op[std::string(trace.name(op))] += work->end_ns - work->start_ns;
+      found.by_op[std::string(trace.name(op))] += work->end_ns - work->start_ns;
   }
-  return Recompute{again_ns, std::move(calls), std::move(by_op)};
+  return found;
 }
 
 // Says how much memory the device has left, where the trace knows it to the end.
@@ -108,7 +162,7 @@ Sentence advise_fewer_checkpoints(const Facts& facts) {
 }
 
 Finding tell_recompute(const Facts& facts, const Recompute& measured) {
-  const auto& [again_ns, calls, by_op] = measured;
+  const auto& [again_ns, calls, by_op, thread, windows] = measured;
   Finding finding;
   finding.verdict = say(facts,
                         "The backward pass runs forward work again, {} [per step] ({}), as "
@@ -120,7 +174,8 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
           facts.main_device
               ? "{} [operator|operators] [per step] inside the backward pass [carries|carry] a "
                 "sequence number of their own and the name and shapes of a forward one; counted: "
-                "GPU work launched in them, and the GPU's idle time while they run"
+                "GPU work launched in them, and the GPU's idle time from the begin of their node "
+                "to the end of the last of them"
               : "{} [operator|operators] [per step] inside the backward pass [carries|carry] a "
                 "sequence number of their own and the name and shapes of a forward one; their "
                 "times count",
@@ -139,6 +194,8 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
       "checkpointing)",
       "leave it where the model does not fit without it"};
   finding.spared_calls = calls;
+  finding.spared_thread = thread;
+  finding.spared_windows = windows;
   finding.sample_noun = "operator";
   finding.brief = say("The backward pass computes forward work again (checkpointing)");
   finding.action = advise_fewer_checkpoints(facts);

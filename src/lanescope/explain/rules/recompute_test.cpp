@@ -86,6 +86,42 @@ TEST(RecomputeTest, CountsTheWaitsOfTheGpuMeanwhile) {
   EXPECT_LE(finding->at_stake_ns, us(65));
 }
 
+// Python goes through the layers again: 30 us before the first operator of the node, and 30 us before the second one. Work of the node's
+// own comes before the first operator that computes again: then only what follows counts.
+TEST(RecomputeTest, CountsPythonBetweenTheOperators) {
+  const auto stake = [](bool has_own_work) {
+    testing::ProgramSketch program;
+    std::int64_t id = 0;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 2; ++k)
+        program.begin_op("aten::mm", {.sequence = ++id, .fwd_thread = 0})
+            .pass(18)
+            .kernel("gemm", 2)
+            .end();
+      program.begin_op("autograd::engine::evaluate_function: MmBackward0",
+                       {.sequence = id, .fwd_thread = 1});
+      if (has_own_work) program.begin_op("aten::t").end();
+      for (int k = 0; k < 2; ++k)
+        program.pass(30)
+            .begin_op("aten::mm", {.sequence = ++id, .fwd_thread = 0})
+            .pass(17)
+            .kernel("gemm", 2)
+            .end();
+      program.end().wait().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "recompute");
+    EXPECT_TRUE(finding);
+    if (!finding) return std::int64_t{0};
+    EXPECT_EQ(finding->spared_windows.size(), 3u);
+    return finding->at_stake_ns;
+  };
+  EXPECT_GE(stake(false), us(95));
+  EXPECT_LE(stake(false), us(105));
+  EXPECT_GE(stake(true), us(65));
+  EXPECT_LE(stake(true), us(75));
+}
+
 // Without a GPU the operators' own times count.
 TEST(RecomputeTest, SpeaksOfTheCpuAlone) {
   testing::ProgramSketch program;
