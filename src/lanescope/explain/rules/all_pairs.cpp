@@ -107,6 +107,47 @@ bool is_summed_product(const Trace& trace, const CallSequence& calls, std::size_
   return false;
 }
 
+// What becomes of differences, [.., n, m, coordinates]: one number for each pair, as a distance has, and nothing else.
+enum class DifferenceUse : std::uint8_t { kOpen, kPowers, kDistances, kOther };
+
+// After another reader of the differences. Powers and absolute values come before a sum, a norm takes them itself.
+DifferenceUse after_reader(DifferenceUse before, std::string_view op, const TensorArguments& inputs,
+                           const Sizes& shape) {
+  static constexpr std::array<std::string_view, 7> kPowers = {
+      "aten::pow", "aten::pow_", "aten::square", "aten::square_",
+      "aten::abs", "aten::abs_", "aten::mul"};
+  static constexpr std::array<std::string_view, 3> kSums = {"aten::sum", "aten::mean",
+                                                            "aten::nansum"};
+  static constexpr std::array<std::string_view, 3> kNorms = {
+      "aten::norm", "aten::linalg_vector_norm", "aten::linalg_norm"};
+  const auto is_one_of = [op](const auto& names) {
+    return std::find(names.begin(), names.end(), op) != names.end();
+  };
+  if (before == DifferenceUse::kOther) return before;
+  if (op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous") return before;
+  const bool is_norm = is_one_of(kNorms);
+  if (is_norm || is_one_of(kSums)) {
+    const bool has_powers = before == DifferenceUse::kPowers || before == DifferenceUse::kDistances;
+    const std::vector<double> over = inputs.numbers(is_norm ? 2 : 1);
+    const bool is_last =
+        over.size() == 1 && (over[0] == -1 || over[0] == static_cast<double>(shape.size()) - 1);
+    return is_last && (is_norm || has_powers) ? DifferenceUse::kDistances : DifferenceUse::kOther;
+  }
+  if (!is_one_of(kPowers)) return DifferenceUse::kOther;
+  const auto factor = inputs.tensor(1);
+  if (op == "aten::mul" && (!factor || factor->dims != shape)) return DifferenceUse::kOther;
+  return before == DifferenceUse::kOpen ? DifferenceUse::kPowers : before;
+}
+
+// Compares with a number, as with a cutoff.
+bool compares_with_number(std::string_view op, const TensorArguments& inputs) {
+  static constexpr std::array<std::string_view, 4> kLimits = {"aten::lt", "aten::le", "aten::gt",
+                                                              "aten::ge"};
+  const auto other = inputs.tensor(1);
+  return std::find(kLimits.begin(), kLimits.end(), op) != kLimits.end() &&
+         (!other || other->elements() == 1);
+}
+
 struct AllPairs {
   std::unordered_set<std::uint32_t> calls;  // that write or read the pairs
   std::uint64_t made = 0;                   // calls that make them
@@ -121,6 +162,9 @@ struct AllPairs {
   std::vector<Sizes> masks;       // equality decides which pairs are kept
   bool is_for_attention = false;  // attention takes pairs as its mask
   bool has_largest_of = false;    // of the pairs only the largest or smallest are kept
+  DifferenceUse differences = DifferenceUse::kOpen;  // of the largest pairs
+  SliceId cutoff = kNone<SliceId>;  // compares what is left of them with a number; its result masks
+  std::unordered_set<std::uint32_t> of_pairs;  // calls that take one number for each pair
   // The pairs, or what becomes of their coordinates, are kept where two numbers are equal: those of one group.
   bool is_masked_by_group() const {
     return std::any_of(masks.begin(), masks.end(), [&](const Sizes& mask) {
@@ -142,35 +186,80 @@ void take_pairs(const Trace& trace, SliceId op, PairKind kind, const Sizes& shap
   found.left = shape_text(inputs.tensor(0)->dims);
   found.right = shape_text(inputs.tensor(1)->dims);
   found.shape = shape;
+  found.differences = DifferenceUse::kOpen;
+}
+
+// Follows what one thread makes of coordinates of pairs, [n, m, coordinates]: one number for each pair, [n, m], then a comparison of
+// these with a number, whose result decides which are kept.
+class PairsUnderLimit {
+ public:
+  PairsUnderLimit(const Trace& trace, AllPairs& found) : trace_(trace), found_(found) {}
+
+  void begin(PairKind kind, const Sizes& shape) {
+    pairs_.clear();
+    limit_ = kNone<SliceId>;
+    if (kind == PairKind::kSubtract && shape.size() >= kLeastRank &&
+        shape.back() <= kMostCoordinates)
+      pairs_.assign(shape.begin(), shape.end() - 1);
+  }
+  void meet(SliceId op, const TensorArguments& inputs) {
+    const std::string_view label = trace_.name(op);
+    if (pairs_.empty() || is_view(label) || has_work_of_its_own(label) ||
+        !takes_shape(inputs, pairs_))
+      return;
+    found_.of_pairs.insert(raw(op));
+    if (limit_ != kNone<SliceId> && is_masked_by(label, inputs, pairs_)) found_.cutoff = limit_;
+    if (compares_with_number(label, inputs)) limit_ = op;
+  }
+
+ private:
+  static constexpr std::size_t kLeastRank = 3;
+  static constexpr std::int64_t kMostCoordinates = 4;  // of a point; cells of more are mostly empty
+  const Trace& trace_;
+  AllPairs& found_;
+  Sizes pairs_;  // empty: none
+  SliceId limit_ = kNone<SliceId>;
+};
+
+void measure_sequence(const Trace& trace, const CallSequence& sequence, AllPairs& found) {
+  std::optional<Sizes> pairs;  // the last that were made
+  std::optional<Sizes> equal;  // the last of them by aten::eq
+  bool are_largest = false;    // the last that were made
+  PairsUnderLimit under_limit(trace, found);
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    const SliceId op = sequence[i];
+    const auto kind = pair_kind(trace.name(op));
+    if (!pairs && !kind) continue;  // it makes none, and there are none yet
+    const TensorArguments inputs = operator_inputs(trace, op);
+    if (equal && is_masked_by(trace.name(op), inputs, *equal)) found.masks.push_back(*equal);
+    if (kind && !is_summed_product(trace, sequence, i))
+      if (auto shape = pairs_of(inputs)) {
+        take_pairs(trace, op, *kind, *shape, found);
+        are_largest = found.shape == *shape && found.kind == *kind;
+        if (trace.name(op) == "aten::eq") equal = shape;
+        under_limit.begin(*kind, *shape);
+        pairs = std::move(shape);
+        continue;
+      }
+    under_limit.meet(op, inputs);
+    if (!pairs || is_view(trace.name(op)) || !takes_shape(inputs, *pairs)) continue;
+    found.is_for_attention =
+        found.is_for_attention || trace.name(op).find("attention") != std::string_view::npos;
+    found.has_largest_of = found.has_largest_of || takes_extremes(trace.name(op));
+    if (are_largest)
+      found.differences = after_reader(found.differences, trace.name(op), inputs, *pairs);
+    if (!has_work_of_its_own(trace.name(op))) found.calls.insert(raw(op));
+  }
 }
 
 std::optional<AllPairs> measure_all_pairs(const Facts& facts) {
-  const Trace& trace = *facts.trace;
   AllPairs found;
-  for (const CallSequence& sequence : call_sequences(facts)) {
-    std::optional<Sizes> pairs;  // the last that were made
-    std::optional<Sizes> equal;  // the last of them by aten::eq
-    for (std::size_t i = 0; i < sequence.size(); ++i) {
-      const SliceId op = sequence[i];
-      const auto kind = pair_kind(trace.name(op));
-      if (!pairs && !kind) continue;  // it makes none, and there are none yet
-      const TensorArguments inputs = operator_inputs(trace, op);
-      if (equal && is_masked_by(trace.name(op), inputs, *equal)) found.masks.push_back(*equal);
-      if (kind && !is_summed_product(trace, sequence, i))
-        if (auto shape = pairs_of(inputs)) {
-          take_pairs(trace, op, *kind, *shape, found);
-          if (trace.name(op) == "aten::eq") equal = shape;
-          pairs = std::move(shape);
-          continue;
-        }
-      if (!pairs || is_view(trace.name(op)) || !takes_shape(inputs, *pairs)) continue;
-      found.is_for_attention =
-          found.is_for_attention || trace.name(op).find("attention") != std::string_view::npos;
-      found.has_largest_of = found.has_largest_of || takes_extremes(trace.name(op));
-      if (!has_work_of_its_own(trace.name(op))) found.calls.insert(raw(op));
-    }
-  }
+  for (const CallSequence& sequence : call_sequences(facts))
+    measure_sequence(*facts.trace, sequence, found);
   if (found.calls.empty()) return std::nullopt;
+  // A list of near pairs spares what works on one number for each pair, too.
+  if (found.cutoff != kNone<SliceId>)
+    found.calls.insert(found.of_pairs.begin(), found.of_pairs.end());
   found.cost_ns = cost_of_calls(facts, found.calls);
   if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastAllPairsShare) return std::nullopt;
   if (facts.main_device && is_host_bound(facts))
@@ -189,11 +278,20 @@ constexpr char kForAttention[] =
     "Attention without a mask in memory: flex_attention, or packed lengths (varlen); make it once "
     "for all layers";
 
-const char* pair_action(PairKind kind) {
-  switch (kind) {
+constexpr char kUnderLimit[] =
+    "If few pairs lie within the limit: a list of near pairs (cells), renewed every few steps; "
+    "else "
+    "torch.compile";
+
+constexpr char kOfDifferences[] =
+    "Go through blocks of rows, or torch.compile what makes and reads them";
+
+const char* pair_action(const AllPairs& found) {
+  switch (found.kind) {
     case PairKind::kCompare:
       return "To count or find: sort one side, then torch.searchsorted or bucketize; or torch.isin";
     case PairKind::kSubtract:
+      if (found.differences == DifferenceUse::kOther) return kOfDifferences;
       return "Distances: torch.cdist, or |a|^2 + |b|^2 - 2 a @ b.T; else go through blocks of rows";
     case PairKind::kProduct:
       return "Sum first, or use a matrix product, where it gives the same; else go through blocks";
@@ -240,11 +338,20 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
     finding.arithmetic.push_back(
         say("aten::eq compares all pairs of two lists of numbers, and its result masks the pairs: "
             "only those with equal numbers, such as that of their picture, are kept"));
+  const bool is_under_limit = found.cutoff != kNone<SliceId>;
+  if (is_under_limit) {
+    finding.arithmetic.push_back(
+        say("{} compares one number for each pair with a limit, and its result decides which are "
+            "kept; calls on one number for each pair count, too",
+            {name(facts.trace->name(found.cutoff))}));
+    finding.evidence.push_back(called_at(facts, found.cutoff, say("the limit")));
+  }
   const char* const advice = found.is_for_attention ? kForAttention
                              : by_group             ? kByGroup
+                             : is_under_limit       ? kUnderLimit
                              : found.has_largest_of && found.kind == PairKind::kProduct
                                  ? kOfExtremes
-                                 : pair_action(found.kind);
+                                 : pair_action(found);
   finding.try_next = {advice,
                       "torch.compile on the function that makes and reduces the pairs never writes "
                       "them to memory"};
@@ -257,6 +364,9 @@ Finding tell_all_pairs(const Facts& facts, const AllPairs& found) {
     finding.brief.pattern += ", as a mask of attention";
   else if (by_group)
     finding.brief.pattern += ", and keeps those of one group";
+  else if (is_under_limit)
+    append(finding.brief,
+           say(", and a limit ({}) masks them", {name(facts.trace->name(found.cutoff))}));
   finding.action = say(advice);
   return finding;
 }

@@ -37,6 +37,79 @@ TEST(AllPairsTest, KnowsDifferencesOfRows) {
   EXPECT_NE(finding->action.pattern.find("torch.cdist"), std::string::npos);
 }
 
+testing::Fields reduces(std::string_view dims, const char* over) {
+  return {.input_dims = "[" + std::string(dims) + ", [], [], []]",
+          .input_types = R"(["float", "ScalarList", "Scalar", ""])",
+          .concrete_inputs = R"(["", ")" + std::string(over) + R"(", "False", ""])"};
+}
+
+// Differences of points in a box, their squares, and what else reads the differences.
+std::string action_for_differences(const char* reader, const char* over = "[-1]") {
+  const auto finding = find_in_steps("all-pairs", [&](ProgramSketch& p) {
+    p.op("aten::sub", shapes("[[512, 1, 64], [1, 512, 64]]", kFloat), "pairs_kernel", 60);
+    p.op("aten::pow", shapes("[[512, 512, 64], []]", R"(["float", "Scalar"])"), "pow_kernel", 60);
+    p.op("aten::sum", reduces("[512, 512, 64]", over), "sum_kernel", 30);
+    if (reader)
+      p.op(reader, shapes("[[512, 512, 64], []]", R"(["float", "double"])"), "kernel", 30);
+  });
+  return finding ? finding->action.pattern : std::string();
+}
+
+TEST(AllPairsTest, AdvisesCdistForDistancesAlone) {
+  EXPECT_NE(action_for_differences(nullptr).find("torch.cdist"), std::string::npos);
+  EXPECT_NE(action_for_differences(nullptr, "[2]").find("torch.cdist"), std::string::npos);
+  // The differences are read again, or the sum is over one side.
+  EXPECT_EQ(action_for_differences("aten::round").find("torch.cdist"), std::string::npos);
+  EXPECT_EQ(action_for_differences(nullptr, "[1]").find("torch.cdist"), std::string::npos);
+  EXPECT_NE(action_for_differences("aten::round").find("blocks"), std::string::npos);
+}
+
+struct DrawnLimit {
+  const char* points = "3";
+  const char* compared_with = "[]";  // a number
+  const char* masked_types = R"(["bool", "float", "float"])";
+};
+
+// Forces between points: those of pairs beyond a limit are replaced by zero.
+std::optional<Finding> find_limit(const DrawnLimit& drawn = {}) {
+  const std::string points(drawn.points), all = "[1024, 1024, " + points + "]";
+  return find_in_steps("all-pairs", [&](ProgramSketch& p) {
+    p.op("aten::sub", shapes("[[1024, 1, " + points + "], [1, 1024, " + points + "]]", kFloat),
+         "pairs_kernel", 60);
+    p.op("aten::pow", shapes("[" + all + ", []]", R"(["float", "Scalar"])"), "pow_kernel", 60);
+    p.op("aten::sum", reduces(all, "[-1]"), "sum_kernel", 30);
+    p.op(
+        "aten::lt",
+        shapes("[[1024, 1024], " + std::string(drawn.compared_with) + "]", R"(["float", "float"])"),
+        "lt_kernel", 20);
+    p.op("aten::where", shapes("[[1024, 1024], [1024, 1024], [1024, 1024]]", drawn.masked_types),
+         "where_kernel", 20);
+    p.op("aten::mm", shapes(kSquare, kBf16), kNvjet, 180);
+  });
+}
+
+// What works on one number for each pair counts, too.
+TEST(AllPairsTest, KnowsPairsUnderALimit) {
+  const auto finding = find_limit();
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("near pairs"), std::string::npos);
+  EXPECT_NE(finding->brief.pattern.find("limit"), std::string::npos);
+  EXPECT_EQ(finding->at_stake_ns, 190'000);
+}
+
+// Rows of another tensor are compared, nothing is masked, or the points have too many coordinates for cells.
+TEST(AllPairsTest, SaysNothingOfALimitThatMasksNoPairs) {
+  const DrawnLimit others[] = {{.compared_with = "[1024, 1024]"},
+                               {.masked_types = R"(["float", "float", "float"])"},
+                               {.points = "64"}};
+  for (const DrawnLimit& each : others) {
+    const auto finding = find_limit(each);
+    ASSERT_TRUE(finding);
+    EXPECT_NE(finding->action.pattern.find("torch.cdist"), std::string::npos);
+    EXPECT_EQ(finding->at_stake_ns, 150'000);
+  }
+}
+
 // Boxes of several pictures meet the targets of all; a comparison of their pictures masks what comes of it.
 std::optional<Finding> find_masked(std::string_view compare, std::string_view masked_types) {
   return find_in_steps("all-pairs", [&](ProgramSketch& p) {
