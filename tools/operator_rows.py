@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 TEXTS = ("meaning", "action", "more", "source")
-FLAGS = ("is_kernel_only", "is_of_gpu", "is_of_one_matrix", "has_backward", "takes_all_inputs")
+FLAGS = ("is_kernel_only", "is_of_gpu", "is_of_one_matrix", "has_backward", "takes_all_inputs", "is_of_kept_matrix")
 CONDITIONS = {"fits": r"bool (\w+)\(const analysis::TensorArguments& \w+\);", "unless": r"bool (\w+)\(const Facts& \w+, SliceId \w+\);",
-              "spares_too": r"SliceId (\w+)\(const Facts& \w+, SliceId \w+\);"}
+              "spares_too": r"std::vector<SliceId> (\w+)\(const Facts& \w+, SliceId \w+\);"}
 KEYS = ("text", "kernel", "unless_in", "least_calls", *TEXTS, "covers", "keeps", *FLAGS, *CONDITIONS)
 LONGEST_ACTION = 80  # one line of the first screen
 

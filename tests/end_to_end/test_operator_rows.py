@@ -13,7 +13,7 @@ import operator_rows  # noqa: E402
 DECLARATIONS = """
 bool is_small(const analysis::TensorArguments& inputs);
 bool is_rare(const Facts& facts, SliceId op);
-SliceId lookup_before(const Facts& facts, SliceId op);
+std::vector<SliceId> lookup_before(const Facts& facts, SliceId op);
 """
 
 # Lines 1 to 18.

@@ -16,6 +16,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/host_syncs.h"
+#include "lanescope/explain/rules/kept_functions.h"
 #include "lanescope/explain/rules/operator_advice.h"
 #include "lanescope/explain/rules/operator_inputs.h"
 #include "lanescope/explain/rules/rounds_of_inputs.h"
@@ -24,6 +25,7 @@
 namespace lanescope::explain::rules {
 
 using analysis::DeviceWork;
+using analysis::Sizes;
 using analysis::Window;
 
 namespace {
@@ -56,25 +58,32 @@ std::pair<SliceId, const OperatorAdvice*> advised_around(const Facts& facts, Sli
 }
 
 // What replaces the calls of such a row has a backward pass of its own: the nodes of autograd that these calls made, with their work,
-// are calls of the row, too. So is a call that is spared with the row's own, such as the lookup before a sum by index.
+// are calls of the row, too. So are calls that are spared with the row's own, such as the lookup before a sum by index.
 void add_spared_too(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& calls) {
-  if (!row.has_backward && !row.spares_too && !is_recurrent_cell(row.op)) return;
+  const bool has_nodes = row.has_backward || row.spares_too || is_recurrent_cell(row.op);
+  if (!has_nodes && !row.is_of_kept_matrix) return;
   std::unordered_set<std::uint32_t> own, added;
   for (const SliceId call : calls.calls) {
     own.insert(raw(call));
-    const SliceId other = row.spares_too ? row.spares_too(facts, call) : kNone<SliceId>;
-    if (other != kNone<SliceId>) added.insert(raw(other));
+    if (row.spares_too)
+      for (const SliceId other : row.spares_too(facts, call)) added.insert(raw(other));
+    if (row.is_of_kept_matrix)
+      for (const SliceId other : calls_of_kept_function(facts, call)) added.insert(raw(other));
   }
+  for (const std::uint32_t call : own)
+    for (SliceId up{call}; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
+      added.erase(raw(up));
   const auto around_in = [&](SliceId slice, const std::unordered_set<std::uint32_t>& wanted) {
     while (slice != kNone<SliceId> && !wanted.contains(raw(slice)))
       slice = facts.nesting.parent[raw(slice)];
     return slice;
   };
   const std::unordered_set<std::uint32_t> others = added;
-  for (const AutogradPair& pair : autograd_pairs(facts))
-    if (around_in(pair.forward, own) != kNone<SliceId> ||
-        around_in(pair.forward, others) != kNone<SliceId>)
-      for (const SliceId node : pair.nodes) added.insert(raw(node));
+  if (has_nodes)
+    for (const AutogradPair& pair : autograd_pairs(facts))
+      if (around_in(pair.forward, own) != kNone<SliceId> ||
+          around_in(pair.forward, others) != kNone<SliceId>)
+        for (const SliceId node : pair.nodes) added.insert(raw(node));
   for (const std::uint32_t each : added) calls.nodes.push_back(SliceId{each});
   for (const DeviceWork* work : steady_work(facts))
     if (around_in(facts.links.op_of[raw(work->slice)], added) != kNone<SliceId>)
@@ -183,6 +192,7 @@ void measure_cost(const Facts& facts, const OperatorAdvice& row, AdvisedCalls& c
 
 struct CostlyOperator {
   std::vector<std::pair<const OperatorAdvice*, AdvisedCalls>> ranked;  // most first
+  const AdvisedCalls* matrix = nullptr;  // makes a matrix that goes with the first one's remedy
 };
 
 // "aten::convolution_backward": autograd calls it, so no line of the program does.
@@ -233,6 +243,10 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
     all.busy_ns += calls.busy_ns;
     all.idle_ns += calls.idle_ns;
   }
+  // A matrix in place of lookups is made once, so what makes one in each step goes, too.
+  if (first->spares_too)
+    for (const auto& [row, calls] : found.ranked)
+      if (row->is_of_kept_matrix && !found.matrix) found.matrix = &calls;
   return found;
 }
 
@@ -272,6 +286,84 @@ std::int64_t in_backward_ns(const Facts& facts, const CostlyOperator& found) {
   return facts.per_step(time_ns);
 }
 
+Sentence how_counted(const Facts& facts, const OperatorAdvice& row, const AdvisedCalls& calls) {
+  if (!facts.main_device)
+    return say("the time of these calls; what replaces them takes some of it itself");
+  const bool has_scale =
+      row.spares_too && std::any_of(calls.nodes.begin(), calls.nodes.end(), [&](SliceId call) {
+        return facts.trace->name(call).starts_with("aten::mul");
+      });
+  return say(
+      facts,
+      calls.nodes.empty()
+          ? "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them "
+            "{}; what replaces them takes some of this time itself"
+      : has_scale ? "GPU work of these calls, of the lookups and products with a number for "
+                    "each row before them and of the backward pass of all {} [per step] + "
+                    "the GPU's waits for the CPU during them {}; what replaces them takes "
+                    "some of this time itself"
+      : row.spares_too
+          ? "GPU work of these calls, of the lookups before them and of the backward pass "
+            "of both {} [per step] + the GPU's waits for the CPU during them {}; what "
+            "replaces them takes some of this time itself"
+      : row.is_of_kept_matrix
+          ? "GPU work of these calls and of the others in their function {} [per step] + "
+            "the GPU's waits for the CPU during them {}; with a matrix that does not change "
+            "their results do not change, either"
+          : "GPU work of these calls and of their backward pass {} [per step] + the GPU's "
+            "waits for the CPU during them {}; what replaces them takes some of this time "
+            "itself",
+      {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))});
+}
+
+// What the GPU did for calls of one operator.
+struct MeanWork {
+  std::int64_t time_ns = 0;
+  std::uint64_t calls = 0;
+};
+
+// The backward part of x[index] (index_put_ with accumulate) beside that of x.index_select(0, index) (index_add_), for tensors of the
+// same sizes. Only what this trace measured is compared.
+void tell_other_gather(const Facts& facts, const OperatorAdvice& row, const AdvisedCalls& calls,
+                       Finding& finding) {
+  constexpr double kLeastOfOtherGather = 0.03;  // of a steady step
+  if (!row.spares_too || !facts.main_device) return;
+  const Trace& trace = *facts.trace;
+  std::map<Sizes, std::pair<MeanWork, MeanWork>> by_rows;  // of index_put, of index_add
+  std::unordered_set<std::uint32_t> met;
+  for (const DeviceWork* work : calls.works) {
+    SliceId op = facts.links.op_of[raw(work->slice)];
+    while (op != kNone<SliceId> && trace.name(op) != "aten::_index_put_impl_" &&
+           trace.name(op) != "aten::index_add_")
+      op = facts.nesting.parent[raw(op)];
+    if (op == kNone<SliceId>) continue;
+    const bool is_put = trace.name(op) == "aten::_index_put_impl_";
+    const auto values = operator_inputs(trace, op).tensor(is_put ? 2 : 3);
+    if (!values || values->rank() != 2) continue;
+    auto& both = by_rows[values->dims];
+    MeanWork& own = is_put ? both.first : both.second;
+    own.time_ns += work->end_ns - work->start_ns;
+    own.calls += met.insert(raw(op)).second ? 1 : 0;
+  }
+  std::int64_t put_ns = 0, add_ns = 0;
+  for (const auto& [rows, both] : by_rows) {
+    const auto& [put, add] = both;
+    if (put.calls == 0 || add.calls == 0) continue;
+    put_ns += put.time_ns;
+    add_ns +=
+        add.time_ns / static_cast<std::int64_t>(add.calls) * static_cast<std::int64_t>(put.calls);
+  }
+  if (share_of(put_ns - add_ns, facts.steady_wall_ns()) < kLeastOfOtherGather) return;
+  finding.arithmetic.push_back(say(
+      facts,
+      "the backward part of x[index], index_put_ with accumulate, takes {} [per step]; index_add_ "
+      "on rows of the same sizes, that of index_select, takes {} for as many calls in this trace",
+      {ns(facts.per_step(put_ns)), ns(facts.per_step(add_ns))}));
+  finding.try_next.emplace_back(
+      "where edges change: x.index_select(0, index) instead of x[index]; its backward part is "
+      "index_add_");
+}
+
 Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
   const auto& [row, calls] = found.ranked.front();
@@ -280,31 +372,26 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.verdict = say(facts, "{} {}: {} [call|calls] [per step], {} [per step] ({}).",
                         {name(row->op), text(row->meaning), count(calls.calls.size() / steps),
                          ns(facts.per_step(calls.cost_ns())), ratio(calls.cost_ns(), wall_ns)});
-  finding.at_stake_ns = facts.per_step(calls.cost_ns());
-  finding.at_stake_ratio = share_of(calls.cost_ns(), wall_ns);
-  finding.waiting_ns = facts.per_step(calls.idle_ns);
+  const std::int64_t matrix_ns = found.matrix ? found.matrix->cost_ns() : 0;
+  finding.at_stake_ns = facts.per_step(calls.cost_ns() + matrix_ns);
+  finding.at_stake_ratio = share_of(calls.cost_ns() + matrix_ns, wall_ns);
+  finding.waiting_ns = facts.per_step(calls.idle_ns + (found.matrix ? found.matrix->idle_ns : 0));
   // What replaces these calls takes some of their time, so their removal is a bound. Calls of which only a kernel goes stay.
   if (!calls.nodes.empty() && !row->is_kernel_only) {
-    finding.spared_calls = calls.calls;
-    finding.spared_calls.insert(finding.spared_calls.end(), calls.nodes.begin(), calls.nodes.end());
     finding.gain_is_bound = true;
+    for (const AdvisedCalls* each : {&calls, found.matrix})
+      if (each)
+        for (const std::vector<SliceId>* part : {&each->calls, &each->nodes})
+          finding.spared_calls.insert(finding.spared_calls.end(), part->begin(), part->end());
   }
-  if (!facts.main_device)
+  finding.arithmetic.push_back(how_counted(facts, *row, calls));
+  if (found.matrix)
     finding.arithmetic.push_back(
-        say("the time of these calls; what replaces them takes some of it itself"));
-  else
-    finding.arithmetic.push_back(say(
-        facts,
-        calls.nodes.empty()
-            ? "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; "
-              "what replaces them takes some of this time itself"
-        : row->spares_too
-            ? "GPU work of these calls, of the lookups before them and of the backward pass "
-              "of both {} [per step] + the GPU's waits for the CPU during them {}; what "
-              "replaces them takes some of this time itself"
-            : "GPU work of these calls and of their backward pass {} [per step] + the GPU's waits "
-              "for the CPU during them {}; what replaces them takes some of this time itself",
-        {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
+        say(facts,
+            "+ {} [per step] of aten::coalesce and of the other calls of its function: where edges "
+            "stay the same, they are needed once",
+            {ns(facts.per_step(matrix_ns))}));
+  tell_other_gather(facts, *row, calls, finding);
   if (!row->keeps.empty())
     finding.arithmetic.push_back(
         say("without {} in these calls: what replaces them needs it, too", {name(row->keeps)}));
@@ -322,7 +409,8 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
         say(facts, "{} x{}: {} [per step]",
             {name(each->op), count(own.calls.size()), ns(facts.per_step(own.cost_ns()))})));
   }
-  finding.try_next = {row->more, std::string("read ") + row->source};
+  finding.try_next.insert(finding.try_next.begin(),
+                          {row->more, std::string("read ") + row->source});
   finding.confidence = facts.confidence();
   finding.sample_count = calls.calls.size();
   finding.sample_noun = "call";
@@ -336,6 +424,7 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   finding.brief = say("{} {}", {name(row->op), text(row->meaning)});
   if (row->is_of_one_matrix) tell_how_often(facts, calls, finding);
   finding.action = say(row->action);
+  if (found.matrix) append(finding.action, say("; made once, it spares aten::coalesce, too"));
   if (const std::size_t rounds = row->takes_all_inputs ? rounds_of_inputs(facts) : 0; rounds > 0)
     append(finding.action, say("; if possible for all {} inputs in one call", {count(rounds)}));
   return finding;

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <tuple>
 
+#include "lanescope/explain/rules/drawn_kernels_test.h"
 #include "lanescope/explain/rules/drawn_operators_test.h"
 #include "lanescope/explain/rules/operator_advice.h"
 
@@ -121,6 +123,105 @@ TEST(CostlyOperatorTest, CountsTheLookupThatASparseProductSparesToo) {
   EXPECT_EQ(finding->arithmetic[0].values[0].integer, us(70 + 180 + 60 + 50));
   EXPECT_EQ(finding->verdict.values[2].integer, 1);  // sums
   EXPECT_TRUE(finding->gain_is_bound);
+}
+
+struct DrawnGraph {
+  const char* numbers = "[100000, 1]";        // that scale the rows
+  const char* inside_backward = "aten::mul";  // of the product's node
+  int put_us = 60;                            // the backward part of x[index]
+  const char* function = nullptr;             // around aten::coalesce and 30 us of other work
+  const char* beside = "aten::pow";           // that other work
+};
+
+// Messages along 100,000 edges: a lookup of 70 us, a product with a number for each of 40, and a sum of 50, with nodes of 50 us, of 30 and
+// of `put_us`.
+std::optional<Finding> find_messages(const DrawnGraph& drawn = {}) {
+  const auto typed = [](const std::string& dims, const char* types, int number) {
+    testing::Fields fields = inputs(dims, types, "", R"(["", "", "", "", ""])");
+    fields.sequence = number;
+    return fields;
+  };
+  ProgramSketch program;
+  int number = 0;
+  program.steps(6, [&](ProgramSketch& p) {
+    if (drawn.function) {
+      const std::int64_t began = p.cpu_us();
+      p.begin_op("aten::coalesce").kernel("radix_sort", 80).end();
+      p.begin_op(drawn.beside, shapes("[[4096, 64], [64, 64]]", kFloat)).kernel("k", 30).end();
+      p.sketch().slice("python_function", drawn.function, ProgramSketch::at(began),
+                       us(p.cpu_us() - began));
+    }
+    p.begin_op("aten::index", typed("[[5000, 64], []]", R"(["float", ""])", number))
+        .kernel("gather", 70)
+        .end();
+    p.begin_op("aten::mul", typed("[[100000, 64], " + std::string(drawn.numbers) + "]",
+                                  R"(["float", "float"])", number + 1))
+        .kernel("mul", 40)
+        .end();
+    p.begin_op("aten::index_add_",
+               typed("[[5000, 64], [], [100000], [100000, 64], []]",
+                     R"(["float", "Scalar", "long int", "float", "Scalar"])", number + 2))
+        .kernel("indexFuncLargeIndex", 50)
+        .end();
+    const auto node = [&](const char* name, int back) {
+      p.begin_op(std::string("autograd::engine::evaluate_function: ") + name,
+                 {.sequence = number + back, .fwd_thread = 1});
+    };
+    node("IndexAddBackward0", 2);
+    p.kernel("k", 50).end();
+    node("MulBackward0", 1);
+    p.begin_op(drawn.inside_backward).kernel("k", 30).end().end();
+    node("IndexBackward0", 0);
+    p.begin_op("aten::_index_put_impl_",
+               inputs("[[5000, 64], [], [100000, 64], [], []]",
+                      R"(["float", "", "float", "Scalar", "Scalar"])", "", ""))
+        .kernel("indexing_backward_kernel", drawn.put_us)
+        .end()
+        .end();
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    number += 3;
+  });
+  return find_by_rule(program.trace(), "costly-operator");
+}
+
+TEST(CostlyOperatorTest, CountsTheProductWithANumberForEachRow) {
+  const auto finding = find_messages();
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("sparse matrix"));
+  EXPECT_EQ(finding->arithmetic[0].values[0].integer, us(70 + 40 + 50 + 50 + 30 + 60));
+}
+
+// Another product lies between, or the numbers are learned: their gradient needs the rows.
+TEST(CostlyOperatorTest, SeesNoSparseProductWhereRowsAreChangedOrNumbersLearned) {
+  for (const DrawnGraph& drawn :
+       {DrawnGraph{.numbers = "[100000, 64]"}, DrawnGraph{.inside_backward = "aten::sum"}}) {
+    const auto finding = find_messages(drawn);
+    EXPECT_TRUE(!finding || finding->action.pattern.find("sparse matrix") == std::string::npos);
+  }
+}
+
+// index_add_ on as many rows takes 50 us in this trace.
+TEST(CostlyOperatorTest, ComparesTheBackwardPartsOfLookups) {
+  const auto says = [](int put_us) {
+    const auto finding = find_messages({.put_us = put_us});
+    return finding && finding->try_next.back().find("index_select") != std::string::npos;
+  };
+  EXPECT_TRUE(says(100));
+  EXPECT_FALSE(says(51));
+  EXPECT_FALSE(says(30));
+}
+
+// What makes the matrix is needed once, with the rest of its function. A function with a layer depends on parameters.
+TEST(CostlyOperatorTest, CountsTheFunctionThatMakesTheMatrix) {
+  const auto at_stake = [](const DrawnGraph& drawn) {
+    const auto finding = find_messages(drawn);
+    return finding ? finding->at_stake_ns : 0;
+  };
+  const std::int64_t messages = at_stake({});
+  EXPECT_EQ(at_stake({.function = "train.py(19): normalized"}) - messages, us(80 + 30));
+  EXPECT_EQ(at_stake({.function = "train.py(19): normalized", .beside = "aten::linear"}) - messages,
+            us(80));
+  EXPECT_EQ(at_stake({.function = "torch/nn/modules/module.py(19): forward"}) - messages, us(80));
 }
 
 // One kernel joins up to 128 tensors. Long ones move data that has to be moved.

@@ -3,6 +3,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/analysis/tensor_arguments.h"
 #include "lanescope/explain/facts.h"
@@ -32,11 +33,14 @@ struct OperatorAdvice {
   std::string_view keeps = {};
   // The nodes of the backward pass that these calls made count, too: what replaces the calls has a backward part of its own.
   bool has_backward = false;
-  // Another call that what replaces this one spares, too; kNone: none. Its time, and that of the nodes of autograd that both made, is
-  // at stake with this one's. Null: only the call itself.
-  SliceId (*spares_too)(const Facts& facts, SliceId op) = nullptr;
+  // Other calls that what replaces this one spares, too. Their time, and that of the nodes of autograd that all made, is at stake with
+  // this one's. Null: only the call itself.
+  std::vector<SliceId> (*spares_too)(const Facts& facts, SliceId op) = nullptr;
   // What replaces the calls takes many inputs at once: the finding says so where a loop goes over inputs (rounds_of_inputs()).
   bool takes_all_inputs = false;
+  // Works on a matrix of a graph or the like, which may be kept if it does not change. What else its function computes may be kept
+  // with it (calls_of_kept_function()).
+  bool is_of_kept_matrix = false;
 };
 
 // aten::lstm_cell and others: one time step of a recurrent layer. Each call needs the state that the call before it computed.

@@ -232,18 +232,48 @@ bool has_other_grid(const Facts& facts, SliceId op) {
   return !is_affine;
 }
 
-SliceId lookup_before(const Facts& facts, SliceId op) {
+namespace {
+
+// Multiplies each of these rows by a number of its own: [rows, width] x [rows, 1].
+bool scales_rows(std::string_view name, const TensorArguments& inputs,
+                 const analysis::Sizes& rows) {
+  if (name != "aten::mul" && name != "aten::mul_") return false;
+  const analysis::Sizes numbers{rows[0], 1};
+  const auto is_of = [&](std::size_t index, const analysis::Sizes& dims) {
+    const auto* tensor = inputs.tensor(index);
+    return tensor && tensor->dims == dims;
+  };
+  return (is_of(0, rows) && is_of(1, numbers)) || (is_of(0, numbers) && is_of(1, rows));
+}
+
+// Its node of the backward pass adds up rows: the gradient of the numbers.
+bool has_gradient_of_numbers(const Facts& facts, SliceId scale) {
+  for (const AutogradPair& pair : autograd_pairs(facts))
+    if (pair.forward == scale)
+      for (const SliceId node : pair.nodes)
+        if (any_inside(facts, node, [](std::string_view name) { return name == "aten::sum"; }))
+          return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<SliceId> lookup_before(const Facts& facts, SliceId op) {
   constexpr double kFewestLookupRows = 1 << 14;
   const Trace& trace = *facts.trace;
   const auto rows = operator_inputs(trace, op).tensor(3);
-  SliceId lookup = kNone<SliceId>;
+  SliceId scale = kNone<SliceId>, lookup = kNone<SliceId>;
   if (!rows || rows->rank() != 2 || static_cast<double>(rows->dims[0]) < kFewestLookupRows)
-    return lookup;
+    return {};
   each_before(facts, op, [&](SliceId before) {
     const std::string_view name = trace.name(before);
     if (is_factory(name) || is_view(name) || name == "aten::zero_" || name == "aten::zeros_like")
       return true;
     const TensorArguments inputs = operator_inputs(trace, before);
+    if (scale == kNone<SliceId> && scales_rows(name, inputs, rows->dims)) {
+      scale = before;
+      return true;
+    }
     const auto table = inputs.tensor(0), index = inputs.tensor(2);
     if ((name == "aten::index" || name == "aten::index_select") && table && table->rank() == 2 &&
         table->dims[1] == rows->dims[1] &&
@@ -251,12 +281,13 @@ SliceId lookup_before(const Facts& facts, SliceId op) {
       lookup = before;
     return false;
   });
-  return lookup;
+  if (lookup == kNone<SliceId>) return {};
+  if (scale == kNone<SliceId>) return {lookup};
+  return has_gradient_of_numbers(facts, scale) ? std::vector<SliceId>{}
+                                               : std::vector<SliceId>{lookup, scale};
 }
 
-bool follows_no_lookup(const Facts& facts, SliceId op) {
-  return lookup_before(facts, op) == kNone<SliceId>;
-}
+bool follows_no_lookup(const Facts& facts, SliceId op) { return lookup_before(facts, op).empty(); }
 
 bool turns_by_angles(const Facts& facts, SliceId op) {
   bool has_cos = false, has_sin = false;

@@ -1,5 +1,7 @@
 // Which calls the rows of the table of costly operators are for, by what runs around them and inside.
 #pragma once
+#include <vector>
+
 #include "lanescope/explain/facts.h"
 
 namespace lanescope::explain::rules {
@@ -44,8 +46,9 @@ bool turns_by_angles(const Facts& facts, SliceId op);
 bool is_not_only_nearest(const Facts& facts, SliceId op);
 // Of distances: the next call does not read their diagonal, or a later one takes a tensor of that shape, too.
 bool is_read_whole(const Facts& facts, SliceId op);
-// Of rows that are added up by index, [into, dim, index, rows]: the lookup right before that made as many rows of that width.
-SliceId lookup_before(const Facts& facts, SliceId op);  // kNone: there is none
+// Of rows that are added up by index, [into, dim, index, rows]: the lookup right before that made as many rows of that width, and the
+// product with a number for each row between both. Empty: there is no lookup, or the backward pass makes a gradient of these numbers.
+std::vector<SliceId> lookup_before(const Facts& facts, SliceId op);
 bool follows_no_lookup(const Facts& facts, SliceId op);
 // The call before it on the thread is no kron.
 bool follows_no_kron(const Facts& facts, SliceId op);

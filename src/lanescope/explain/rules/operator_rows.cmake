@@ -18,7 +18,7 @@ string(REPLACE "\n" ";" lines "${text}")
 # Designated initializers want the order of the struct.
 set(texts meaning action more source)
 set(keys kernel unless_in least_calls ${texts} fits unless is_kernel_only is_of_gpu covers is_of_one_matrix keeps has_backward spares_too
-         takes_all_inputs)
+         takes_all_inputs is_of_kept_matrix)
 set(names fits unless spares_too)
 set(number 0)
 set(rows "")
