@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/explain/call_tree.h"
 #include "lanescope/explain/named_slices.h"
@@ -164,6 +165,61 @@ bool is_node_of(std::string_view node, std::string_view op) {
          });
 }
 
+// torch._foreach_* that does for a list what this operator does for one tensor; empty: there is none.
+std::string_view foreach_call(std::string_view op) {
+  struct Foreach {
+    std::string_view op, call;
+  };
+  constexpr Foreach kCalls[] = {
+      {"aten::mul_", "_foreach_mul_"},         {"aten::add_", "_foreach_add_"},
+      {"aten::sub_", "_foreach_sub_"},         {"aten::div_", "_foreach_div_"},
+      {"aten::lerp_", "_foreach_lerp_"},       {"aten::copy_", "_foreach_copy_"},
+      {"aten::addcmul_", "_foreach_addcmul_"}, {"aten::addcdiv_", "_foreach_addcdiv_"},
+      {"aten::zero_", "_foreach_zero_"}};
+  for (const Foreach& each : kCalls)
+    if (each.op == op) return each.call;
+  return {};
+}
+
+// Each round changes tensors in place, by calls that lists have, too. Empty: it calls others. Views and detach do not count.
+std::vector<std::string_view> foreach_calls(const Owner& owner) {
+  std::vector<std::string_view> calls;
+  for (const std::string& op : owner.cell) {
+    if (op == "aten::detach" || op == "detach" || op == "aten::alias") continue;
+    const std::string_view call = foreach_call(op);
+    if (call.empty()) return {};
+    if (std::find(calls.begin(), calls.end(), call) == calls.end()) calls.push_back(call);
+  }
+  return calls;
+}
+
+// How many rounds it has for each parameter, as running averages of several rates have; 0: another number of rounds, or rounds that
+// do more than change tensors in place.
+std::uint64_t rounds_for_each_parameter(const Owner& owner, std::uint64_t gradients) {
+  constexpr std::uint64_t kFewestParameters = 8, kMostTimes = 8;
+  const std::uint64_t rounds = rounds_of(owner);
+  if (gradients < kFewestParameters || rounds % gradients != 0 || rounds / gradients > kMostTimes ||
+      foreach_calls(owner).empty())
+    return 0;
+  return rounds / gradients;
+}
+
+Sentence foreach_text(const Owner& owner, std::uint64_t times) {
+  const std::vector<std::string_view> calls = foreach_calls(owner);
+  Sentence text = times == 1 ? say("As many rounds as parameters: call ")
+                             : say("{} times as many rounds as parameters: call ", {count(times)});
+  const bool is_average =
+      calls.size() == 2 && is_in_cell(owner, "aten::mul_") && is_in_cell(owner, "aten::add_");
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    append(text, say(i == 0                 ? "torch.{}"
+                     : i + 1 < calls.size() ? ", torch.{}"
+                                            : " and torch.{}",
+                     {explain::text(std::string(calls[i]))}));
+  append(text, say(" once on lists of all"));
+  if (is_average) append(text, say(" (averages: torch._foreach_lerp_)"));
+  return text;
+}
+
 // A loop that may have a round for each parameter.
 bool is_short_loop_without_layers(const Facts& facts, const Owner& owner) {
   return !owner.has_layers && !owner.has_backward && is_short_loop(facts, owner);
@@ -217,8 +273,12 @@ const Owner* backward_of_loop(const Owners& owners, const Owner& owner) {
 Sentence remedy_of_loop(const Facts& facts, const Owner& owner) {
   if (Sentence remedy = remedy_of_rounds(facts, owner); !remedy.pattern.empty()) return remedy;
   // Asked first, because the gradients are counted in all of the trace.
-  if (facts.main_device && is_short_loop_without_layers(facts, owner) &&
-      is_over_parameters(facts, owner, gradients_of_a_step(facts))) {
+  const std::uint64_t gradients = facts.main_device && is_short_loop_without_layers(facts, owner)
+                                      ? gradients_of_a_step(facts)
+                                      : 0;
+  if (const std::uint64_t times = rounds_for_each_parameter(owner, gradients); times > 0)
+    return foreach_text(owner, times);
+  if (gradients > 0 && is_over_parameters(facts, owner, gradients)) {
     const Owners* owners = step_owners(facts);
     return owners && backward_of_loop(*owners, owner)
                ? say("As many rounds as parameters: for a penalty on weights use the optimizer's "

@@ -12,6 +12,7 @@
 #include "lanescope/explain/facts_memo.h"
 #include "lanescope/explain/loop_remedies.h"
 #include "lanescope/explain/named_slices.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -19,6 +20,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/growing_buffers.h"
+#include "lanescope/explain/rules/norm_rounds.h"
 #include "lanescope/explain/rules/optimizer_steps.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rounds_of_inputs.h"
@@ -437,6 +439,19 @@ Sentence parts_beside_waits(const Facts& facts, const WaitsInside& waits) {
     return say(
         "Most launches and waits are L-BFGS's own, for each entry of its history: use a smaller "
         "history_size (100 unless set)");
+  // Most of the waits go with a change that another finding names.
+  const std::uint64_t norms = norm_rounds(facts).rounds / step_count(facts);
+  if (waits.may_leave_out() && norms * 2 > waits.per_step && norms <= waits.per_step)
+    return say(facts,
+               "Use torch.compile(mode=\"reduce-overhead\") on code without waits: {} of the "
+               "launches{} lie in {}. First read the {} norms [per step] at once; leave the other "
+               "{} [wait|waits] outside of it",
+               {ratio(static_cast<std::int64_t>(waits.parts() == 1 ? waits.in_longest
+                                                                   : waits.in_two_longest),
+                      static_cast<std::int64_t>(waits.pieces)),
+                text(waits.has_optimizer ? " before the optimizer's" : ""),
+                text(waits.parts() == 1 ? "one part" : "two parts"), count(norms),
+                count(waits.per_step - norms)});
   if (waits.may_leave_out())
     return say(facts,
                "Use torch.compile(mode=\"reduce-overhead\") on code without waits: {} of the "

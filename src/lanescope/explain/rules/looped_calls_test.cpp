@@ -151,6 +151,30 @@ TEST(LoopedCallsTest, AsManyRoundsAsParameters) {
   }
 }
 
+// Running averages of the parameters, changed in place: torch._foreach_* has these calls. Three rates make three rounds for each.
+TEST(LoopedCallsTest, NamesTheCallsForListsOfParameters) {
+  const auto action = [](int rounds, const char* second, int gradients) {
+    const auto finding = find_by_rule(
+        drawn({.rounds = rounds, .first = "aten::mul_", .second = second, .gradients = gradients}),
+        "looped-calls");
+    return finding ? finding->action : Sentence();
+  };
+  const Sentence averages = action(24, "aten::add_", 8);
+  EXPECT_THAT(averages.pattern,
+              ::testing::StartsWith("{} times as many rounds as parameters: call"));
+  EXPECT_THAT(averages.pattern, ::testing::HasSubstr("_foreach_lerp_"));
+  ASSERT_EQ(averages.values.size(), 3U);
+  EXPECT_EQ(averages.values[0].integer, 3);
+  EXPECT_EQ(averages.values[1].text, "_foreach_mul_");
+  EXPECT_EQ(averages.values[2].text, "_foreach_add_");
+  const Sentence once = action(20, "aten::sub_", 20);
+  EXPECT_THAT(once.pattern, ::testing::StartsWith("As many rounds as parameters: call"));
+  EXPECT_EQ(once.pattern.find("lerp"), std::string::npos);
+  // No multiple of the parameters, or a call that lists do not have.
+  EXPECT_THAT(action(24, "aten::add_", 9).pattern, ::testing::HasSubstr("batch all rounds"));
+  EXPECT_THAT(action(24, "aten::cos", 8).pattern, ::testing::HasSubstr("batch all rounds"));
+}
+
 // Each round calls autograd, whose thread launches one kernel while the program's waits: 10 us and
 // 20 us. `same_graph`: the nodes keep their number.
 Trace backward_in_each_round(bool same_graph, const char* after = nullptr) {

@@ -2,10 +2,15 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "lanescope/base/sort_rows.h"
+#include "lanescope/explain/loop_remedies.h"
+#include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/norm_rounds.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/names/training_ranges.h"
 
@@ -19,12 +24,33 @@ using analysis::Window;
 namespace {
 
 struct ScalerSync {
-  enum class Reader : std::uint8_t { kScaler, kNorm, kEachNorm } reader = Reader::kNorm;
+  enum class Reader : std::uint8_t { kScaler, kNorm, kNorms, kEachNorm } reader = Reader::kNorm;
   std::size_t waits = 0;
   std::int64_t idle_ns = 0;
   std::int64_t waited_ns = 0;
   SliceId longest = kNone<SliceId>;
+  NormRounds rounds;  // before optimizer steps; empty: no loop over norms
+  std::int64_t rounds_ns = 0;
 };
+
+// The rounds before optimizer steps alone.
+NormRounds rounds_in(const Facts& facts, const std::vector<Window>& spans) {
+  const NormRounds& all = norm_rounds(facts);
+  NormRounds found;
+  for (const Window& window : all.windows)
+    if (inside(spans, window.start_ns)) found.windows.push_back(window);
+  for (const SliceId call : all.spared)
+    if (inside(spans, facts.trace->start_ns(call))) found.spared.push_back(call);
+  if (found.windows.size() == all.windows.size()) found.rounds = all.rounds;
+  return found;
+}
+
+// One norm for each gradient of a step?
+bool is_one_for_each_gradient(const Facts& facts, const NormRounds& rounds) {
+  const std::uint64_t gradients = gradients_of_a_step(facts),
+                      norms = rounds.rounds / step_count(facts);
+  return gradients > 0 && norms <= gradients + 1 && gradients <= norms + 1;
+}
 
 // How many waits have a norm between the wait before and themselves: a loop that reads each norm.
 std::size_t waits_after_own_norm(const Trace& trace, const std::set<std::uint32_t>& waits,
@@ -115,12 +141,19 @@ std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   const std::size_t steps = facts.selection.steady.size();
   const bool many = waits.size() > 2 * steps;
   const std::size_t own = many ? waits_after_own_norm(trace, waits, norms) : 0;
-  const bool each = own >= 4 * steps && own + steps >= waits.size();
+  NormRounds rounds;
+  if (own >= 4 * steps && own + steps >= waits.size()) rounds = rounds_in(facts, spans);
+  const bool each = !rounds.windows.empty();
   if (many && !each && !scaler) return std::nullopt;
   if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return std::nullopt;
   using Reader = ScalerSync::Reader;
-  const Reader reader = each ? Reader::kEachNorm : scaler ? Reader::kScaler : Reader::kNorm;
-  return ScalerSync{reader, waits.size(), idle_ns, waited_ns, longest};
+  ScalerSync found{
+      scaler ? Reader::kScaler : Reader::kNorm, waits.size(), idle_ns, waited_ns, longest, {}};
+  if (!each) return found;
+  found.rounds = std::move(rounds);
+  found.rounds_ns = cost_of_norm_rounds(facts, found.rounds);
+  found.reader = is_one_for_each_gradient(facts, found.rounds) ? Reader::kEachNorm : Reader::kNorms;
+  return found;
 }
 
 struct ReaderTexts {
@@ -141,6 +174,12 @@ ReaderTexts texts_of(const ScalerSync::Reader reader) {
               "call torch.nn.utils.clip_grad_norm_(parameters, limit): it takes all norms at once "
               "and clips without a wait; log the norm that it returns every n steps",
               "Call torch.nn.utils.clip_grad_norm_: it takes all norms at once, without a wait"};
+    case ScalerSync::Reader::kNorms:
+      return {"Code that reads norms one by one",
+              "take the norms of a list in one call, stack them, and read one number: "
+              "torch.stack(torch._foreach_norm(tensors)).square().sum().sqrt().item(); for the "
+              "norm of all gradients torch.nn.utils.clip_grad_norm_ does so and returns it",
+              "Take all norms in one call, torch._foreach_norm(list); stack them, and read once"};
     case ScalerSync::Reader::kNorm:
       break;
   }
@@ -151,7 +190,7 @@ ReaderTexts texts_of(const ScalerSync::Reader reader) {
 }
 
 Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
-  const auto& [reader, waits, idle_ns, waited_ns, longest] = measured;
+  const auto& [reader, waits, idle_ns, waited_ns, longest, rounds, rounds_ns] = measured;
   const ReaderTexts texts = texts_of(reader);
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
@@ -166,6 +205,18 @@ Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
                                    "without the waits the CPU would run ahead and work while the "
                                    "GPU is busy; the waits themselves take {} [per step]",
                                    {ns(facts.per_step(waited_ns))}));
+  // One call for all norms spares the other rounds with all that they call and launch, not only their waits.
+  if (!rounds.spared.empty()) {
+    finding.spared_calls = rounds.spared;
+    finding.own_cost_ns = facts.per_step(rounds_ns);
+    finding.at_stake_ns = facts.per_step(std::max(rounds_ns, idle_ns));
+    finding.at_stake_ratio = share_of(std::max(rounds_ns, idle_ns), wall_ns);
+    finding.arithmetic.push_back(say(
+        facts,
+        "{} rounds [per step] take a norm and read it. All of them but the first cost {}: their "
+        "GPU work, and the GPU's idle time from one to the next",
+        {count(rounds.rounds / step_count(facts)), ns(facts.per_step(rounds_ns))}));
+  }
   finding.evidence.push_back(called_at(facts, longest, say("the longest of these waits")));
   finding.try_next = {texts.try_next};
   finding.confidence = facts.confidence();

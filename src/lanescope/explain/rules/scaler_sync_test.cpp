@@ -73,10 +73,13 @@ TEST(ScalerSyncTest, OneNumberIsClippingALoopOfThemIsNot) {
 }
 
 // The scaler's check, then for each gradient `norm` and .item(), and last the scaler's own .item().
-ProgramSketch reading_each(std::string_view norm, int gradients) {
+// `parameters`: as many gradients are accumulated before.
+ProgramSketch reading_each(std::string_view norm, int gradients, int parameters = 0) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {
     program.step().launch({.us = 300});
+    for (int k = 0; k < parameters; ++k)
+      program.cpu_op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 1);
     program.launch({.us = 10, .op = "aten::_amp_foreach_non_finite_check_and_unscale_"});
     for (int k = 0; k < gradients; ++k)
       program.launch({.us = 10, .op = norm}).wait("aten::item").pass(30);
@@ -88,10 +91,51 @@ ProgramSketch reading_each(std::string_view norm, int gradients) {
 
 TEST(ScalerSyncTest, NamesALoopThatReadsTheNormOfEachGradient) {
   const auto finding =
-      find_by_rule(reading_each("aten::linalg_vector_norm", 5).trace(), "scaler-sync");
+      find_by_rule(reading_each("aten::linalg_vector_norm", 5, 5).trace(), "scaler-sync");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].text, "Code that reads the norm of each gradient");
   EXPECT_NE(finding->action.pattern.find("takes all norms at once"), std::string::npos);
+}
+
+// Norms of the parameters, too, or no gradients in the trace: whose norms they are is unknown.
+TEST(ScalerSyncTest, DoesNotSayWhoseNormsTheyAreIfTheirNumberIsAnother) {
+  for (const int parameters : {0, 3, 10}) {
+    const auto finding = find_by_rule(
+        reading_each("aten::linalg_vector_norm", 6, parameters).trace(), "scaler-sync");
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->verdict.values[0].text, "Code that reads norms one by one");
+    EXPECT_NE(finding->action.pattern.find("torch._foreach_norm"), std::string::npos);
+  }
+}
+
+// A round: 10 us of CPU with a kernel of 10 us, a wait until the GPU is done, 30 us of Python. Of 6 rounds 5 go: the GPU's work
+// in them and its idle time from one to the next.
+TEST(ScalerSyncTest, CountsAllRoundsButOne) {
+  const auto finding =
+      find_by_rule(reading_each("aten::linalg_vector_norm", 6).trace(), "scaler-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->spared_calls.size(), 3U * 5 * 2);  // of three steps
+  ASSERT_EQ(finding->arithmetic.size(), 2U);
+  EXPECT_EQ(finding->arithmetic[1].values[0].integer, 6);
+  const std::int64_t rounds_ns = finding->arithmetic[1].values[1].integer;
+  EXPECT_GE(rounds_ns, us(5 * (30 + 10)));
+  EXPECT_LE(rounds_ns, us(5 * (30 + 10 + 20)));
+  EXPECT_GE(finding->at_stake_ns, rounds_ns);
+}
+
+// A power iteration: each norm is of what was computed after the one before it was read.
+TEST(ScalerSyncTest, NamesNoLoopWhereRoundsNeedEachOther) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 300});
+    for (int k = 0; k < 6; ++k)
+      program.launch({.us = 10, .op = "aten::mv"})
+          .launch({.us = 10, .op = "aten::linalg_vector_norm"})
+          .wait("aten::item")
+          .pass(30);
+    program.begin("Optimizer.step#SGD.step").launch({.us = 50}).end().end();
+  }
+  EXPECT_FALSE(find_by_rule(program.trace(), "scaler-sync"));
 }
 
 // As many waits, but none of them reads a norm.
