@@ -238,6 +238,7 @@ extern constinit const Rule layout_copies_rule = {
     .run = measure_and_tell<measure_layout_copies, tell_layout_copies>,
     .is_regression = true,
     .fix = Fix::kGpu,
+    .covered_from = 0.8,
 };
 
 }  // namespace lanescope::explain::rules
