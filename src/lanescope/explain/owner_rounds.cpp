@@ -184,8 +184,8 @@ Sentence one_batch_of_all(const Facts& facts, const Owner& owner) {
 
 bool accumulates_gradients(const Facts& facts, const Owner& owner) {
   return is_micro_batches(owner) && owner.adds_gradients && owner.backward_passes <= 1 &&
-         owner.has_large_products && a_step(facts, owner.loops) == 1 && facts.steps.marked &&
-         !owner.repeats_graph && !differentiates_twice(owner) &&
+         owner.has_large_products && owner.loops > 0 && a_step(facts, owner.loops) == 1 &&
+         facts.steps.marked && !owner.repeats_graph && !differentiates_twice(owner) &&
          !has_inner_gradients(facts, owner) && !evaluates_closure(owner) &&
          !updates_weights(owner) && !copies_lists(owner) && !clips_gradients(owner) &&
          !communicates_in_rounds(facts, owner) && !rules::is_memory_nearly_full(facts) &&

@@ -277,13 +277,18 @@ TEST(OwnerRoundsTest, TellsTasksFromMicroBatches) {
 
 // Eight micro batches for each step of an optimizer, or for two of them.
 TEST(OwnerRoundsTest, MicroBatchesOfOneOptimizerStepMayBeOneBatch) {
-  const auto remedy = [](int optimizer_steps) {
+  const auto remedy = [](int optimizer_steps, std::int64_t used_gib = 0) {
     ProgramSketch program;
     program.steps(4, [&](ProgramSketch& p) {
       for (int round = 0; round < 8; ++round) p.begin_op("aten::linear", rows(32)).pass(98).end();
       for (int i = 0; i < optimizer_steps; ++i)
         p.begin("Optimizer.step#SGD.step").cpu_op("aten::add_", 10).end();
     });
+    program.sketch().metadata("deviceProperties",
+                              R"([{"id": 0, "name": "GPU", "totalGlobalMem": 85899345920}])");
+    if (used_gib > 0)
+      program.sketch().memory_at(us(1050), 100,
+                                 {.address = 1, .allocated = 1, .reserved = used_gib << 30U});
     const ExplainedRounds explained(program.trace());
     Owner owner = explained.first();
     owner.kind = OwnerKind::kLoop;
@@ -296,6 +301,8 @@ TEST(OwnerRoundsTest, MicroBatchesOfOneOptimizerStepMayBeOneBatch) {
   };
   EXPECT_EQ(remedy(1),
             "{} micro batches for each optimizer step: if memory allows, one batch of all");
+  EXPECT_NE(remedy(1, 40).find("({} of {} in use)"), std::string::npos);
+  EXPECT_TRUE(remedy(1, 79).empty());  // of 80 GiB
   EXPECT_NE(remedy(2).find("larger micro batches"), std::string::npos);
   EXPECT_NE(remedy(0).find("larger micro batches"), std::string::npos);
 }
