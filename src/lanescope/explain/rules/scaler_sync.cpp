@@ -69,49 +69,58 @@ std::size_t waits_after_own_norm(const Trace& trace, const std::set<std::uint32_
   return result;
 }
 
-std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
+struct PhaseMark {
+  std::int64_t time_ns;
+  enum class Kind : std::uint8_t { kScaler, kNorm, kBackward, kEnd } kind;
+};
+
+// In order of time.
+std::vector<PhaseMark> phase_marks(const Facts& facts) {
+  using Kind = PhaseMark::Kind;
   const Trace& trace = *facts.trace;
   const auto& phases = training_phases(facts);
-  struct Mark {
-    std::int64_t time_ns;
-    enum class Kind : std::uint8_t { kScaler, kNorm, kBackward, kEnd } kind;
-  };
-  std::vector<Mark> marks;
+  std::vector<PhaseMark> marks;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_front_end(trace.kind(id))) continue;
     const std::string_view label = trace.name(id);
     if (names::is_optimizer_step(label))
-      marks.push_back({trace.start_ns(id), Mark::Kind::kEnd});
+      marks.push_back({trace.start_ns(id), Kind::kEnd});
     else if (phases[i] == Phase::kBackward)
-      marks.push_back({trace.start_ns(id), Mark::Kind::kBackward});
+      marks.push_back({trace.start_ns(id), Kind::kBackward});
     else if (label.starts_with("aten::_amp_foreach_non_finite_check"))
-      marks.push_back({trace.start_ns(id), Mark::Kind::kScaler});
+      marks.push_back({trace.start_ns(id), Kind::kScaler});
     else if ((label == "aten::_foreach_norm" || label == "aten::linalg_vector_norm") &&
              phases[i] == Phase::kOther)
-      marks.push_back({trace.start_ns(id), Mark::Kind::kNorm});
+      marks.push_back({trace.start_ns(id), Kind::kNorm});
   }
   sort_rows(marks.begin(), marks.end(),
-            [](const Mark& a, const Mark& b) { return a.time_ns < b.time_ns; });
+            [](const PhaseMark& a, const PhaseMark& b) { return a.time_ns < b.time_ns; });
+  return marks;
+}
+
+std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
+  using Kind = PhaseMark::Kind;
+  const Trace& trace = *facts.trace;
   // From the first check or norm after the backward pass to the optimizer's start.
   std::vector<bool> by_scaler;
   std::vector<Window> spans;
   std::vector<std::int64_t> norms;
   std::int64_t from = 0;
   bool open = false, checked = false;
-  for (const Mark& mark : marks) {
-    if (mark.kind == Mark::Kind::kNorm) norms.push_back(mark.time_ns);
-    if (mark.kind == Mark::Kind::kEnd && open) {
+  for (const PhaseMark& mark : phase_marks(facts)) {
+    if (mark.kind == Kind::kNorm) norms.push_back(mark.time_ns);
+    if (mark.kind == Kind::kEnd && open) {
       spans.push_back({from, mark.time_ns});
       by_scaler.push_back(checked);
     }
-    if (mark.kind == Mark::Kind::kEnd || mark.kind == Mark::Kind::kBackward) {
+    if (mark.kind == Kind::kEnd || mark.kind == Kind::kBackward) {
       open = checked = false;
       continue;
     }
     if (!open) from = mark.time_ns;
     open = true;
-    checked = checked || mark.kind == Mark::Kind::kScaler;
+    checked = checked || mark.kind == Kind::kScaler;
   }
   if (spans.empty()) return std::nullopt;
   std::int64_t idle_ns = 0, waited_ns = 0;
