@@ -45,6 +45,8 @@ constexpr std::int64_t kLongestTinyMeanNs = 5'000;  // an empty kernel takes abo
 constexpr std::int64_t kLongestTinyNs = 20'000;
 // A thread of torch's loops takes four numbers. A CPU core adds 16,384 numbers about as fast as it launches a kernel.
 constexpr std::int64_t kMostTinyMeanThreads = 4'096, kMostTinyThreads = 16'384;
+constexpr std::int64_t kMostThreadsOfElement =
+    1'024;  // a block: one element is what a thread of it takes
 constexpr std::int64_t kMostValueBytes = 4'096;  // of a copy between CPU and GPU
 
 // A layer of a model, whose weights may be large.
@@ -77,6 +79,7 @@ std::int64_t threads_of_grid(const Trace& trace, SliceId kernel) {
 struct WaitingRun {
   std::vector<SliceId> waits;            // the operators
   std::uint64_t kernels = 0, sizes = 0;  // sizes: waits for one, as masks have
+  std::uint64_t full_parts = 0;          // with kFewestTinyKernels or more
   std::int64_t gpu_ns = 0;
   std::int64_t calls_ns = 0;                   // launch calls, copies, waits
   std::int64_t threads = 0, most_threads = 0;  // of all kernels, of one
@@ -85,6 +88,7 @@ struct WaitingRun {
     waits.insert(waits.end(), other.waits.begin(), other.waits.end());
     kernels += other.kernels;
     sizes += other.sizes;
+    full_parts += other.full_parts;
     gpu_ns += other.gpu_ns;
     calls_ns += other.calls_ns;
     threads += other.threads;
@@ -176,6 +180,7 @@ class RunFinder {
     if (part_.kernels > kMostTinyKernels || part_.threads > kernels * kMostTinyMeanThreads ||
         part_.gpu_ns > kernels * kLongestTinyMeanNs)
       part_is_tiny_ = false;
+    part_.full_parts = part_.kernels >= kFewestTinyKernels ? 1 : 0;
     if (!part_is_tiny_)
       end_run();
     else if (!run_.waits.empty())
@@ -187,8 +192,10 @@ class RunFinder {
   }
 
   void end_run() {
+    // A loop around it may read a list, before and after which a part has fewer kernels.
     if (run_.waits.size() >= kFewestWaitingRounds &&
-        run_.kernels >= run_.waits.size() * kFewestTinyKernels)
+        (run_.kernels >= run_.waits.size() * kFewestTinyKernels ||
+         run_.full_parts * 10 >= run_.waits.size() * 9))
       runs_.push_back(std::move(run_));
     run_ = {};
   }
@@ -267,6 +274,36 @@ bool is_suppression(const Facts& facts, SliceId wait) {
   return line.find("nms") != line.npos || line.find("suppress") != line.npos;
 }
 
+// Each round compares one element, waits for the answer and changes one: where() does that for all elements. Nine tenths of the waits
+// are branches, and a round launches no more than these two kernels.
+bool only_branches(const Facts& facts, const WaitingRun& all) {
+  const auto branches = std::count_if(all.waits.begin(), all.waits.end(), [&](SliceId wait) {
+    return facts.trace->name(wait) == "aten::is_nonzero";
+  });
+  return static_cast<std::size_t>(branches) * 10 >= all.waits.size() * 9 &&
+         all.kernels <= all.waits.size() * 2 && all.most_threads <= kMostThreadsOfElement &&
+         all.knows_threads;
+}
+
+// The elements' views go with the loop.
+void tell_branches(const Facts& facts, Finding& finding, const Value& kernels, const Value& waits,
+                   const Value& steps) {
+  finding.try_next = {
+      "compute all rounds at once on the GPU if none needs another's result: gather() the "
+      "elements, "
+      "choose with torch.where() instead of a branch, scatter() the results",
+      "if each round needs what the last one decided: run the loop on the CPU, after one copy",
+      "a CUDA graph or torch.compile cannot join rounds that wait"};
+  finding.brief = say(
+      facts,
+      "A loop branches on a GPU value after every {} tiny kernels, {} [time|times] [in {} steps]",
+      {kernels, waits, steps});
+  finding.action =
+      say("Compute all rounds at once on the GPU (gather, where, scatter), if none needs another's "
+          "result");
+  finding.explains.push_back({"python-indexing", finding.at_stake_ns});
+}
+
 Finding tell_waiting_rounds(const Facts& facts, const WaitingRounds& found) {
   const WaitingRun& all = found.all;
   const Value kernels = count((all.kernels + all.waits.size() / 2) / all.waits.size()),
@@ -322,6 +359,7 @@ Finding tell_waiting_rounds(const Facts& facts, const WaitingRounds& found) {
   for (const char* covered : {"host-sync", "tiny-kernels", "looped-calls", "many-calls",
                               "same-calls-twice", "unfused-chain", "graph-opportunity"})
     finding.explains.push_back({covered, finding.at_stake_ns});
+  if (only_branches(facts, all)) tell_branches(facts, finding, kernels, waits, steps);
   return finding;
 }
 

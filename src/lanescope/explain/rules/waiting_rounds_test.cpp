@@ -57,6 +57,46 @@ TEST(WaitingRoundsTest, FindsALoopOfTinyKernelsThatWaits) {
   EXPECT_TRUE(find_rounds({.wait = "aten::nonzero"}));
 }
 
+// Rows of 20 rounds: a list is read, and each round compares one of its elements, branches and changes it.
+std::optional<Finding> find_branches(int kernels, std::int64_t blocks = 1,
+                                     std::string_view wait = "aten::is_nonzero") {
+  ProgramSketch program;
+  const auto launch = [&](ProgramSketch& p, std::string_view op) {
+    p.begin_op(op).pass(4).kernel("elementwise", 1, grid(blocks, 128)).pass(4).end();
+  };
+  const auto read = [](ProgramSketch& p, std::string_view op) {
+    p.begin_op(op).copy(1, 8, "Memcpy DtoH (Device -> Pageable)");
+    p.wait("aten::_local_scalar_dense").end().pass(5);
+  };
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int row = 0; row < 2; ++row) {
+      read(p, "aten::to");
+      for (int round = 0; round < 20; ++round) {
+        launch(p, "aten::lt");
+        read(p, wait);
+        for (int i = 1; i < kernels; ++i) launch(p, round % 3 == 0 ? "aten::mul_" : "aten::div_");
+      }
+    }
+  });
+  return find_by_rule(program.trace(), "waiting-rounds");
+}
+
+TEST(WaitingRoundsTest, ComputesBranchesOfAllElementsAtOnce) {
+  const auto finding = find_branches(2);
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("gather, where, scatter"));
+  EXPECT_TRUE(finding->gain_is_bound);
+}
+
+TEST(WaitingRoundsTest, LeavesLongerRoundsAndOtherWaitsOnTheCpu) {
+  EXPECT_FALSE(find_branches(1));  // only compares and reads
+  for (const auto& finding :
+       {find_branches(4), find_branches(2, 32), find_branches(3, 1, "aten::item")}) {
+    ASSERT_TRUE(finding);
+    EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("on the CPU"));
+  }
+}
+
 TEST(WaitingRoundsTest, SaysThatItDoesNotKnowTheSizes) {
   const auto finding = find_rounds({.has_grid = false});
   ASSERT_TRUE(finding);
