@@ -45,17 +45,42 @@ bool is_same_tensor(std::int64_t down_bytes, std::int64_t up_bytes) {
   return up_bytes == down_bytes || up_bytes == 2 * down_bytes || down_bytes == 2 * up_bytes;
 }
 
+bool has_end(const Facts& facts, const LaunchedWork& copy, std::string_view memory) {
+  return facts.trace->name(copy.work->slice).find(memory) != std::string_view::npos;
+}
+
+// A result that NumPy works on went down to pageable memory, and what comes back was in pinned memory.
+bool is_from_other_memory(const Facts& facts, const Trip& trip) {
+  return has_end(facts, *trip.down, "-> Pageable") && has_end(facts, *trip.up, "Pinned ->");
+}
+
 // A small copy is a value that the program reads, but for one between those of large tensors: a bias among weights.
+// Copies up from pinned memory, one of which never was down, are the next batch: another one may have the size of a result by
+// chance.
 std::vector<Trip> trips_in(const Facts& facts, const LaunchSequence& sequence) {
   std::vector<Trip> trips;
   std::vector<const LaunchedWork*> on_cpu;  // copied down since the last kernel
+  std::ptrdiff_t group = 0;                 // the first trip since the last kernel or copy down
+  bool has_batch = false;
+  const auto end_group = [&] {
+    if (has_batch)
+      trips.erase(
+          std::remove_if(trips.begin() + group, trips.end(),
+                         [&](const Trip& trip) { return is_from_other_memory(facts, trip); }),
+          trips.end());
+    group = static_cast<std::ptrdiff_t>(trips.size());
+    has_batch = false;
+  };
   for (const LaunchedWork& each : sequence) {
     if (is_copy(facts, each, "Memcpy DtoH")) {
+      end_group();
       if (!is_value(facts, each) || !on_cpu.empty()) on_cpu.push_back(&each);
       continue;
     }
     if (!is_copy(facts, each, "Memcpy HtoD")) {
-      if (each.work->work != WorkClass::kCopy) on_cpu.clear();
+      if (each.work->work == WorkClass::kCopy) continue;
+      on_cpu.clear();
+      end_group();
       continue;
     }
     if (is_value(facts, each) && trips.empty()) continue;
@@ -63,10 +88,14 @@ std::vector<Trip> trips_in(const Facts& facts, const LaunchSequence& sequence) {
       return down->work->end_ns <= each.work->start_ns &&
              is_same_tensor(bytes_of(facts, down->work->slice), bytes_of(facts, each.work->slice));
     });
-    if (same == on_cpu.end()) continue;
+    if (same == on_cpu.end()) {
+      has_batch = has_batch || (!is_value(facts, each) && has_end(facts, each, "Pinned ->"));
+      continue;
+    }
     trips.push_back({*same, &each});
     on_cpu.erase(same);
   }
+  end_group();
   return trips;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
 
@@ -98,6 +99,27 @@ TEST(CpuRoundTripTest, IsQuietAboutInputsAndValues) {
   EXPECT_FALSE(find_by_rule(drawn_trip({.down_bytes = 0}).trace(), "cpu-round-trip"));
   EXPECT_FALSE(
       find_by_rule(drawn_trip({.down_bytes = 8, .up_bytes = 8}).trace(), "cpu-round-trip"));
+}
+
+// Scores go down, then the next batch comes up: inputs of 4 MB and labels, which have the size of the scores.
+TEST(CpuRoundTripTest, TakesNoBatchForAResultThatComesBack) {
+  const auto is_told = [](std::string_view down, std::string_view up, std::int64_t inputs_bytes) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.kernel("gemm", 50).begin_op("aten::to").copy(20, 1'000'000, down).end();
+      p.wait("aten::numpy").pass(300).begin_op("aten::to");
+      if (inputs_bytes > 0) p.copy(40, inputs_bytes, up);
+      p.copy(20, 1'000'000, up).end().kernel("gemm", 50).wait();
+    });
+    return find_by_rule(program.trace(), "cpu-round-trip").has_value();
+  };
+  constexpr const char* kToPageable = "Memcpy DtoH (Device -> Pageable)";
+  constexpr const char* kFromPinned = "Memcpy HtoD (Pinned -> Device)";
+  EXPECT_FALSE(is_told(kToPageable, kFromPinned, 4'000'000));
+  // Near misses: nothing else comes up; from or to the same kind of memory.
+  EXPECT_TRUE(is_told(kToPageable, kFromPinned, 0));
+  EXPECT_TRUE(is_told(kToPageable, "Memcpy HtoD (Pageable -> Device)", 4'000'000));
+  EXPECT_TRUE(is_told("Memcpy DtoH (Device -> Pinned)", kFromPinned, 4'000'000));
 }
 
 // Gloo takes tensors of the CPU: the remedy is another backend.
