@@ -8,8 +8,10 @@
 //
 // A program may read its losses there, too, with calls of the GPU's runtime. Then the draw of the seed tells a restart:
 // aten::random_, aten::item, and right after it most of the pause without a row, while the workers start. Workers that are
-// kept draw no new seed.
+// kept draw no new seed. The same tells a restart where a range of the program, such as one around each epoch, begins in
+// the pause and holds the next wait.
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -52,15 +54,17 @@ Waits find_waits(const Facts& facts) {
   if (!any_named(facts, is_worker_wait)) return found;
   TrackId track = kNone<TrackId>;
   SliceId last = kNone<SliceId>;
-  bool worked = false,
-       called = false;  // in ranges; with calls of the GPU's runtime or many operators
+  bool called = false;  // calls of the GPU's runtime or many operators
+  constexpr std::int64_t kNoRange = std::numeric_limits<std::int64_t>::max();
+  std::int64_t range_end_ns = kNoRange;  // of the first range to end since the last wait
   std::uint64_t ops = 0;
   std::int64_t ops_ns = 0, op_end_ns = 0;  // of the outermost operators since the last wait
   std::int64_t after_seed_ns = 0;          // the longest time without a row after a seed was drawn
   SliceId last_op = kNone<SliceId>, op_before = kNone<SliceId>;
   const auto begin_anew = [&](SliceId wait) {
     last = wait;
-    worked = called = false;
+    called = false;
+    range_end_ns = kNoRange;
     ops = 0;
     ops_ns = op_end_ns = after_seed_ns = 0;
     last_op = op_before = kNone<SliceId>;
@@ -83,7 +87,7 @@ Waits find_waits(const Facts& facts) {
     if (!is_worker_wait(trace.name(id))) {
       const bool is_op = kind == CategoryKind::kCpuOp;
       ops += is_op ? 1 : 0;
-      worked = worked || (!is_op && !is_api_call(kind));
+      if (!is_op && !is_api_call(kind)) range_end_ns = std::min(range_end_ns, trace.end_ns(id));
       called = called || is_api_call(kind) || ops > kMostSeedOps;
       if (is_op && trace.start_ns(id) >= op_end_ns) {
         note_pause_until(trace.start_ns(id));
@@ -99,8 +103,10 @@ Waits find_waits(const Facts& facts) {
     found.starts_ns.push_back(trace.start_ns(id));
     const std::int64_t pause_ns =
         last == kNone<SliceId> ? 0 : trace.start_ns(id) - trace.end_ns(last);
-    if (!worked && pause_ns >= kShortestPauseNs && ops_ns * 2 < pause_ns &&
-        (!called || after_seed_ns * 2 >= pause_ns))
+    const bool worked_in_range = range_end_ns <= trace.start_ns(id);
+    const bool wants_seed = called || range_end_ns != kNoRange;
+    if (!worked_in_range && pause_ns >= kShortestPauseNs && ops_ns * 2 < pause_ns &&
+        (!wants_seed || after_seed_ns * 2 >= pause_ns))
       found.pairs.push_back({{trace.start_ns(last), trace.end_ns(id)}, last});
     begin_anew(id);
   }

@@ -119,6 +119,39 @@ TEST(WorkerRestartTest, IsACostOfAStepThatIsAPassOverAllBatches) {
   EXPECT_FALSE(find_by_rule(trace, "dataloader-wait"));
 }
 
+// Two steps, each an epoch in a range of its own, which reads its loss at the end and zeroes it at the start. Then 10 ms without
+// a row, after the draw of a seed or after another operator.
+Trace epochs_in_ranges(bool draws_seed, std::string_view done_before = {}) {
+  const std::string wait = "enumerate(DataLoader)#" + std::string(kWorkers) + ".__next__";
+  ProgramSketch program;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    program.step();
+    if (!done_before.empty()) program.begin(done_before).cpu_op("aten::empty", 5).end();
+    program.begin("epoch").launch({.us = 2, .op = "aten::zeros"}).cpu_op("aten::empty", 5);
+    program.cpu_op("aten::random_", 5).cpu_op(draws_seed ? "aten::item" : "aten::to", 5);
+    program.pass(10'000).cpu_op("aten::randperm", 200);
+    for (int i = 0; i < 5; ++i)
+      program.begin(wait).pass(i == 0 ? 2000 : 100).end().launch({.us = 50});
+    program.begin(wait).pass(3000).end().wait("aten::item").end().end();
+  }
+  return program.trace();
+}
+
+TEST(WorkerRestartTest, SeesARestartInARangeThatHoldsTheEpoch) {
+  const Trace trace = epochs_in_ranges(true);
+  const auto finding = find_by_rule(trace, "worker-restart");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), static_cast<double>(us(15'000)), us(350));
+  EXPECT_FALSE(find_by_rule(trace, "dataloader-wait"));
+}
+
+// Near misses: no seed is drawn; or a range ends between both waits: its work is not the loader's.
+TEST(WorkerRestartTest, IsQuietAboutOtherWorkBeforeAnEpochInARange) {
+  EXPECT_FALSE(find_by_rule(epochs_in_ranges(false), "worker-restart"));
+  EXPECT_FALSE(find_by_rule(epochs_in_ranges(true, "save"), "worker-restart"));
+}
+
 TEST(WorkerRestartTest, HappensOnceInAStepOfFewBatches) {
   const auto finding = find_by_rule(passes(2, 40'000), "worker-restart");
   ASSERT_TRUE(finding);
