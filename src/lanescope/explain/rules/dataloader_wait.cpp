@@ -26,11 +26,17 @@ constexpr Need kLaunchCallsOfAnyGpu = {
     [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
     need::kLaunchCalls.missing};
 
+// Each step is a pass over all batches, and only its first call of the loader and its last are long.
+struct PassEnds {
+  std::int64_t first_ns = 0, last_ns = 0;  // the longest of each
+};
+
 struct LoaderWait {
   WaitTime wait;
   std::int64_t batch_ns = 0;      // the median of the loader's calls
   std::uint64_t selects = 0;      // of rows, in the longest call
   std::int64_t receiving_ns = 0;  // of the waits: a batch is there, and is unpickled
+  std::optional<PassEnds> pass_ends;
   // Of a loader without workers.
   LoaderGpuWork gpu_work;
   std::optional<HostShare> function;
@@ -73,6 +79,39 @@ std::int64_t median_call_ns(const Facts& facts, SliceId example) {
     lengths_ns.push_back(trace.dur_ns(SliceId{i}));
   }
   return lengths_ns.empty() ? trace.dur_ns(example) : analysis::lower_median(lengths_ns);
+}
+
+// If the calls in the middle of each pass are short, the workers keep up, and more of them would not help. That a step is a pass
+// shows in its last call: it brings no batch, so that no kernel is launched after it. A step of several batches, such as micro
+// batches, works on its last one, too.
+std::optional<PassEnds> pass_ends_of(const Facts& facts, SliceId example) {
+  constexpr std::size_t kFewestCalls = 5;
+  const Trace& trace = *facts.trace;
+  const Track& track = trace.track(example);
+  PassEnds ends;
+  for (const std::size_t index : facts.selection.steady) {
+    const analysis::Window step{facts.steps.steps[index].cpu_start_ns,
+                                facts.steps.steps[index].cpu_end_ns};
+    std::vector<SliceId> calls;
+    bool works_on_last = false;
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+      const SliceId id{i};
+      if (trace.start_ns(id) < step.start_ns) continue;
+      if (trace.start_ns(id) >= step.end_ns) break;
+      if (trace.slices().name[i] == trace.slices().name[raw(example)]) {
+        calls.push_back(id);
+        works_on_last = false;
+      }
+      for (const SliceId work : facts.links.launched_by(id))
+        works_on_last = works_on_last || trace.kind(work) == CategoryKind::kKernel;
+    }
+    if (calls.size() < kFewestCalls || works_on_last) return std::nullopt;
+    for (std::size_t i = 1; i + 1 < calls.size(); ++i)
+      if (trace.dur_ns(calls[i]) >= kShortBatchNs) return std::nullopt;
+    ends.first_ns = std::max(ends.first_ns, trace.dur_ns(calls.front()));
+    ends.last_ns = std::max(ends.last_ns, trace.dur_ns(calls.back()));
+  }
+  return ends;
 }
 
 // A dataset of tensors gives its rows one by one: aten::select for each, then aten::stack. One that reads
@@ -124,10 +163,13 @@ std::optional<LoaderWait> measure_dataloader_wait(const Facts& facts) {
                    selects_in(*facts.trace, wait.longest),
                    receiving_in_waits(facts, wait.longest),
                    {},
+                   {},
                    {}};
   if (is_single_process(facts, wait)) {
     found.gpu_work = gpu_work_of_loader(facts, wait.longest);
     found.function = function_of_loader(facts, wait.longest, wait.time_ns);
+  } else if (facts.main_device) {
+    found.pass_ends = pass_ends_of(facts, wait.longest);
   }
   return found;
 }
@@ -180,6 +222,25 @@ void tell_gpu_work(const Facts& facts, const LoaderGpuWork& work, Finding& findi
   finding.action =
       say("Return CPU tensors, and copy a batch at once: num_workers and pin_memory then work, "
           "too; or keep all data on the GPU");
+}
+
+// The workers keep up between the first batch of a pass and its end.
+void tell_pass_ends(const PassEnds& ends, Finding& finding) {
+  const bool stops = ends.last_ns >= kShortBatchNs;
+  finding.gain_is_bound = true;
+  finding.arithmetic.push_back(
+      say("each step is a pass over all batches: the first call of the loader takes up to {}, the "
+          "last, which brings no batch, up to {}; each one between them takes less than {}",
+          {ns(ends.first_ns), ns(ends.last_ns), ns(kShortBatchNs)}));
+  finding.try_next = {
+      "more workers do not help: between the first batch of a pass and its end they keep up",
+      stops ? "DataLoader(persistent_workers=True) keeps the workers from pass to pass"
+            : "make one batch cheaper to load: only the first of a pass is late"};
+  finding.brief = say("The GPU waits where a pass over the DataLoader begins or ends");
+  finding.action = stops ? say("Keep the workers: DataLoader(persistent_workers=True); more of "
+                               "them do not help")
+                         : say("Make one batch cheaper to load; more workers do not help: only the "
+                               "first batch is late");
 }
 
 // What a Python function does in most of the waits, where stacks are recorded.
@@ -270,6 +331,7 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
     finding.action =
         say("Use pin_memory=True: a thread receives them ahead; or join their tensors into fewer");
   }
+  if (found.pass_ends) tell_pass_ends(*found.pass_ends, finding);
   if (single && found.batch_ns < kShortBatchNs) {
     finding.try_next = {
         "take a batch from memory in one call: slice a tensor, or give the dataset __getitems__()",
@@ -294,7 +356,7 @@ Finding tell_dataloader_wait(const Facts& facts, const LoaderWait& found) {
           std::max<std::uint64_t>(1, found.gpu_work.batches) &&
       found.selects < kFewestRows)
     tell_gpu_work(facts, found.gpu_work, finding);
-  tell_samples(facts, wait, single, finding);
+  if (!found.pass_ends) tell_samples(facts, wait, single, finding);
   return finding;
 }
 

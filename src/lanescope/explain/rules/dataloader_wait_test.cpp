@@ -235,6 +235,30 @@ TEST(DataloaderWaitTest, AdvisesNoWorkersForSamplesOnTheGpu) {
   EXPECT_NE(with(1, 0, 3).action.pattern.find("num_workers=4"), std::string::npos);  // one of four
 }
 
+// Steps of six calls of the loader, of which the first takes 3 ms, the last `last_us` and the others `middle_us`. Each step is a pass:
+// after its last call it reads a loss. Or it works on the batch of that call, too.
+TEST(DataloaderWaitTest, AdvisesNoMoreWorkersWhereOnlyTheEndsOfAPassAreLong) {
+  const auto action = [](std::int64_t middle_us, std::int64_t last_us, bool works_on_last) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step().begin("epoch");
+      for (int i = 0; i < 6; ++i) {
+        program.begin("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+        program.pass(i == 0 ? 3000 : i == 5 ? last_us : middle_us).end();
+        if (i < 5 || works_on_last) program.launch({.us = 50});
+      }
+      program.wait("aten::item").end().end();
+    }
+    const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_NE(action(100, 2000, false).find("persistent_workers"), std::string::npos);
+  EXPECT_NE(action(100, 100, false).find("only the first batch"), std::string::npos);
+  EXPECT_NE(action(100, 2000, true).find("Raise num_workers"), std::string::npos);
+  EXPECT_NE(action(1000, 2000, false).find("Raise num_workers"), std::string::npos);
+}
+
 // torch.tensor has 1,300 us of 2,000 of each wait, or 700; json.loads has 1,300.
 TEST(DataloaderWaitTest, SeesListsThatBecomeTensorsInTheLoader) {
   const auto with = [](const char* function, std::int64_t its_us) {
