@@ -1,6 +1,7 @@
 #include "lanescope/explain/rules/gradient_passes.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <set>
@@ -18,6 +19,10 @@ namespace lanescope::explain::rules {
 namespace {
 
 constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
+
+std::int64_t sequence_of_op(const Trace& trace, SliceId op) {
+  return trace.slice_args(op).integer(ArgKey::kSequenceNumber).value_or(-1);
+}
 
 GradientPasses make_gradient_passes(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -58,30 +63,40 @@ GradientPasses make_gradient_passes(const Facts& facts) {
     std::int64_t last_pass_ns = std::numeric_limits<std::int64_t>::min();
     std::ptrdiff_t last = -1;  // calls before the node before
     bool adds = false, ends_at_parameter = false;
-    SliceId first = kNone<SliceId>;
+    std::vector<SliceId> pass;
     const auto count = [&] {
       if (last < 0) return;
+      const SliceId first = pass.front();
       ++(adds ? found.adding : found.inner);
+      if (!adds) found.inner_passes.push_back(pass);
       if (!adds && ends_at_parameter) ++found.returning;
       const std::int64_t start_ns = trace.start_ns(first);
       const auto product = std::upper_bound(products.begin(), products.end(), last_pass_ns);
       if (!adds && product != products.end() && *product < start_ns) ++found.of_new_forward;
       last_pass_ns = start_ns;
-      const std::int64_t number =
-          trace.slice_args(first).integer(ArgKey::kSequenceNumber).value_or(-1);
+      const std::int64_t number = sequence_of_op(trace, first);
       if (!adds && number >= 0 &&
           !first_nodes.emplace(number, raw(trace.slices().name[raw(first)])).second)
         ++found.of_same_output;
     };
+    // The engine begins with the newest node. After a node AccumulateGrad that added nothing, one as new as the first of the pass
+    // begins another call of torch.autograd.grad().
+    const auto begins_next_pass = [&](const std::vector<SliceId>& pass_before, SliceId node) {
+      return has_inner_rows && !adds && !pass_before.empty() &&
+             is_accumulating_node(trace.name(pass_before.back())) &&
+             sequence_of_op(trace, pass_before.front()) >= 0 &&
+             sequence_of_op(trace, node) >= sequence_of_op(trace, pass_before.front());
+    };
     for (const SliceId node : all) {
       const std::ptrdiff_t before =
           std::upper_bound(calls.begin(), calls.end(), trace.start_ns(node)) - calls.begin();
-      if (before != last) {
+      if (before != last || begins_next_pass(pass, node)) {
         count();
         adds = ends_at_parameter = false;
-        first = node;
+        pass.clear();
       }
       last = before;
+      pass.push_back(node);
       const bool is_parameter = is_accumulating_node(trace.name(node));
       ends_at_parameter = ends_at_parameter || is_parameter;
       adds = adds || nodes_that_add.contains(raw(node)) || (!has_inner_rows && is_parameter);
@@ -92,6 +107,28 @@ GradientPasses make_gradient_passes(const Facts& facts) {
 }
 
 }  // namespace
+
+NodesMadeIn::NodesMadeIn(const Facts& facts, const std::vector<SliceId>& runs) {
+  const Trace& trace = *facts.trace;
+  for (const SliceId run : runs) {
+    const Track& track = trace.track(run);
+    const std::int64_t own = sequence_of_op(trace, run);
+    for (std::uint32_t i = raw(run) + 1; i < track.first_slice + track.slice_count &&
+                                         trace.start_ns(SliceId{i}) < trace.end_ns(run);
+         ++i)
+      if (const std::int64_t number = sequence_of_op(trace, SliceId{i});
+          number >= 0 && number != own)
+        numbers_.insert(number);
+  }
+  for (const SliceId node : backward_nodes(facts))
+    if (trace.name(node).find("BackwardBackward") != std::string_view::npos)
+      threads_.insert(trace.slice_args(node).integer(ArgKey::kFwdThreadId).value_or(0));
+}
+
+bool NodesMadeIn::contains(const Trace& trace, SliceId run) const {
+  return numbers_.contains(sequence_of_op(trace, run)) &&
+         threads_.contains(trace.slice_args(run).integer(ArgKey::kFwdThreadId).value_or(0));
+}
 
 Sentence remedy_of_same_output() {
   return say("Take all gradients of an output in one call: torch.autograd.grad(u, (x, y, t), ...)");

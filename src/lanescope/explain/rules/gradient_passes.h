@@ -1,15 +1,19 @@
 // How many backward passes of the steady steps add to the gradients of parameters, and how many only return gradients.
 #pragma once
 #include <cstdint>
+#include <set>
+#include <vector>
 
 #include "lanescope/explain/facts.h"
 
 namespace lanescope::explain::rules {
 
-// A pass is a row of nodes of autograd between two calls of the program.
+// A pass is a row of nodes of autograd between two calls of the program. Two calls of torch.autograd.grad() without an operator
+// between them are two passes where the second begins at a node as new as the first one did.
 struct GradientPasses {
-  std::uint64_t adding = 0;  // with a node AccumulateGrad: backward()
-  std::uint64_t inner = 0;   // without: torch.autograd.grad()
+  std::uint64_t adding = 0;                        // with a node AccumulateGrad: backward()
+  std::uint64_t inner = 0;                         // without: torch.autograd.grad()
+  std::vector<std::vector<SliceId>> inner_passes;  // the nodes of each of `inner`
   // Of `inner`: the program called a product or convolution since the pass before, so it is a loss of its own.
   std::uint64_t of_new_forward = 0;
   // Of `inner`: begins at the same node as an earlier one. The same output is differentiated for another input.
@@ -23,6 +27,17 @@ struct GradientPasses {
   std::uint64_t returning = 0;
   // The program uses most gradients by themselves, as gradient surgery does: losses that are added up have only the sum of them.
   bool mostly_return() const { return returning > 0 && returning * 2 >= inner + adding; }
+};
+
+// The nodes that these runs of nodes made: operators that carry a number there have their gradients recorded (the operator that a
+// node runs has that node's own). Empty where no node is named "...BackwardBackward", which tells the thread that numbered them.
+class NodesMadeIn {
+ public:
+  NodesMadeIn(const Facts& facts, const std::vector<SliceId>& runs);
+  bool contains(const Trace& trace, SliceId run) const;
+
+ private:
+  std::set<std::int64_t> numbers_, threads_;
 };
 
 // What to do where they can be joined.

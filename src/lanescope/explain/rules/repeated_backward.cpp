@@ -14,24 +14,26 @@
 // losses would have only their sum.
 //
 // Two networks that train against each other (a GAN) go over one of them twice if the other's loss is not cut off from it.
-// An optimizer steps between the passes, so one call cannot replace both; detach() ends the first pass earlier.
+// An optimizer steps between the passes, so one call cannot replace both; detach() ends the first pass earlier. If one of them trains
+// with a penalty on gradients (R1), all passes of the penalty count, not only the nodes that run again.
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "lanescope/base/sort_rows.h"
 #include "lanescope/explain/named_slices.h"
 #include "lanescope/explain/owner_counts.h"
 #include "lanescope/explain/rules/autograd_pairs.h"
-#include "lanescope/explain/rules/backward_passes.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/gradient_passes.h"
 #include "lanescope/explain/rules/optimizer_steps.h"
+#include "lanescope/explain/rules/penalty_passes.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -54,8 +56,9 @@ struct RepeatedBackward {
   std::int64_t busy_ns = 0, idle_ns = 0;            // of the runs after each node's first
   SliceId longest = kNone<SliceId>;                 // of those runs
   bool is_differentiated = false;                   // nodes of nodes run, too: create_graph=True
-  bool can_be_joined = false;     // and most of these runs are of passes from one output
-  bool keeps_history = false;     // each part of the input goes through all before
+  bool can_be_joined = false;    // and most of these runs are of passes from one output
+  bool keeps_history = false;    // each part of the input goes through all before
+  std::uint64_t of_penalty = 0;  // runs that are there for a penalty on gradients; 0: none is known
   bool has_step_between = false;  // an optimizer changes parameters between most of these runs
   std::int64_t cost_ns() const { return busy_ns + idle_ns; }
 };
@@ -128,21 +131,27 @@ Node node_of(const Trace& trace, SliceId run) {
 }
 
 // Runs that one torch.autograd.grad() for several inputs would spare: of passes that begin at the same node, the runs of nodes
-// that an earlier one of these passes went over.
+// that an earlier one of these passes went over, and later the runs of the nodes that these runs made.
 std::vector<SliceId> runs_of_same_outputs(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<Node, std::set<Node>> seen;  // by the first node of a pass
   std::vector<SliceId> again;
-  for (const BackwardPass& pass : backward_passes(facts)) {
-    if (std::get<0>(node_of(trace, pass.nodes.front())) < 0) continue;
-    const auto [group, is_new] = seen.try_emplace(node_of(trace, pass.nodes.front()));
-    for (const SliceId run : pass.nodes) {
+  for (const std::vector<SliceId>& pass : count_gradient_passes(facts).inner_passes) {
+    if (std::get<0>(node_of(trace, pass.front())) < 0) continue;
+    const auto [group, is_new] = seen.try_emplace(node_of(trace, pass.front()));
+    for (const SliceId run : pass) {
       const Node node = node_of(trace, run);
       if (std::get<0>(node) >= 0 && !group->second.insert(node).second && !is_new)
         again.push_back(run);
     }
   }
-  return again;
+  const NodesMadeIn made(facts, again);
+  std::set<SliceId> spared(again.begin(), again.end());
+  for (const SliceId run : backward_nodes(facts))
+    if (steady_step_at(facts, trace.start_ns(run)) != ~std::size_t{0} &&
+        is_outer_node(facts, run) && made.contains(trace, run))
+      spared.insert(run);
+  return {spared.begin(), spared.end()};
 }
 
 std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
@@ -198,6 +207,11 @@ std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
   if (found.is_differentiated && count_gradient_passes(facts).can_be_joined()) {
     again = runs_of_same_outputs(facts);
     found.can_be_joined = true;
+  } else if (found.is_differentiated && !count_gradient_passes(facts).are_of_tasks()) {
+    if (std::vector<SliceId> penalty = runs_of_gradient_penalty(facts); !penalty.empty()) {
+      again = std::move(penalty);
+      found.of_penalty = again.size();
+    }
   }
   for (const SliceId run : again)
     if (found.longest == kNone<SliceId> || trace.dur_ns(run) > trace.dur_ns(found.longest))
@@ -228,12 +242,18 @@ void tell_history(const Facts& facts, const RepeatedBackward& found, Finding& fi
 }
 
 // Derivatives of one output by its inputs, as in the residual of a differential equation.
-void tell_same_outputs(const Facts& facts, Finding& finding) {
+void tell_same_outputs(const Facts& facts, const RepeatedBackward& found, Finding& finding) {
   const GradientPasses& passes = count_gradient_passes(facts);
+  finding.verdict =
+      say(facts,
+          "The gradients of one output are taken in several calls; what one call for all inputs "
+          "would spare takes {} [per step] ({}).",
+          {ns(facts.per_step(found.cost_ns())), ratio(found.cost_ns(), facts.steady_wall_ns())});
   finding.arithmetic = {say(
       facts,
       "{} of {} passes that return gradients [per step] begin at a node at which an earlier one "
-      "began; counted are their runs of nodes that the earlier ones went over",
+      "began; counted are their runs of nodes that the earlier ones went over, and of nodes that "
+      "these runs made",
       {count(a_step(facts, passes.of_same_output)), count(a_step(facts, passes.inner))})};
   finding.try_next = {
       "torch.autograd.grad(u, (x, y, t), torch.ones_like(u), create_graph=True) returns the "
@@ -287,6 +307,35 @@ void tell_returned_gradients(const Facts& facts, const RepeatedBackward& found, 
   finding.action = say("If each gradient is used by itself: keep the passes, make each cheaper");
 }
 
+// The penalty is taken for one of two networks, so the step goes on without it.
+void tell_penalty(const Facts& facts, const RepeatedBackward& found, Finding& finding) {
+  finding.verdict = say(
+      facts,
+      "A gradient is differentiated again (create_graph=True) before one optimizer's step, not "
+      "before the other's: {} runs of autograd nodes [per step] serve that, and take {} [per step] "
+      "({}).",
+      {count(found.of_penalty / step_count(facts)), ns(facts.per_step(found.cost_ns())),
+       ratio(found.cost_ns(), facts.steady_wall_ns())});
+  finding.arithmetic = {say(
+      facts,
+      "counted are the pass that is differentiated, the nodes that it made, and the nodes that run "
+      "again for it: GPU work of {} [per step], and the time in which the GPU is idle during them, "
+      "{}",
+      {ns(facts.per_step(found.busy_ns)), ns(facts.per_step(found.idle_ns))})};
+  finding.evidence = {{found.longest, say("the longest of these runs")}};
+  finding.sample_count = found.of_penalty;
+  finding.try_next = {
+      "a penalty on gradients such as R1: take it every 16th step, with 16 times its weight (lazy "
+      "regularization); training changes a little, and such a step keeps its full length",
+      "where no gradient of a gradient is needed, leave create_graph=True out"};
+  finding.gain_is_bound = true;
+  finding.brief =
+      say("A gradient is differentiated again (create_graph=True), as for a penalty on gradients");
+  finding.action = say(
+      "If it is a penalty such as R1: take it every 16th step, 16 times as strong, which changes "
+      "the training a little");
+}
+
 Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
   const auto steps = step_count(facts);
@@ -328,8 +377,12 @@ Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found
   }
   if (found.has_step_between) tell_step_between(facts, found, finding);
   if (found.keeps_history) tell_history(facts, found, finding);
-  if (found.can_be_joined) tell_same_outputs(facts, finding);
+  if (found.can_be_joined) tell_same_outputs(facts, found, finding);
   if (!found.is_differentiated || found.can_be_joined) return finding;
+  if (found.of_penalty > 0) {
+    tell_penalty(facts, found, finding);
+    return finding;
+  }
   // One call cannot replace both: the second pass needs the graph of the first one.
   finding.try_next = {
       "a penalty on gradients may be taken every few steps, or on fewer rows, where training "

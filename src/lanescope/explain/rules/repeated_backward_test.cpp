@@ -257,6 +257,56 @@ TEST(RepeatedBackwardTest, JoinsTheGradientsOfOneOutput) {
   EXPECT_THAT(two->action.pattern, ::testing::HasSubstr("penalty"));
 }
 
+// torch.autograd.grad(u, x, create_graph=True) and grad(u, y, ...) with no operator between them. Each pass makes nodes, and backward()
+// goes over those of both: five of 10 us for each.
+Trace joined_derivatives(bool is_same_output) {
+  ProgramSketch program;
+  std::int64_t first = 0;
+  const std::string evaluate = "autograd::engine::evaluate_function: ";
+  program.steps(6, [&](ProgramSketch& p) {
+    first += 1000;
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+    p.begin_op("aten::ones_like").pass(1).end();
+    for (int input = 0; input < 2; ++input) {
+      const std::int64_t newest = first + 4 + (is_same_output ? 0 : input);
+      for (std::int64_t node = newest; node >= first; --node)
+        p.begin_op(evaluate + "TanhBackward0", {.sequence = node, .fwd_thread = 1})
+            .begin_op("TanhBackward0", {.sequence = node})
+            .begin_op("aten::tanh_backward",
+                      {.sequence = first + 500 + input * 100 + newest - node})
+            .kernel("tanh", 40)
+            .end()
+            .end()
+            .end();
+      p.begin_op(evaluate + "torch::autograd::AccumulateGrad").pass(1).end();
+    }
+    p.begin_op("aten::mul").pass(1).end();
+    for (const int input : {1, 0})
+      for (int node = 4; node >= 0; --node)
+        p.begin_op(evaluate + "TanhBackwardBackward0",
+                   {.sequence = first + 500 + input * 100 + node, .fwd_thread = 2})
+            .kernel("tanh", 10)
+            .end();
+    p.begin_op(evaluate + "torch::autograd::AccumulateGrad")
+        .begin_op("torch::autograd::AccumulateGrad")
+        .pass(1)
+        .end()
+        .end();
+  });
+  return program.trace();
+}
+
+// The second pass' five nodes of 40 us, and the five of 10 us that it made. Another output begins at a node of its own.
+TEST(RepeatedBackwardTest, JoinsPassesWithoutAnOperatorBetweenThem) {
+  const auto joined = find_by_rule(joined_derivatives(true), "repeated-backward");
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->at_stake_ns, us(5 * 40 + 5 * 10));
+  EXPECT_THAT(joined->action.pattern, ::testing::HasSubstr("torch.autograd.grad(u, (x, y, t)"));
+  const auto two = find_by_rule(joined_derivatives(false), "repeated-backward");
+  ASSERT_TRUE(two);
+  EXPECT_THAT(two->action.pattern, ::testing::HasSubstr("penalty"));
+}
+
 TEST(RepeatedBackwardTest, KnowsNodesThatABackwardPassMade) {
   const auto penalty = find_by_rule(slope_and_penalty(true), "repeated-backward");
   ASSERT_TRUE(penalty);
